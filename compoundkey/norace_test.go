@@ -1,0 +1,5 @@
+//go:build !race
+
+package compoundkey
+
+const raceDivisor = 1

@@ -1,0 +1,35 @@
+// Package backoff is the one rule by which the library waits before it starts something over: exponential, bounded,
+// with full jitter, so that rivals part.
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	first = 5 * time.Millisecond
+	most  = time.Second
+)
+
+// Delay returns how long to wait before attempt n; attempt 0 is the first repetition.
+func Delay(n int) time.Duration {
+	limit := most
+	if n < 8 {
+		limit = min(most, first<<n)
+	}
+	return rand.N(limit) + time.Millisecond
+}
+
+// Wait waits before attempt n, or returns the context's error when it ends earlier.
+func Wait(ctx context.Context, n int) error {
+	timer := time.NewTimer(Delay(n))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,213 @@
+package edm
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// AppendProperty appends `"name":value`, before it the type annotation where the type cannot be read off the
+// value. Doubles are always annotated: a whole one would come back as an integer. name must be an identifier.
+func AppendProperty(dst []byte, name string, v Value) []byte {
+	switch v.typ {
+	case TypeInt64, TypeDouble, TypeDateTime, TypeGuid, TypeBinary:
+		dst = append(append(dst, '"'), name...)
+		dst = append(dst, `@odata.type":"`...)
+		dst = append(append(dst, v.typ.String()...), `",`...)
+	}
+	dst = append(append(dst, '"'), name...)
+	return AppendValue(append(dst, `":`...), v)
+}
+
+// AppendValue appends the JSON of the value alone.
+func AppendValue(dst []byte, v Value) []byte {
+	switch v.typ {
+	case TypeString:
+		return AppendQuoted(dst, v.string)
+	case TypeBinary:
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(v.string))
+		return append(dst, '"')
+	case TypeBoolean:
+		return strconv.AppendBool(dst, v.num == 1)
+	case TypeInt32:
+		return strconv.AppendInt(dst, int64(v.num), 10)
+	case TypeInt64:
+		return append(strconv.AppendInt(append(dst, '"'), int64(v.num), 10), '"')
+	case TypeDouble:
+		return appendDouble(dst, math.Float64frombits(v.num))
+	case TypeDateTime:
+		return append(AppendDateTime(append(dst, '"'), int64(v.num)), '"')
+	case TypeGuid:
+		u, _ := v.UUID()
+		return append(appendGuid(append(dst, '"'), u), '"')
+	}
+	return append(dst, "null"...)
+}
+
+func appendDouble(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(dst, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(dst, `"-Infinity"`...)
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
+	for _, c := range dst[start:] {
+		if c == '.' || c == 'e' {
+			return dst
+		}
+	}
+	return append(dst, ".0"...)
+}
+
+func appendGuid(dst []byte, u uuid.UUID) []byte {
+	for i, part := range [][]byte{u[0:4], u[4:6], u[6:8], u[8:10], u[10:16]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends s as a JSON string. s must be valid UTF-8 (Value.Check and the key rules see to it).
+func AppendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c != 0x7F {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		start = i + 1
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+// FromText makes a value of the annotated type out of the text of a JSON string. text is not kept.
+func FromText(t Type, text []byte) (Value, error) {
+	switch t {
+	case TypeString:
+		return String(string(text)), nil
+	case TypeBinary:
+		decoded := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+		n, err := base64.StdEncoding.Decode(decoded, text)
+		if err != nil {
+			return Value{}, fmt.Errorf("%d characters are no base64", len(text))
+		}
+		return Binary(decoded[:n]), nil
+	case TypeInt32, TypeInt64:
+		bits := 64
+		if t == TypeInt32 {
+			bits = 32
+		}
+		n, err := strconv.ParseInt(string(text), 10, bits)
+		if err != nil {
+			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+		}
+		return Value{typ: t, num: uint64(n)}, nil
+	case TypeDouble:
+		return parseDouble(text)
+	case TypeDateTime:
+		ticks, err := parseDateTime(text)
+		if err != nil {
+			return Value{}, err
+		}
+		return dateTimeOfTicks(ticks), nil
+	case TypeGuid:
+		if len(text) != 36 {
+			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+		}
+		u, err := uuid.ParseBytes(text)
+		if err != nil {
+			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+		}
+		return Guid(u), nil
+	case TypeBoolean:
+		switch string(text) {
+		case "true":
+			return Boolean(true), nil
+		case "false":
+			return Boolean(false), nil
+		}
+	}
+	return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+}
+
+func parseDouble(text []byte) (Value, error) {
+	switch string(text) {
+	case "NaN":
+		return Double(math.NaN()), nil
+	case "Infinity", "INF":
+		return Double(math.Inf(1)), nil
+	case "-Infinity", "-INF":
+		return Double(math.Inf(-1)), nil
+	}
+	for _, c := range text {
+		// ParseFloat also takes what no other reader does: inf, 0x1p3, 1_000.
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return Value{}, fmt.Errorf("%d characters are no %s", len(text), TypeDouble)
+		}
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return Value{}, fmt.Errorf("%d characters are no %s", len(text), TypeDouble)
+	}
+	return Double(f), nil
+}
+
+// FromNumber makes a value of a JSON number. Without annotation an integer is an Edm.Int32 and anything with
+// a point or an exponent an Edm.Double, as the service writes them.
+func FromNumber(t Type, text []byte) (Value, error) {
+	if t != TypeNull {
+		if t == TypeInt32 || t == TypeInt64 || t == TypeDouble {
+			return FromText(t, text)
+		}
+		return Value{}, fmt.Errorf("a number is no %s", t)
+	}
+	for _, c := range text {
+		if c == '.' || c == 'e' || c == 'E' {
+			return parseDouble(text)
+		}
+	}
+	if v, err := FromText(TypeInt32, text); err == nil {
+		return v, nil
+	}
+	return FromText(TypeInt64, text)
+}
+
+// Retype gives a value that was read before its annotation the annotated type.
+func (v Value) Retype(t Type) (Value, error) {
+	switch {
+	case v.typ == t || v.typ == TypeNull:
+		return v, nil
+	case v.typ == TypeString:
+		return FromText(t, []byte(v.string))
+	case v.typ == TypeInt32 && t == TypeInt64:
+		return Int64(int64(v.num)), nil
+	case (v.typ == TypeInt32 || v.typ == TypeInt64) && t == TypeDouble:
+		return Double(float64(int64(v.num))), nil
+	}
+	return Value{}, fmt.Errorf("a %s is no %s", v.typ, t)
+}
+
+// ValidText reports whether s can be stored at all: UTF-16 has no place for invalid UTF-8.
+func ValidText(s string) bool { return utf8.ValidString(s) }

@@ -1,0 +1,136 @@
+package edm
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The service's limits for one entity.
+const (
+	MaxProperties     = 252       // custom properties, beside PartitionKey, RowKey and Timestamp
+	MaxEntitySize     = 1 << 20   // by the formula of EntitySize
+	MaxStringUnits    = 32 * 1024 // UTF-16 code units, 64 KiB
+	MaxBinarySize     = 64 * 1024
+	MaxNameUnits      = 255
+	MaxBatchOps       = 100
+	MaxBatchBytes     = 4 << 20
+	MaxPageSize       = 1000
+	MaxComparisons    = 15
+	entityOverhead    = 4
+	propertyOverhead  = 8
+	lengthPrefixBytes = 4
+)
+
+// Units counts the UTF-16 code units of s: the service's measure of every length.
+func Units(s string) int {
+	n := 0
+	for i := 0; i < len(s); i++ {
+		// Each sequence of UTF-8 is one unit, and one of four bytes is two.
+		switch c := s[i]; {
+		case c < 0x80 || c >= 0xC0 && c < 0xF0:
+			n++
+		case c >= 0xF0:
+			n += 2
+		}
+	}
+	return n
+}
+
+// StoredSize is what the value counts for in the size of an entity.
+func (v Value) StoredSize() int {
+	switch v.typ {
+	case TypeString:
+		return lengthPrefixBytes + 2*Units(v.string)
+	case TypeBinary:
+		return lengthPrefixBytes + len(v.string)
+	case TypeInt64, TypeDouble, TypeDateTime:
+		return 8
+	case TypeGuid:
+		return 16
+	case TypeInt32:
+		return 4
+	case TypeBoolean:
+		return 1
+	}
+	return 0
+}
+
+// KeySize is what an entity counts for before its first property.
+func KeySize(partitionKey, rowKey string) int {
+	return entityOverhead + 2*Units(partitionKey) + 2*Units(rowKey)
+}
+
+// PropertySize is what one property adds to the size of an entity.
+func PropertySize(name string, v Value) int {
+	return propertyOverhead + 2*Units(name) + v.StoredSize()
+}
+
+// CheckName tells whether a property may have this name: a C# identifier of at most 255 units.
+func CheckName(name string) error {
+	if name == "" {
+		return fmt.Errorf("a property name is empty")
+	}
+	if n := Units(name); n > MaxNameUnits {
+		return fmt.Errorf("a property name of %d characters is longer than %d", n, MaxNameUnits)
+	}
+	for i, r := range name {
+		letter := r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)
+		inner := unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r) || unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Cf, r)
+		if r == utf8.RuneError || !letter && (i == 0 || !inner) {
+			return fmt.Errorf("property name %q: character %q at byte %d does not belong in an identifier", name, r, i)
+		}
+	}
+	return nil
+}
+
+// IsPlainName is a cheap sufficient test for CheckName: ASCII letters, digits and underscores.
+func IsPlainName(name string) bool {
+	if name == "" || len(name) > MaxNameUnits {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// Check tells whether the service would store the value.
+func (v Value) Check() error {
+	switch v.typ {
+	case TypeNull:
+		return fmt.Errorf("it has no value")
+	case TypeString:
+		if len(v.string) > MaxStringUnits {
+			if n := Units(v.string); n > MaxStringUnits {
+				return &SizeError{What: "string", Size: n, Limit: MaxStringUnits, Unit: "UTF-16 units"}
+			}
+		}
+		if !utf8.ValidString(v.string) {
+			return fmt.Errorf("a string of %d bytes is not valid UTF-8", len(v.string))
+		}
+	case TypeBinary:
+		if len(v.string) > MaxBinarySize {
+			return &SizeError{What: "binary", Size: len(v.string), Limit: MaxBinarySize, Unit: "bytes"}
+		}
+	case TypeDateTime:
+		if ticks := int64(v.num); ticks < minDateTimeTicks || ticks > maxDateTimeTicks {
+			return fmt.Errorf("a date outside of 1601 to 9999")
+		}
+	}
+	return nil
+}
+
+// SizeError says that something is larger than the service allows.
+type SizeError struct {
+	What        string
+	Size, Limit int
+	Unit        string
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s of %d %s is over the limit of %d", e.What, e.Size, e.Unit, e.Limit)
+}

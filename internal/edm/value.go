@@ -1,0 +1,227 @@
+// Package edm holds the eight property types of Azure Tables as one compact, comparable value, and the rules
+// the service sets for them: ranges, sizes, names.
+package edm
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Type is the EDM type of a stored property.
+type Type uint8
+
+// The types a property can have. The zero Type is Null: a property that is not there.
+const (
+	TypeNull Type = iota
+	TypeString
+	TypeBinary
+	TypeBoolean
+	TypeInt32
+	TypeInt64
+	TypeDouble
+	TypeDateTime
+	TypeGuid
+)
+
+// String returns the name the service uses, such as "Edm.Int64".
+func (t Type) String() string {
+	switch t {
+	case TypeString:
+		return "Edm.String"
+	case TypeBinary:
+		return "Edm.Binary"
+	case TypeBoolean:
+		return "Edm.Boolean"
+	case TypeInt32:
+		return "Edm.Int32"
+	case TypeInt64:
+		return "Edm.Int64"
+	case TypeDouble:
+		return "Edm.Double"
+	case TypeDateTime:
+		return "Edm.DateTime"
+	case TypeGuid:
+		return "Edm.Guid"
+	}
+	return "null"
+}
+
+// ParseType is the inverse of Type.String.
+func ParseType(name []byte) (Type, bool) {
+	switch string(name) {
+	case "Edm.String":
+		return TypeString, true
+	case "Edm.Binary":
+		return TypeBinary, true
+	case "Edm.Boolean":
+		return TypeBoolean, true
+	case "Edm.Int32":
+		return TypeInt32, true
+	case "Edm.Int64":
+		return TypeInt64, true
+	case "Edm.Double":
+		return TypeDouble, true
+	case "Edm.DateTime":
+		return TypeDateTime, true
+	case "Edm.Guid":
+		return TypeGuid, true
+	}
+	return TypeNull, false
+}
+
+// Value is one property value. It is immutable and comparable: two Values are == when type and content are
+// the same bit for bit, so NaN equals NaN and -0 differs from 0. The zero Value is null.
+type Value struct {
+	typ    Type
+	num    uint64 // boolean, integers, the bits of a double, ticks of a date, first half of a guid
+	num2   uint64 // second half of a guid
+	string string // text of a string, octets of a binary
+}
+
+// String, Binary, Boolean, Int32, Int64, Double and Guid make the value of that type.
+func String(s string) Value { return Value{typ: TypeString, string: s} }
+
+// Binary makes an Edm.Binary of a copy of b.
+func Binary(b []byte) Value { return Value{typ: TypeBinary, string: string(b)} }
+
+// Boolean makes an Edm.Boolean.
+func Boolean(b bool) Value {
+	if b {
+		return Value{typ: TypeBoolean, num: 1}
+	}
+	return Value{typ: TypeBoolean}
+}
+
+// Int32 makes an Edm.Int32.
+func Int32(i int32) Value { return Value{typ: TypeInt32, num: uint64(int64(i))} }
+
+// Int64 makes an Edm.Int64.
+func Int64(i int64) Value { return Value{typ: TypeInt64, num: uint64(i)} }
+
+// Double makes an Edm.Double. NaN and the infinities are values the service stores.
+func Double(f float64) Value { return Value{typ: TypeDouble, num: math.Float64bits(f)} }
+
+// Guid makes an Edm.Guid.
+func Guid(u uuid.UUID) Value {
+	var hi, lo uint64
+	for i := range 8 {
+		hi = hi<<8 | uint64(u[i])
+		lo = lo<<8 | uint64(u[i+8])
+	}
+	return Value{typ: TypeGuid, num: hi, num2: lo}
+}
+
+// DateTime makes an Edm.DateTime in UTC. A time finer than 100 ns, or before 1601-01-01, or after 9999-12-31
+// cannot be stored and is an error: nothing is rounded.
+func DateTime(t time.Time) (Value, error) {
+	ticks, err := Ticks(t)
+	if err != nil {
+		return Value{}, err
+	}
+	if ticks < minDateTimeTicks {
+		return Value{}, fmt.Errorf("year %d is before 1601, the first the service stores", t.UTC().Year())
+	}
+	return dateTimeOfTicks(ticks), nil
+}
+
+func dateTimeOfTicks(ticks int64) Value { return Value{typ: TypeDateTime, num: uint64(ticks)} }
+
+// Type returns the value's EDM type, TypeNull for the zero Value.
+func (v Value) Type() Type { return v.typ }
+
+// IsNull reports whether v is the zero Value.
+func (v Value) IsNull() bool { return v.typ == TypeNull }
+
+// Str returns the text of an Edm.String.
+func (v Value) Str() (string, bool) { return v.string, v.typ == TypeString }
+
+// Bytes returns a copy of an Edm.Binary.
+func (v Value) Bytes() ([]byte, bool) {
+	if v.typ != TypeBinary {
+		return nil, false
+	}
+	return []byte(v.string), true
+}
+
+// Bool returns an Edm.Boolean.
+func (v Value) Bool() (value, ok bool) { return v.num == 1, v.typ == TypeBoolean }
+
+// Int returns an Edm.Int32 or Edm.Int64.
+func (v Value) Int() (int64, bool) { return int64(v.num), v.typ == TypeInt32 || v.typ == TypeInt64 }
+
+// Float returns an Edm.Double.
+func (v Value) Float() (float64, bool) { return math.Float64frombits(v.num), v.typ == TypeDouble }
+
+// Time returns an Edm.DateTime, in UTC.
+func (v Value) Time() (time.Time, bool) {
+	if v.typ != TypeDateTime {
+		return time.Time{}, false
+	}
+	return TimeOfTicks(int64(v.num)), true
+}
+
+// UUID returns an Edm.Guid.
+func (v Value) UUID() (uuid.UUID, bool) {
+	var u uuid.UUID
+	if v.typ != TypeGuid {
+		return u, false
+	}
+	hi, lo := v.num, v.num2
+	for i := 7; i >= 0; i-- {
+		u[i], u[i+8] = byte(hi), byte(lo)
+		hi, lo = hi>>8, lo>>8
+	}
+	return u, true
+}
+
+// Any returns the value as the Go type that stands for its EDM type: string, []byte, bool, int32, int64,
+// float64, time.Time, uuid.UUID, or nil.
+func (v Value) Any() any {
+	switch v.typ {
+	case TypeString:
+		return v.string
+	case TypeBinary:
+		return []byte(v.string)
+	case TypeBoolean:
+		return v.num == 1
+	case TypeInt32:
+		return int32(int64(v.num))
+	case TypeInt64:
+		return int64(v.num)
+	case TypeDouble:
+		return math.Float64frombits(v.num)
+	case TypeDateTime:
+		return TimeOfTicks(int64(v.num))
+	case TypeGuid:
+		u, _ := v.UUID()
+		return u
+	}
+	return nil
+}
+
+// GoString shows type and content, for test failures; never used in errors or logs.
+func (v Value) GoString() string {
+	switch v.typ {
+	case TypeDateTime:
+		return "DateTime(" + string(AppendDateTime(nil, int64(v.num))) + ")"
+	case TypeDouble:
+		return "Double(" + strconv.FormatFloat(math.Float64frombits(v.num), 'g', -1, 64) + ")"
+	}
+	return fmt.Sprintf("%s(%#v)", v.typ.String()[max(0, len("Edm.")*boolInt(v.typ != TypeNull)):], v.Any())
+}
+
+// String names the type and the size, never the content: a Value may be a secret on its way to encryption.
+func (v Value) String() string {
+	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

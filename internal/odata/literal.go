@@ -1,0 +1,97 @@
+package odata
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// UnprintableError says why a tree or value has no text in the filter language. It never holds the value.
+type UnprintableError struct {
+	Property string // the property compared, "" for a value on its own
+	Reason   string
+}
+
+func (e *UnprintableError) Error() string {
+	if e.Property == "" {
+		return "filter: " + e.Reason
+	}
+	return "filter on " + strconv.Quote(e.Property) + ": " + e.Reason
+}
+
+// AppendLiteral appends v as a literal: a string in single quotes with its own doubled, 5, 5L, 5.0, true, X'0aff',
+// datetime'2014-08-22T00:50:32.1234567Z', guid'c9da6455-213d-42c9-9a79-3e9149a57833'. NaN, the infinities, null
+// and invalid UTF-8 have no literal; the error is an *UnprintableError and dst comes back as it was.
+func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
+	switch v.Type() {
+	case edm.TypeString:
+		s, _ := v.Str()
+		if !utf8.ValidString(s) {
+			return dst, &UnprintableError{Reason: "a string that is not valid UTF-8 cannot be sent"}
+		}
+		return appendQuoted(dst, s), nil
+	case edm.TypeBinary:
+		b, _ := v.Bytes()
+		dst = hex.AppendEncode(append(dst, "X'"...), b)
+		return append(dst, '\''), nil
+	case edm.TypeBoolean:
+		b, _ := v.Bool()
+		return strconv.AppendBool(dst, b), nil
+	case edm.TypeInt32, edm.TypeInt64:
+		n, _ := v.Int()
+		dst = strconv.AppendInt(dst, n, 10)
+		if v.Type() == edm.TypeInt64 {
+			dst = append(dst, 'L')
+		}
+		return dst, nil
+	case edm.TypeDouble:
+		f, _ := v.Float()
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return dst, &UnprintableError{Reason: "NaN and the infinities have no literal"}
+		}
+		return appendDouble(dst, f), nil
+	case edm.TypeDateTime:
+		return appendPrefixed(dst, "datetime", v), nil
+	case edm.TypeGuid:
+		return appendPrefixed(dst, "guid", v), nil
+	}
+	return dst, &UnprintableError{Reason: "null has no literal: the service stores no nulls"}
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '\'')
+	for i := range len(s) {
+		if s[i] == '\'' {
+			dst = append(dst, '\'')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '\'')
+}
+
+// appendDouble always writes a point or an exponent, since without one the service reads an Int32. It writes no
+// plus sign: in an address that was not encoded with care, a plus is a space.
+func appendDouble(dst []byte, f float64) []byte {
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
+	if plus := bytes.IndexByte(dst[start:], '+'); plus >= 0 {
+		dst = append(dst[:start+plus], dst[start+plus+1:]...)
+	}
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...)
+	}
+	return dst
+}
+
+// appendPrefixed writes prefix'text', the text being that of the value's JSON string.
+func appendPrefixed(dst []byte, prefix string, v edm.Value) []byte {
+	dst = append(dst, prefix...)
+	start := len(dst)
+	dst = edm.AppendValue(dst, v)
+	dst[start], dst[len(dst)-1] = '\'', '\''
+	return dst
+}

@@ -1,0 +1,150 @@
+package odata
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Match tells whether an entity passes the filter. get returns the entity's property of a name, the keys
+// included, and the zero Value for one it lacks.
+//
+// A comparison with a property that the entity lacks is false, ne included, and so is one of types that do not
+// compare: a string with a number, a guid with a string. not inverts, so an entity without A passes not (A eq 5).
+// Int32, Int64 and Double compare as numbers, a Double making the other side a Double; NaN is unequal to
+// everything. Strings compare by UTF-16 code units, guids by the order of their text, binaries byte by byte,
+// false before true.
+func Match(e Expr, get func(name string) edm.Value) bool {
+	switch e := e.(type) {
+	case Comparison:
+		return e.holds(get(e.Property))
+	case And:
+		return Match(e.Left, get) && Match(e.Right, get)
+	case Or:
+		return Match(e.Left, get) || Match(e.Right, get)
+	case Not:
+		return !Match(e.X, get)
+	case Constant:
+		return bool(e)
+	}
+	return true
+}
+
+func (c Comparison) holds(v edm.Value) bool {
+	order, ok := compareValues(v, c.Value)
+	if !ok {
+		return false
+	}
+	switch c.Op {
+	case Eq:
+		return order == 0
+	case Ne:
+		return order != 0
+	case Gt:
+		return order == 1
+	case Ge:
+		return order == 0 || order == 1
+	case Lt:
+		return order == -1
+	case Le:
+		return order == 0 || order == -1
+	}
+	return false
+}
+
+// unordered is the order of NaN and anything.
+const unordered = 2
+
+// compareValues returns -1, 0, 1 or unordered; ok is false for types that do not compare.
+func compareValues(a, b edm.Value) (order int, ok bool) {
+	if a.Type() != b.Type() {
+		return compareNumbers(a, b)
+	}
+	switch a.Type() {
+	case edm.TypeString:
+		x, _ := a.Str()
+		y, _ := b.Str()
+		return compareUTF16(x, y), true
+	case edm.TypeInt32, edm.TypeInt64:
+		x, _ := a.Int()
+		y, _ := b.Int()
+		return cmp.Compare(x, y), true
+	case edm.TypeDouble:
+		return compareNumbers(a, b)
+	case edm.TypeDateTime:
+		x, _ := a.Time()
+		y, _ := b.Time()
+		return x.Compare(y), true
+	case edm.TypeGuid:
+		x, _ := a.UUID()
+		y, _ := b.UUID()
+		return bytes.Compare(x[:], y[:]), true
+	case edm.TypeBinary:
+		if a == b {
+			return 0, true
+		}
+		x, _ := a.Bytes()
+		y, _ := b.Bytes()
+		return bytes.Compare(x, y), true
+	case edm.TypeBoolean:
+		x, _ := a.Bool()
+		y, _ := b.Bool()
+		switch {
+		case x == y:
+			return 0, true
+		case x:
+			return 1, true
+		}
+		return -1, true
+	}
+	return 0, false
+}
+
+// compareNumbers compares two numbers of which one is a double or the types differ.
+func compareNumbers(a, b edm.Value) (order int, ok bool) {
+	i, aInt := a.Int()
+	j, bInt := b.Int()
+	if aInt && bInt {
+		return cmp.Compare(i, j), true
+	}
+	x, aFloat := a.Float()
+	y, bFloat := b.Float()
+	if !aInt && !aFloat || !bInt && !bFloat {
+		return 0, false
+	}
+	if aInt {
+		x = float64(i)
+	}
+	if bInt {
+		y = float64(j)
+	}
+	switch {
+	case x < y:
+		return -1, true
+	case x > y:
+		return 1, true
+	case x == y:
+		return 0, true
+	}
+	return unordered, true
+}
+
+// compareUTF16 orders strings as the service does, by UTF-16 code units. That is the order of UTF-8 bytes but for
+// one thing: characters beyond U+FFFF (first byte F0 and up) come before U+E000 to U+FFFF (first byte EE or EF),
+// since their surrogates do. The first bytes that differ are either both first bytes of a character, or inside
+// characters of the same first byte, where the orders agree.
+func compareUTF16(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0) {
+			x, y = y, x
+		}
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(len(a), len(b))
+}

@@ -1,0 +1,105 @@
+package odata
+
+import (
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Append appends the text of e, which parses to e again; nothing for nil. A property name that is no name, or a
+// value without literal, is an *UnprintableError, so no name can smuggle a condition in.
+func Append(dst []byte, e Expr) ([]byte, error) {
+	if e == nil {
+		return dst, nil
+	}
+	start := len(dst)
+	dst, err := appendExpr(dst, e)
+	if err != nil {
+		return dst[:start], err
+	}
+	return dst, nil
+}
+
+func appendExpr(dst []byte, e Expr) ([]byte, error) {
+	switch e := e.(type) {
+	case Comparison:
+		return appendComparison(dst, e)
+	case And:
+		return appendJoined(dst, e.Left, " and ", e.Right, precedenceAnd)
+	case Or:
+		return appendJoined(dst, e.Left, " or ", e.Right, precedenceOr)
+	case Not:
+		// Always in parentheses: not binds closer than eq in the OData grammar.
+		dst, err := appendExpr(append(dst, "not ("...), e.X)
+		return append(dst, ')'), err
+	case Constant:
+		if e {
+			return append(dst, "true"...), nil
+		}
+		return append(dst, "false"...), nil
+	}
+	return dst, &UnprintableError{Reason: "an operand of and, or or not is missing"}
+}
+
+// The precedences, loosest first.
+const (
+	precedenceOr = iota
+	precedenceAnd
+	precedenceTerm
+)
+
+func precedenceOf(e Expr) int {
+	switch e.(type) {
+	case Or:
+		return precedenceOr
+	case And:
+		return precedenceAnd
+	}
+	return precedenceTerm
+}
+
+// appendJoined puts parentheses where the tree would come back another one: around what binds looser, and on the
+// right, since both operators group to the left, around what binds the same.
+func appendJoined(dst []byte, left Expr, joint string, right Expr, precedence int) ([]byte, error) {
+	dst, err := appendOperand(dst, left, precedenceOf(left) < precedence)
+	if err != nil {
+		return dst, err
+	}
+	return appendOperand(append(dst, joint...), right, precedenceOf(right) <= precedence)
+}
+
+func appendOperand(dst []byte, e Expr, inParentheses bool) ([]byte, error) {
+	if !inParentheses {
+		return appendExpr(dst, e)
+	}
+	dst, err := appendExpr(append(dst, '('), e)
+	return append(dst, ')'), err
+}
+
+func appendComparison(dst []byte, c Comparison) ([]byte, error) {
+	if !edm.IsPlainName(c.Property) {
+		if err := edm.CheckName(c.Property); err != nil {
+			return dst, &UnprintableError{Property: c.Property, Reason: err.Error()}
+		}
+	}
+	if isReserved(c.Property) {
+		return dst, &UnprintableError{Property: c.Property, Reason: "the name is a keyword of the filter language"}
+	}
+	if int(c.Op) >= len(opNames) {
+		return dst, &UnprintableError{Property: c.Property, Reason: "the operator is not one of eq ne gt ge lt le"}
+	}
+	dst = append(append(dst, c.Property...), ' ')
+	dst = append(append(dst, opNames[c.Op]...), ' ')
+	dst, err := AppendLiteral(dst, c.Value)
+	var unprintable *UnprintableError
+	if errors.As(err, &unprintable) {
+		return dst, &UnprintableError{Property: c.Property, Reason: unprintable.Reason}
+	}
+	return dst, err
+}
+
+// isReserved tells the words that cannot name a property where an operand is expected. The operators can:
+// their place gives them away.
+func isReserved(word string) bool {
+	return word == "not" || word == "true" || word == "false" || word == "null"
+}
