@@ -1,0 +1,116 @@
+package projectrules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// patternPackages are the packages of single patterns; none of them knows another.
+var patternPackages = []string{
+	"intrapartition", "interpartition", "indexentities", "denormalization", "logtail", "highvolumedelete", "dataseries",
+	"widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access",
+}
+
+// mayImport says which layers the code of a layer may import, tests apart.
+var mayImport = map[string][]string{
+	"compoundkey": {},
+	"internal":    {"internal", "compoundkey"},
+	"patterns":    {"internal", "compoundkey"},
+	"eventual":    {"internal", "compoundkey", "patterns"},
+	"pattern":     {"internal", "compoundkey", "patterns", "eventual"},
+	"storagetest": {"internal", "compoundkey", "patterns", "eventual", "pattern", "storagetest"},
+	"application": {"internal", "compoundkey", "patterns", "eventual", "pattern", "storagetest", "application"},
+}
+
+// layer names the layer of a package, given by its directory; "" for one that no layer knows.
+func layer(dir string) string {
+	top, _, _ := strings.Cut(dir, "/")
+	switch {
+	case slices.Contains(patternPackages, top):
+		return "pattern"
+	case top == "examples" || top == "cmd":
+		return "application"
+	case mayImport[top] != nil:
+		return top
+	}
+	return ""
+}
+
+// isLibrary says whether a package is one that users import.
+func isLibrary(dir string) bool {
+	l := layer(dir)
+	return l != "" && l != "internal" && l != "application" && !strings.Contains(dir, "/internal/")
+}
+
+// badImports finds imports that point against the arrows. Within a pattern's own directory, packages may import each other.
+func badImports(sources []source) []string {
+	var bad []string
+	for _, s := range sources {
+		from := layer(s.dir())
+		if from == "" {
+			bad = append(bad, s.path+": no layer is known for this package; name it in mayImport or patternPackages")
+			continue
+		}
+		if s.isTest() {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			to, ours := strings.CutPrefix(name, modulePath+"/")
+			if !ours || allowed(s.dir(), from, to) {
+				continue
+			}
+			bad = append(bad, fmt.Sprintf("%s: %s must not import %s", s.at(spec), s.dir(), to))
+		}
+	}
+	return bad
+}
+
+func allowed(dir, from, to string) bool {
+	top := func(dir string) string { first, _, _ := strings.Cut(dir, "/"); return first }
+	if from != "compoundkey" && top(dir) == top(to) {
+		return true
+	}
+	return slices.Contains(mayImport[from], layer(to))
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	report(t, badImports(projectSources(t)))
+}
+
+func TestImportsPointOneWayCanFail(t *testing.T) {
+	file := func(imports ...string) string {
+		text := "package p\n"
+		for _, i := range imports {
+			text += "import _ \"" + modulePath + "/" + i + "\"\n"
+		}
+		return text
+	}
+	wantViolations(t, badImports(parse(t, map[string]string{
+		"a/a.go":                 file(),
+		"compoundkey/k.go":       file("internal/edm"),
+		"encryption/good.go":     file("patterns", "eventual", "compoundkey", "internal/wire", "encryption/sub"),
+		"eventual/e.go":          file("intrapartition"),
+		"examples/contoso/ok.go": file("storagetest", "encryption", "patterns"),
+		"internal/wire/w.go":     file("internal/edm", "compoundkey", "patterns"),
+		"intrapartition/i.go":    file("indexentities"),
+		"intrapartition/ok.go":   "package p\nimport _ \"fmt\"\nimport _ \"" + modulePath + "other/x\"\n",
+		"intrapartition/x_test.go": file(
+			"storagetest", "indexentities"),
+		"logtail/l.go":     file("storagetest"),
+		"patterns/p.go":    file("compoundkey", "internal/wire", "eventual"),
+		"storagetest/s.go": file("patterns", "examples/contoso"),
+	})),
+		"a/a.go: no layer",
+		"compoundkey/k.go:2: compoundkey must not import internal/edm",
+		"eventual/e.go:2: eventual must not import intrapartition",
+		"internal/wire/w.go:4: internal/wire must not import patterns",
+		"intrapartition/i.go:2: intrapartition must not import indexentities",
+		"logtail/l.go:2: logtail must not import storagetest",
+		"patterns/p.go:4: patterns must not import eventual",
+		"storagetest/s.go:3: storagetest must not import examples/contoso",
+	)
+}

@@ -1,0 +1,101 @@
+package projectrules
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// skipsAllowed are the functions, as path:name, that may skip a test, each with the reason. A skipped test reads as one
+// that passed, so the list is short.
+var skipsAllowed = map[string]string{}
+
+// skips finds tests that skip themselves.
+func skips(sources []source, allowed map[string]string) []string {
+	var bad []string
+	unused := maps.Clone(allowed)
+	for _, s := range sources {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !s.isTest() && layer(s.dir()) != "storagetest" {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
+					return true
+				}
+				name := s.path + ":" + f.Name.Name
+				if delete(unused, name); allowed[name] == "" {
+					bad = append(bad, fmt.Sprintf("%s: %s skips; a test that cannot run must fail, or be listed", s.at(sel), f.Name.Name))
+				}
+				return true
+			})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		bad = append(bad, name+" is listed as a test that skips, and does not")
+	}
+	return bad
+}
+
+var unfinishedWord = regexp.MustCompile(`\b(TODO|FIXME)\b`)
+
+// unfinished finds notes of work to do, in comments and documents: an issue is the place for those.
+func unfinished(sources []source, documents map[string]string) []string {
+	var bad []string
+	for _, s := range sources {
+		for _, group := range s.file.Comments {
+			for _, c := range group.List {
+				if word := unfinishedWord.FindString(c.Text); word != "" {
+					bad = append(bad, s.at(c)+": "+word)
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		for i, line := range strings.Split(documents[name], "\n") {
+			if word := unfinishedWord.FindString(line); word != "" {
+				bad = append(bad, fmt.Sprintf("%s:%d: %s", name, i+1, word))
+			}
+		}
+	}
+	return bad
+}
+
+func TestNoSkips(t *testing.T) {
+	report(t, skips(projectSources(t), skipsAllowed))
+}
+
+func TestNoUnfinishedWork(t *testing.T) {
+	report(t, unfinished(projectSources(t), projectDocuments(t)))
+}
+
+func TestNoSkipsCanFail(t *testing.T) {
+	wantViolations(t, skips(parse(t, map[string]string{
+		"logtail/a_test.go":    "package p\nfunc TestA(t *testing.T) {\n\tt.Skip(\"no Azurite\")\n}\n",
+		"logtail/b_test.go":    "package p\nfunc FuzzB(f *testing.F) {\n\tf.Fuzz(func(t *testing.T) { t.SkipNow() })\n}\n",
+		"logtail/c_test.go":    "package p\nfunc TestC(t *testing.T) {\n\tt.Skipf(\"listed\")\n}\n",
+		"logtail/d.go":         "package p\nfunc d(r reader) {\n\tr.Skip()\n}\n",
+		"storagetest/start.go": "package p\nfunc start(t testing.TB) {\n\tt.Skip()\n}\n",
+	}), map[string]string{"logtail/c_test.go:TestC": "a test", "logtail/c_test.go:TestGone": "a test"}),
+		"logtail/a_test.go:3: TestA skips",
+		"logtail/b_test.go:3: FuzzB skips",
+		"storagetest/start.go:3: start skips",
+		"TestGone is listed",
+	)
+}
+
+func TestNoUnfinishedWorkCanFail(t *testing.T) {
+	wantViolations(t, unfinished(parse(t, map[string]string{
+		"logtail/a.go": "package p\n\n// f works.\n// TODO: not yet\nfunc f() { g(context.TODO(), \"FIXME\") /* FIXME now */ }\n",
+	}), map[string]string{"docs/a.md": "# A\n\nTODO\n"}),
+		"logtail/a.go:4: TODO",
+		"logtail/a.go:5: FIXME",
+		"docs/a.md:3: TODO",
+	)
+}

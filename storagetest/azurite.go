@@ -1,0 +1,84 @@
+package storagetest
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ConnectionStringVariable is the environment variable that names an account to test on in place of Azurite.
+const ConnectionStringVariable = "AZURE_STORAGE_CONNECTION_STRING"
+
+// Azurite returns a service for tests: the account of AZURE_STORAGE_CONNECTION_STRING if that is set, else an Azurite
+// that all tests of this test binary share and that ends with it. It fails the test if there is neither, saying what
+// to install; it never skips.
+func Azurite(t testing.TB) *Service {
+	t.Helper()
+	if cs := os.Getenv(ConnectionStringVariable); cs != "" {
+		s, err := newAccountService(cs)
+		if err != nil {
+			t.Fatalf("storagetest: %s: %v", ConnectionStringVariable, err)
+		}
+		return s
+	}
+	server, err := shared.get(func(message string) { t.Log(message) })
+	if err != nil {
+		t.Fatalf("storagetest: %v", err)
+	}
+	if err := dialAll(server.service); err != nil {
+		t.Fatalf("storagetest: Azurite, which was running, is gone; its last words are on standard error: %v", err)
+	}
+	return server.service
+}
+
+// Shared returns the Azurite that Azurite(t) gives to the tests of this test binary, for code that has no testing.TB:
+// Example functions and TestMain. It ignores AZURE_STORAGE_CONNECTION_STRING, since nothing would clean up an account
+// behind them.
+func Shared() (*Service, error) {
+	server, err := shared.get(nil)
+	if err != nil {
+		return nil, err
+	}
+	return server.service, nil
+}
+
+// shared is this process's Azurite. It is the one variable of the package: without TestMain, nothing else lives as long
+// as the test binary does.
+var shared sharedAzurite
+
+type sharedAzurite struct {
+	once   sync.Once
+	server *AzuriteServer
+	err    error
+}
+
+// get starts the process's Azurite on the first call. A failure is kept: trying again for each test would only
+// take longer to say the same.
+func (s *sharedAzurite) get(progress func(message string)) (*AzuriteServer, error) {
+	s.once.Do(func() {
+		// Not t.Context(): the server outlives the test that happens to come first.
+		s.server, s.err = StartAzurite(context.Background(), &AzuriteOptions{Progress: progress})
+	})
+	return s.server, s.err
+}
+
+// dialAll connects to each of the three services once, so that a test which comes after Azurite's death says so at
+// once rather than after the client's retries.
+func dialAll(s *Service) error {
+	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			return err
+		}
+		conn, err := net.DialTimeout("tcp", u.Host, 5*time.Second)
+		if err != nil {
+			return err
+		}
+		conn.Close()
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package storagetest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+// maxName is the longest name that tables, queues and containers all take.
+const maxName = 63
+
+// TableName returns a table name that begins with the test's name and that no other call returns, in this process or
+// another: letters and digits, at most 63. The table is not created. On an account of AZURE_STORAGE_CONNECTION_STRING,
+// a table of this name is deleted when the test ends.
+func (s *Service) TableName(t testing.TB) string {
+	t.Helper()
+	name := uniqueName(t.Name())
+	s.deleteAtEnd(t, deleteTable, name)
+	return name
+}
+
+// QueueName is [Service.TableName] for a queue; its letters are lower case, as queues ask.
+func (s *Service) QueueName(t testing.TB) string {
+	t.Helper()
+	name := strings.ToLower(uniqueName(t.Name()))
+	s.deleteAtEnd(t, deleteQueue, name)
+	return name
+}
+
+// ContainerName is [Service.TableName] for a blob container; its letters are lower case, as containers ask.
+func (s *Service) ContainerName(t testing.TB) string {
+	t.Helper()
+	name := strings.ToLower(uniqueName(t.Name()))
+	s.deleteAtEnd(t, deleteContainer, name)
+	return name
+}
+
+// uniqueName keeps the letters and digits of name, as many as leave room for 64 random bits. Random, not counted: two test
+// binaries can share an account, and a table's name is not free again for a while after the table is deleted.
+func uniqueName(name string) string {
+	var random [8]byte
+	rand.Read(random[:]) // never fails: it ends the program instead
+	suffix := hex.EncodeToString(random[:])
+
+	b := make([]byte, 0, maxName)
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if len(b) == 0 && !letter {
+			b = append(b, 'T') // a table's name starts with a letter
+		}
+		if letter || '0' <= c && c <= '9' {
+			b = append(b, c)
+		}
+		if len(b) == maxName-len(suffix) {
+			break
+		}
+	}
+	if len(b) == 0 {
+		b = append(b, 'T')
+	}
+	return string(b) + suffix
+}

@@ -1,0 +1,192 @@
+package storagetest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+//go:embed azurite/supervisor.js
+var supervisor string
+
+const (
+	// startTime bounds a start, installation apart. A start takes less than a second on an idle machine.
+	startTime = 90 * time.Second
+	// stopTime is how long Stop waits for Azurite to end by itself.
+	stopTime = 15 * time.Second
+	// extentMemoryMB bounds what blobs and queue messages may hold in memory; Azurite's own default is half the machine.
+	extentMemoryMB = 512
+)
+
+// AzuriteOptions changes what [StartAzurite] does. The zero value, like nil, is the default.
+type AzuriteOptions struct {
+	// Location is a directory in which Azurite keeps its data from one start to the next. Empty means in memory.
+	Location string
+	// Progress is told, in words for a person, what takes long: the installation. nil means silence.
+	Progress func(message string)
+}
+
+// AzuriteServer is a running Azurite. It ends at Stop, or together with the process that started it, however that ends.
+type AzuriteServer struct {
+	service *Service
+	cmd     *exec.Cmd
+	stdin   io.Closer
+
+	stop    sync.Once
+	stopErr error
+}
+
+// StartAzurite installs Azurite if this machine has not got it, starts it on free ports of 127.0.0.1, and returns once
+// its three services answer. ctx bounds the installation and the start, not the server's life.
+func StartAzurite(ctx context.Context, o *AzuriteOptions) (*AzuriteServer, error) {
+	if o == nil {
+		o = &AzuriteOptions{}
+	}
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return nil, errors.New("node is not on PATH: " + needNode)
+	}
+	dir, err := install(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	server, err := startServer(ctx, node, dir, o.Location)
+	if err != nil {
+		return nil, fmt.Errorf("starting Azurite: %w", err)
+	}
+	return server, nil
+}
+
+// ConnectionString reaches the server's table, queue and blob services.
+func (s *AzuriteServer) ConnectionString() string {
+	return s.service.ConnectionString
+}
+
+// Stop ends Azurite, after it has written its data to AzuriteOptions.Location if it has one, and waits until it is gone. A
+// second Stop does nothing more and returns what the first returned.
+func (s *AzuriteServer) Stop() error {
+	s.stop.Do(func() {
+		s.stdin.Close()
+		overdue := time.AfterFunc(stopTime, func() { s.cmd.Process.Kill() })
+		defer overdue.Stop()
+		if err := s.cmd.Wait(); err != nil {
+			s.stopErr = fmt.Errorf("stopping Azurite: %w", err)
+		}
+	})
+	return s.stopErr
+}
+
+// startServer runs the supervisor, which runs Azurite inside itself, and waits until the services answer.
+func startServer(ctx context.Context, node, dir, location string) (*AzuriteServer, error) {
+	entry := filepath.Join(dir, filepath.FromSlash(azuriteEntry))
+	args := []string{"-e", supervisor, "--", entry,
+		"--blobHost", "127.0.0.1", "--blobPort", "0",
+		"--queueHost", "127.0.0.1", "--queuePort", "0",
+		"--tableHost", "127.0.0.1", "--tablePort", "0",
+		"--skipApiVersionCheck", "--disableTelemetry", "--silent"}
+	if location == "" {
+		args = append(args, "--inMemoryPersistence", "--extentMemoryLimit", strconv.Itoa(extentMemoryMB))
+	} else {
+		args = append(args, "--location", location)
+	}
+	// Not CommandContext: the server outlives ctx.
+	cmd := exec.Command(node, args...)
+	detach(cmd)
+	cmd.Stderr = os.Stderr // a file, so no goroutine copies; quiet unless Azurite breaks
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &AzuriteServer{cmd: cmd, stdin: stdin}
+	if s.service, err = awaitReady(ctx, cmd, stdout); err != nil {
+		cmd.Process.Kill()
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// addresses is the line that the supervisor prints when Azurite listens, or could not.
+type addresses struct {
+	Blob, Queue, Table string
+	Error              string
+}
+
+// awaitReady waits for the supervisor's line and for an answer of each service; it kills the process if ctx ends first.
+func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Service, error) {
+	defer stdout.Close()
+	// A killed process closes its end of the pipe, which ends the read; deadlines on pipes do not exist everywhere.
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	s, err := readReady(ctx, stdout)
+	if !stop() {
+		return nil, ctx.Err()
+	}
+	return s, err
+}
+
+// readReady reads the supervisor's line and asks each service until it answers.
+func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		return nil, errors.New("node ended before Azurite listened; see its standard error")
+	}
+	var a addresses
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("unexpected output %.200q", line)
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	s := newAzuriteService(a)
+	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
+		if err := awaitAnswer(ctx, endpoint); err != nil {
+			return nil, fmt.Errorf("no answer at %s: %w", endpoint, err)
+		}
+	}
+	return s, nil
+}
+
+// awaitAnswer sends requests until one is answered; any answer will do, and without a signature it is a refusal.
+func awaitAnswer(ctx context.Context, endpoint string) error {
+	// A client of its own and no idle connections: nothing is left behind for a test's leak check to find.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?comp=list", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Service is a storage service to test against. Its fields are what a client needs to reach it; its methods name
+// tables, queues and containers so that tests do not meet.
+//
+// Printing a Service shows its endpoints only: the connection string and the key stay out of test logs.
+type Service struct {
+	// ConnectionString reaches the table, queue and blob services with the account's key or a shared access signature.
+	ConnectionString string
+	// AccountName is empty where the connection string holds a shared access signature and no account.
+	AccountName string
+	// AccountKey is empty where the connection string holds a shared access signature.
+	AccountKey string
+
+	// TableEndpoint, QueueEndpoint and BlobEndpoint are the services' addresses, without a trailing slash. One that the
+	// connection string does not give is empty.
+	TableEndpoint, QueueEndpoint, BlobEndpoint string
+
+	// keep is set for an account that outlives the tests: what they name there is deleted when they end.
+	keep bool
+}
+
+// String names the service by its table endpoint, without secrets.
+func (s *Service) String() string {
+	return "storage service at " + s.TableEndpoint
+}
+
+// GoString is String, so that %#v shows no secret either.
+func (s *Service) GoString() string {
+	return s.String()
+}
+
+// The account that every Azurite knows, as published in its documentation; it protects nothing.
+const (
+	azuriteAccount = "devstoreaccount1"
+	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// newAzuriteService describes an Azurite whose three services listen at the given base addresses.
+func newAzuriteService(a addresses) *Service {
+	s := &Service{
+		AccountName:   azuriteAccount,
+		AccountKey:    azuriteKey,
+		TableEndpoint: a.Table + "/" + azuriteAccount,
+		QueueEndpoint: a.Queue + "/" + azuriteAccount,
+		BlobEndpoint:  a.Blob + "/" + azuriteAccount,
+	}
+	s.ConnectionString = "DefaultEndpointsProtocol=http;AccountName=" + s.AccountName + ";AccountKey=" + s.AccountKey +
+		";BlobEndpoint=" + s.BlobEndpoint + ";QueueEndpoint=" + s.QueueEndpoint + ";TableEndpoint=" + s.TableEndpoint + ";"
+	return s
+}
+
+// newAccountService describes the account that a connection string names. Its errors name the setting that is wrong,
+// never a value: the string holds a key.
+func newAccountService(connectionString string) (*Service, error) {
+	settings := map[string]string{}
+	for part := range strings.SplitSeq(connectionString, ";") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, errors.New("connection string: a setting has no '='")
+		}
+		settings[name] = value
+	}
+	if strings.EqualFold(settings["UseDevelopmentStorage"], "true") {
+		s := newAzuriteService(addresses{
+			Blob: "http://127.0.0.1:10000", Queue: "http://127.0.0.1:10001", Table: "http://127.0.0.1:10002",
+		})
+		s.keep = true
+		return s, nil
+	}
+	if settings["AccountKey"] == "" && settings["SharedAccessSignature"] == "" {
+		return nil, errors.New("connection string: neither AccountKey nor SharedAccessSignature is set")
+	}
+	s := &Service{
+		ConnectionString: connectionString,
+		AccountName:      settings["AccountName"],
+		AccountKey:       settings["AccountKey"],
+		TableEndpoint:    endpoint(settings, "TableEndpoint", "table"),
+		QueueEndpoint:    endpoint(settings, "QueueEndpoint", "queue"),
+		BlobEndpoint:     endpoint(settings, "BlobEndpoint", "blob"),
+		keep:             true,
+	}
+	if s.TableEndpoint == "" {
+		return nil, errors.New("connection string: neither TableEndpoint nor AccountName is set")
+	}
+	return s, nil
+}
+
+// endpoint is the address that the settings give a service, or the one that follows from the account's name.
+func endpoint(settings map[string]string, name, service string) string {
+	if e := settings[name]; e != "" {
+		return strings.TrimRight(e, "/")
+	}
+	if settings["AccountName"] == "" {
+		return ""
+	}
+	protocol, suffix := settings["DefaultEndpointsProtocol"], settings["EndpointSuffix"]
+	if protocol == "" {
+		protocol = "https"
+	}
+	if suffix == "" {
+		suffix = "core.windows.net"
+	}
+	return fmt.Sprintf("%s://%s.%s.%s", protocol, settings["AccountName"], service, suffix)
+}
