@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// BatchAnswer is what the service said to an entity group transaction: an ETag for each operation ("" for a
+// delete), or one failure for all.
+type BatchAnswer struct {
+	ETags   []string
+	Failure *BatchFailure
+}
+
+// BatchFailure is the operation that failed. Index is -1 where the service did not say.
+type BatchFailure struct {
+	Status  int
+	Index   int
+	Code    string
+	Message string
+	Raw     []byte // the inner answer, from its status line on
+}
+
+// ErrGarbled is the error of an answer that is cut off or makes no sense: what became of the write is unknown.
+var ErrGarbled = errors.New("the answer is cut off or garbled")
+
+func garbled(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
+}
+
+// ParseBatchAnswer reads the multipart answer to a transaction of n operations. It accepts an answer only whole:
+// both closing boundaries, n successes or one failure.
+func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, error) {
+	boundary, ok := boundaryOf([]byte(contentType))
+	if !ok {
+		return BatchAnswer{}, garbled("no boundary in its content type")
+	}
+	outer, err := splitParts(body, boundary)
+	if err != nil || len(outer) != 1 {
+		return BatchAnswer{}, garbled("%d parts in the batch", len(outer))
+	}
+	head, content, ok := cutHead(outer[0])
+	if !ok {
+		return BatchAnswer{}, garbled("no end of the batch's header")
+	}
+	inner, ok := boundaryOf(header(head, "Content-Type"))
+	if !ok {
+		return BatchAnswer{}, garbled("no boundary of a change set")
+	}
+	parts, err := splitParts(content, inner)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	answer := BatchAnswer{ETags: make([]string, 0, n)}
+	for i, part := range parts {
+		etag, failure, err := parsePart(part)
+		if err != nil {
+			return BatchAnswer{}, err
+		}
+		if failure != nil {
+			failure.Index = failureIndex(failure.Message, n, i)
+			return BatchAnswer{Failure: failure}, nil
+		}
+		answer.ETags = append(answer.ETags, etag)
+	}
+	if len(answer.ETags) != n {
+		return BatchAnswer{}, garbled("%d answers to %d operations", len(answer.ETags), n)
+	}
+	return answer, nil
+}
+
+// splitParts returns the contents between the boundary's lines; the closing one must be there.
+func splitParts(body []byte, boundary string) ([][]byte, error) {
+	delimiter := []byte("--" + boundary)
+	var parts [][]byte
+	first := bytes.Index(body, delimiter)
+	if first < 0 {
+		return nil, garbled("its boundary does not appear")
+	}
+	rest := body[first+len(delimiter):]
+	for {
+		if bytes.HasPrefix(rest, []byte("--")) {
+			return parts, nil
+		}
+		_, content, ok := bytes.Cut(rest, []byte("\n"))
+		if !ok {
+			return nil, garbled("it ends in a boundary")
+		}
+		end := bytes.Index(content, delimiter)
+		if end < 0 {
+			return nil, garbled("no closing boundary")
+		}
+		parts = append(parts, content[:end])
+		rest = content[end+len(delimiter):]
+	}
+}
+
+func parsePart(part []byte) (etag string, failure *BatchFailure, err error) {
+	start := bytes.Index(part, []byte("HTTP/1."))
+	if start < 0 || len(part) < start+12 {
+		return "", nil, garbled("a part without status line")
+	}
+	response := part[start:]
+	status, err := strconv.Atoi(string(response[9:12]))
+	if err != nil || status < 100 || status > 599 {
+		return "", nil, garbled("a part without status")
+	}
+	head, content, ok := cutHead(response)
+	if !ok {
+		return "", nil, garbled("a part whose header does not end")
+	}
+	if status < 300 {
+		return string(header(head, "ETag")), nil, nil
+	}
+	code, message := ErrorCode(content)
+	return "", &BatchFailure{Status: status, Code: code, Message: message, Raw: response}, nil
+}
+
+// failureIndex reads the index before the message's first colon; a lone operation has none there. Where the
+// service answers every operation, the failing one is also the n-th part.
+func failureIndex(message string, operations, part int) int {
+	for i := 0; i < len(message) && i < 4; i++ {
+		if message[i] == ':' && i > 0 {
+			if n, err := strconv.Atoi(message[:i]); err == nil && n >= 0 && n < operations {
+				return n
+			}
+		}
+	}
+	if operations == 1 {
+		return 0
+	}
+	if part > 0 {
+		return part
+	}
+	return -1
+}
+
+func cutHead(b []byte) (head, content []byte, ok bool) {
+	if head, content, ok = bytes.Cut(b, []byte("\r\n\r\n")); ok {
+		return head, content, true
+	}
+	return bytes.Cut(b, []byte("\n\n"))
+}
+
+func header(head []byte, name string) []byte {
+	for len(head) > 0 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, []byte("\n"))
+		if key, value, ok := bytes.Cut(line, []byte(":")); ok && len(key) == len(name) && bytes.EqualFold(key, []byte(name)) {
+			return bytes.TrimSpace(value)
+		}
+	}
+	return nil
+}
+
+func boundaryOf(contentType []byte) (string, bool) {
+	_, boundary, ok := bytes.Cut(contentType, []byte("boundary="))
+	if !ok {
+		return "", false
+	}
+	boundary, _, _ = bytes.Cut(boundary, []byte(";"))
+	boundary = bytes.Trim(bytes.TrimSpace(boundary), `"`)
+	return string(boundary), len(boundary) > 0
+}

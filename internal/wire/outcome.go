@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Outcome is what is known of one attempt at a request.
+type Outcome uint8
+
+// An attempt was answered with a success, was refused for certain, surely never arrived, or may have been applied
+// without anyone knowing.
+const (
+	OutcomeNone Outcome = iota
+	OutcomeSucceeded
+	OutcomeRefused
+	OutcomeNotSent
+	OutcomeUnknown
+)
+
+// Observer is the policy to stand first among ClientOptions.PerRetryPolicies: it sees every attempt of a call as the
+// SDK's retry rule does, where Caller sees only the last answer. An insert that was applied, whose answer was lost,
+// and that the SDK repeated, ends in 409; only the memory of the lost answer tells it from a real conflict.
+type Observer struct{}
+
+// Do notes the attempt's outcome and removes secrets from its error.
+func (Observer) Do(req *policy.Request) (*http.Response, error) {
+	ex := from(req)
+	if ex == nil {
+		resp, err := req.Next()
+		return resp, Redact(err)
+	}
+	if ex.Last == OutcomeSucceeded {
+		ex.Unknown++ // a success that is repeated was lost further up
+	}
+	ex.sent = false
+	resp, err := req.Next()
+	ex.Last = outcomeOf(resp, err)
+	if err != nil && !ex.sent {
+		ex.Last = OutcomeNotSent
+	}
+	if ex.Last == OutcomeUnknown {
+		ex.Unknown++
+	}
+	return resp, Redact(err)
+}
+
+// Sender is the policy to stand last among ClientOptions.PerRetryPolicies: an attempt that does not get past it, since
+// a credential or a policy of the caller failed or the context is over, was surely not sent.
+type Sender struct{}
+
+// Do notes that the attempt goes out.
+func (Sender) Do(req *policy.Request) (*http.Response, error) {
+	if err := req.Raw().Context().Err(); err != nil {
+		return nil, err
+	}
+	if ex := from(req); ex != nil {
+		ex.sent = true
+	}
+	resp, err := req.Next()
+	return resp, Redact(err)
+}
+
+func outcomeOf(resp *http.Response, err error) Outcome {
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return OutcomeNotSent
+		}
+		var dns *net.DNSError
+		if errors.As(err, &dns) {
+			return OutcomeNotSent
+		}
+		return OutcomeUnknown
+	}
+	switch status := resp.StatusCode; {
+	case status < 400:
+		return OutcomeSucceeded
+	case status == http.StatusRequestTimeout, status >= 500 && status != http.StatusNotImplemented:
+		// Gateways answer with 5xx numbers of their own when they lose the service's answer.
+		return OutcomeUnknown
+	}
+	return OutcomeRefused
+}
+
+// EarlierUnknown reports whether an attempt before the last one may have been applied.
+func (ex *Exchange) EarlierUnknown() bool {
+	if ex.Last == OutcomeUnknown {
+		return ex.Unknown > 1
+	}
+	return ex.Unknown > 0
+}
+
+// Lost reports, of a call that ended in an error, whether it may have been applied for all that its end says: the
+// last answer proves nothing, or was a success that never reached the caller (the SDK drops the answer of a call
+// whose context ended meanwhile), or there was no last answer and an earlier attempt went out.
+func (ex *Exchange) Lost() bool {
+	switch {
+	case ex.Last == OutcomeUnknown, ex.Last == OutcomeSucceeded:
+		return true
+	case ex.Status == 0:
+		return ex.Unknown > 0
+	}
+	return false
+}
