@@ -2,10 +2,13 @@ package wire
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
 // Outcome is what is known of one attempt at a request.
@@ -30,8 +33,7 @@ type Observer struct{}
 func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	ex := from(req)
 	if ex == nil {
-		resp, err := req.Next()
-		return resp, Redact(err)
+		return withoutSecrets(req.Next())
 	}
 	if ex.Last == OutcomeSucceeded {
 		ex.Unknown++ // a success that is repeated was lost further up
@@ -45,14 +47,28 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	if ex.Last == OutcomeUnknown {
 		ex.Unknown++
 	}
-	return resp, Redact(err)
+	return withoutSecrets(resp, err)
+}
+
+// withoutSecrets takes signatures out of an error, and out of an answer that is one: the service repeats the signature
+// it does not accept, and the SDK puts the whole answer into its error and log.
+func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode < 400 {
+		return resp, Redact(err)
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return resp, Redact(err)
+	}
+	resp.Body = io.NopCloser(strings.NewReader(RedactText(string(body))))
+	return resp, nil
 }
 
 // Sender is the policy to stand last among ClientOptions.PerRetryPolicies: an attempt that does not get past it, since
 // a credential or a policy of the caller failed or the context is over, was surely not sent.
 type Sender struct{}
 
-// Do notes that the attempt goes out.
+// Do notes that the attempt goes out, and removes secrets from what comes back.
 func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err
@@ -60,8 +76,7 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if ex := from(req); ex != nil {
 		ex.sent = true
 	}
-	resp, err := req.Next()
-	return resp, Redact(err)
+	return withoutSecrets(req.Next())
 }
 
 func outcomeOf(resp *http.Response, err error) Outcome {

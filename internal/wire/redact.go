@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
 const redacted = "REDACTED"
@@ -21,11 +21,7 @@ func Redact(err error) error {
 	if errors.As(err, &u) && !hasSecret(u.Err.Error()) {
 		return &url.Error{Op: u.Op, URL: RedactText(u.URL), Err: u.Err}
 	}
-	redacted := &redactedError{text: RedactText(err.Error()), causes: innocentCauses(err, nil)}
-	if response := redactedResponse(err); response != nil {
-		redacted.causes = append(redacted.causes, response)
-	}
-	return redacted
+	return &redactedError{text: RedactText(err.Error()), causes: innocentCauses(err, nil)}
 }
 
 func hasSecret(text string) bool { return RedactText(text) != text }
@@ -52,23 +48,6 @@ func innocentCauses(err error, found []error) []error {
 	return found
 }
 
-// redactedResponse keeps status and code of a service's answer whose text quotes a secret.
-func redactedResponse(err error) error {
-	var response *azcore.ResponseError
-	if !errors.As(err, &response) {
-		return nil
-	}
-	innocent := &azcore.ResponseError{ErrorCode: response.ErrorCode, StatusCode: response.StatusCode}
-	// Its text cannot be set in another way, and is made of the raw answer when it is not set.
-	text, _ := json.Marshal(map[string]any{
-		"errorCode": response.ErrorCode, "statusCode": response.StatusCode, "errorMessage": RedactText(response.Error()),
-	})
-	if innocent.UnmarshalJSON(text) != nil {
-		return nil
-	}
-	return innocent
-}
-
 type redactedError struct {
 	text   string
 	causes []error
@@ -77,15 +56,17 @@ type redactedError struct {
 func (e *redactedError) Error() string   { return e.text }
 func (e *redactedError) Unwrap() []error { return e.causes }
 
-// RedactText replaces the values of signatures and keys in a text, an address or a connection string.
+// RedactText replaces the values of signatures and keys in a text, an address, a connection string, or the service's
+// complaint that "the MAC signature found in the HTTP request '...' is not the same".
 func RedactText(text string) string {
-	for _, mark := range []string{"sig=", "AccountKey=", "SharedAccessSignature=", "SharedKeyLite ", "SharedKey "} {
-		text = redactAfter(text, mark)
+	for _, mark := range []string{"sig=", "AccountKey=", "SharedAccessSignature=", "SharedKeyLite ", "SharedKey ", "HTTP request '", "HTTP request &#39;"} {
+		text = redactAfter(text, mark, "&; \"'\n\r\t<>")
 	}
 	return text
 }
 
-func redactAfter(text, mark string) string {
+// redactAfter replaces what follows each mark, up to one of the ends.
+func redactAfter(text, mark, ends string) string {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, mark)
@@ -96,10 +77,22 @@ func redactAfter(text, mark string) string {
 		i += len(mark)
 		b.WriteString(text[:i])
 		b.WriteString(redacted)
-		end := strings.IndexAny(text[i:], "&; \"'\n\r\t<>")
+		end := strings.IndexAny(text[i:], ends)
 		if end < 0 {
 			return b.String()
 		}
 		text = text[i+end:]
 	}
+}
+
+// Transport is a caller's own transport whose errors hold no secrets: the SDK logs them before any policy of this
+// library sees them, and takes out the request's address once only.
+type Transport struct {
+	Inner policy.Transporter
+}
+
+// Do sends the request.
+func (t Transport) Do(req *http.Request) (*http.Response, error) {
+	resp, err := t.Inner.Do(req)
+	return resp, Redact(err)
 }

@@ -52,8 +52,16 @@ func hideKeysInAttributes(attributes []tracing.Attribute) []tracing.Attribute {
 	return hidden
 }
 
-// HideKeysInText replaces the keys in every entity address of a text, be it escaped for a URL or not.
+// HideKeysInText replaces the keys in every entity address of a text, be it escaped for a URL or not, and what an
+// address says of a query: its filter holds keys and values, its continuation keys.
 func HideKeysInText(text string) string {
+	for _, mark := range []string{"%24filter=", "$filter=", "NextPartitionKey=", "NextRowKey="} {
+		text = redactAfter(text, mark, "&\"\n\r\t<>")
+	}
+	return hideAddresses(text)
+}
+
+func hideAddresses(text string) string {
 	const mark = "(PartitionKey="
 	var b strings.Builder
 	for {

@@ -1,0 +1,244 @@
+package patterns
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is
+// needed always, Queue and Blob by the patterns that say so.
+type Endpoints struct {
+	Table, Queue, Blob string
+}
+
+// AccountEndpoints returns the endpoints of an account in Azure's public cloud.
+func AccountEndpoints(account string) Endpoints {
+	return endpointsOf("https", account, "core.windows.net")
+}
+
+func endpointsOf(scheme, account, suffix string) Endpoints {
+	return Endpoints{
+		Table: scheme + "://" + account + ".table." + suffix,
+		Queue: scheme + "://" + account + ".queue." + suffix,
+		Blob:  scheme + "://" + account + ".blob." + suffix,
+	}
+}
+
+// AccountOptions are the options of the NewAccount functions; nil is the same as the zero value.
+type AccountOptions struct {
+	// ClientOptions go to the SDK's clients: retries, transport, tracing, cloud. The retry rule set here is the one
+	// rule for every request of every pattern. Policies are kept. An attempt that a per-retry policy ends with an error,
+	// without passing it on, counts as never sent.
+	ClientOptions azcore.ClientOptions
+}
+
+// Account gives tables, and the SDK's clients for the same account. It is safe for concurrent use.
+type Account struct {
+	name      string
+	source    string
+	endpoints Endpoints
+	cosmos    bool
+	tables    *aztables.ServiceClient
+	queues    *azqueue.ServiceClient
+	blobs     *blobservice.Client
+}
+
+// NewAccount uses a token credential, such as one of azidentity. It makes no request.
+func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options *AccountOptions) (*Account, error) {
+	if isNil(credential) {
+		return nil, invalidf("NewAccount", "the credential is nil")
+	}
+	return build("NewAccount", Account{endpoints: endpoints, source: "token credential"}, options, clientMakers{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClient(u, credential, o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClient(u, credential, o)
+		},
+		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
+			return blobservice.NewClient(u, credential, o)
+		},
+	})
+}
+
+// NewAccountWithSharedKey uses the account's name and one of its keys. It makes no request.
+func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
+	const op = "NewAccountWithSharedKey"
+	tableKey, err := aztables.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return nil, invalidf(op, "the key of account %q is not base64", name)
+	}
+	queueKey, err := azqueue.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return nil, invalidf(op, "the key of account %q is not base64", name)
+	}
+	blobKey, err := blobservice.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return nil, invalidf(op, "the key of account %q is not base64", name)
+	}
+	return build(op, Account{name: name, endpoints: endpoints, source: "shared key"}, options, clientMakers{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
+		},
+		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
+			return blobservice.NewClientWithSharedKeyCredential(u, blobKey, o)
+		},
+	})
+}
+
+// NewAccountWithSAS uses a shared access signature: the query string of a SAS address, with or without the question
+// mark. It makes no request.
+func NewAccountWithSAS(endpoints Endpoints, sas string, options *AccountOptions) (*Account, error) {
+	const op = "NewAccountWithSAS"
+	sas = strings.TrimPrefix(sas, "?")
+	if query, err := url.ParseQuery(sas); err != nil || query.Get("sig") == "" {
+		return nil, invalidf(op, "the shared access signature has no sig, or is not a query string")
+	}
+	signed := func(u string) string { return strings.TrimSuffix(u, "/") + "/?" + sas }
+	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, clientMakers{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClientWithNoCredential(signed(u), o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClientWithNoCredential(signed(u), o)
+		},
+		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
+			return blobservice.NewClientWithNoCredential(signed(u), o)
+		},
+	})
+}
+
+// clientMakers make the SDK's clients of one kind of credential.
+type clientMakers struct {
+	tables func(string, *aztables.ClientOptions) (*aztables.ServiceClient, error)
+	queues func(string, *azqueue.ClientOptions) (*azqueue.ServiceClient, error)
+	blobs  func(string, *blobservice.ClientOptions) (*blobservice.Client, error)
+}
+
+func build(op string, a Account, options *AccountOptions, make clientMakers) (*Account, error) {
+	if a.endpoints.Table == "" {
+		return nil, invalidf(op, "there is no table endpoint")
+	}
+	for service, endpoint := range map[string]*string{"table": &a.endpoints.Table, "queue": &a.endpoints.Queue, "blob": &a.endpoints.Blob} {
+		u, err := url.Parse(*endpoint)
+		if *endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.User != nil) {
+			return nil, invalidf(op, "the %s endpoint is not an http(s) address without query", service)
+		}
+		*endpoint = strings.TrimSuffix(*endpoint, "/")
+	}
+	a.cosmos = isCosmos(a.endpoints.Table)
+	client := clientOptions(options)
+	var err error
+	if a.tables, err = make.tables(a.endpoints.Table, &aztables.ClientOptions{ClientOptions: client}); err != nil {
+		return nil, invalid(op, wire.Redact(err))
+	}
+	if a.endpoints.Queue != "" {
+		if a.queues, err = make.queues(a.endpoints.Queue, &azqueue.ClientOptions{ClientOptions: client}); err != nil {
+			return nil, invalid(op, wire.Redact(err))
+		}
+	}
+	if a.endpoints.Blob != "" {
+		if a.blobs, err = make.blobs(a.endpoints.Blob, &blobservice.ClientOptions{ClientOptions: client}); err != nil {
+			return nil, invalid(op, wire.Redact(err))
+		}
+	}
+	return &a, nil
+}
+
+// clientOptions adds the library's policies to a copy of the caller's options.
+func clientOptions(options *AccountOptions) azcore.ClientOptions {
+	var client azcore.ClientOptions
+	if options != nil {
+		client = options.ClientOptions
+	}
+	client.PerCallPolicies = append(slices.Clone(client.PerCallPolicies), policy.Policy(wire.Caller{}))
+	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{wire.Sender{}})
+	if client.Transport != nil {
+		client.Transport = wire.Transport{Inner: client.Transport}
+	}
+	if !reflect.ValueOf(client.TracingProvider).IsZero() {
+		client.TracingProvider = wire.HideKeys(client.TracingProvider)
+	} else {
+		client.TracingProvider = tracing.Provider{}
+	}
+	return client
+}
+
+func isNil(credential azcore.TokenCredential) bool {
+	if credential == nil {
+		return true
+	}
+	v := reflect.ValueOf(credential)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// isCosmos tells Cosmos DB for Table by its address, as the SDK does.
+func isCosmos(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	return strings.Contains(host, ".table.cosmosdb.") || strings.Contains(host, ".table.cosmos.") ||
+		u.Hostname() == "localhost" && u.Port() == "8902"
+}
+
+// Name returns the account's name where the credential tells it, else "".
+func (a *Account) Name() string { return a.name }
+
+// Source says what the account was made from, without any secret: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
+func (a *Account) Source() string { return a.source }
+
+// Endpoints returns the addresses in use, without any secret.
+func (a *Account) Endpoints() Endpoints { return a.endpoints }
+
+// IsCosmos reports whether the tables are Cosmos DB's: the same interface, but queries come back in no key order.
+func (a *Account) IsCosmos() bool { return a.cosmos }
+
+// TableService gives back the SDK's client for the table service.
+func (a *Account) TableService() *aztables.ServiceClient { return a.tables }
+
+// QueueService gives back the SDK's client for the queue service, nil without a queue endpoint.
+func (a *Account) QueueService() *azqueue.ServiceClient { return a.queues }
+
+// BlobService gives back the SDK's client for the blob service, nil without a blob endpoint.
+func (a *Account) BlobService() *blobservice.Client { return a.blobs }
+
+// Queue returns the SDK's client for one queue, nil without a queue endpoint.
+func (a *Account) Queue(name string) *azqueue.QueueClient {
+	if a.queues == nil {
+		return nil
+	}
+	return a.queues.NewQueueClient(name)
+}
+
+// Container returns the SDK's client for one blob container, nil without a blob endpoint.
+func (a *Account) Container(name string) *container.Client {
+	if a.blobs == nil {
+		return nil
+	}
+	return a.blobs.NewContainerClient(name)
+}
+
+// String names account and endpoint, never a credential.
+func (a *Account) String() string { return fmt.Sprintf("%s (%s)", a.endpoints.Table, a.source) }
+
+// LogValue is String for log/slog.
+func (a *Account) LogValue() slog.Value { return slog.StringValue(a.String()) }

@@ -1,0 +1,288 @@
+package patterns_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+const someKey = "c29tZSBrZXk=" // base64 of nothing in particular
+
+func TestAccountConnectionStrings(t *testing.T) {
+	contoso := patterns.AccountEndpoints("contoso")
+	local := patterns.Endpoints{Table: "http://127.0.0.1:10002/devstoreaccount1", Queue: "http://127.0.0.1:10001/devstoreaccount1", Blob: "http://127.0.0.1:10000/devstoreaccount1"}
+	sas := "sv=2019-02-02&ss=t&sig=c2VjcmV0%3D"
+	for text, want := range map[string]struct {
+		endpoints patterns.Endpoints
+		name      string
+		source    string
+	}{
+		"DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=" + someKey + ";EndpointSuffix=core.windows.net": {contoso, "contoso", "shared key"},
+		"accountname=contoso;ACCOUNTKEY=" + someKey:                         {contoso, "contoso", "shared key"},
+		" ;; AccountName = contoso ;\n AccountKey = " + someKey + " ;; ":    {contoso, "contoso", "shared key"},
+		"AccountName=contoso;SharedAccessSignature=" + sas:                  {contoso, "contoso", "shared access signature"},
+		"TableEndpoint=https://t.test/;SharedAccessSignature=?" + sas:       {patterns.Endpoints{Table: "https://t.test"}, "", "shared access signature"},
+		"UseDevelopmentStorage=true":                                        {local, "devstoreaccount1", "shared key"},
+		"usedevelopmentstorage=TRUE;":                                       {local, "devstoreaccount1", "shared key"},
+		"UseDevelopmentStorage=true;TableEndpoint=http://localhost:7/acct/": {patterns.Endpoints{Table: "http://localhost:7/acct", Queue: local.Queue, Blob: local.Blob}, "devstoreaccount1", "shared key"},
+		"UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://emulator/": {patterns.Endpoints{Table: "http://emulator:10002/devstoreaccount1",
+			Queue: "http://emulator:10001/devstoreaccount1", Blob: "http://emulator:10000/devstoreaccount1"}, "devstoreaccount1", "shared key"},
+		"DefaultEndpointsProtocol=http;AccountName=contoso;AccountKey=" + someKey + ";EndpointSuffix=core.chinacloudapi.cn": {patterns.Endpoints{
+			Table: "http://contoso.table.core.chinacloudapi.cn", Queue: "http://contoso.queue.core.chinacloudapi.cn", Blob: "http://contoso.blob.core.chinacloudapi.cn"}, "contoso", "shared key"},
+		"AccountName=contoso;AccountKey=" + someKey + ";BlobEndpoint=https://b.test/x;FileEndpoint=https://f.test;TableSecondaryEndpoint=https://s.test": {patterns.Endpoints{
+			Table: contoso.Table, Queue: contoso.Queue, Blob: "https://b.test/x"}, "contoso", "shared key"},
+	} {
+		a, err := patterns.NewAccountFromConnectionString(text, nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if a.Endpoints() != want.endpoints || a.Name() != want.name || a.Source() != want.source || a.IsCosmos() {
+			t.Errorf("%s: %+v, %q, %q", text, a.Endpoints(), a.Name(), a.Source())
+		}
+		if !strings.Contains(a.String(), want.endpoints.Table) || a.LogValue().String() != a.String() {
+			t.Errorf("%s: prints %s, logs %s", text, a, a.LogValue())
+		}
+	}
+}
+
+func TestAccountConnectionStringErrors(t *testing.T) {
+	sas := "SharedAccessSignature=sv=1&sig=topsecret"
+	for text, names := range map[string]string{
+		"":                              "empty",
+		" ;; ":                          "empty",
+		"AccountName":                   "part 1",
+		"AccountName=contoso;topsecret": "part 2",
+		"AccountName=contoso":           "neither AccountKey nor SharedAccessSignature",
+		"AccountKey=" + someKey:         "AccountName",
+		"TableEndpoint=https://t.test;AccountKey=" + someKey: "AccountName",
+		sas: "TableEndpoint",
+		"AccountName=contoso;AccountKey=" + someKey + ";" + sas:                                             "both AccountKey and SharedAccessSignature",
+		"AccountName=contoso;AccountName=contoso;AccountKey=" + someKey:                                     "AccountName twice",
+		"AccountName=contoso;accountname=fabrikam;AccountKey=" + someKey:                                    "twice",
+		"AccountName=contoso;AccountKey=topsecret!":                                                         "base64",
+		"AccountName=contoso;AccountKey=" + someKey + ";Password=topsecret":                                 "part 3",
+		"AccountName=contoso;AccountKey=" + someKey + ";DefaultEndpointsProtocol=ftp":                       "DefaultEndpointsProtocol",
+		"AccountName=contoso;AccountKey=" + someKey + ";TableEndpoint=contoso.test":                         "table endpoint",
+		"AccountName=contoso;AccountKey=" + someKey + ";QueueEndpoint=https://q.test/?sig=topsecret":        "queue endpoint",
+		"AccountName=contoso;AccountKey=" + someKey + ";BlobEndpoint=https://user:topsecret@b.test":         "blob endpoint",
+		"AccountName=contoso;AccountKey=" + someKey + ";TableEndpoint=https://t.test/\x7f%zz?sig=topsecret": "table endpoint",
+		"AccountName=contoso;SharedAccessSignature=sv=1&st=topsecret":                                       "sig",
+		"AccountName=contoso;SharedAccessSignature=%zz&sig=topsecret":                                       "signature",
+		"UseDevelopmentStorage=false":                                                                       "UseDevelopmentStorage",
+		"UseDevelopmentStorage=true;AccountName=contoso;AccountKey=" + someKey:                              "UseDevelopmentStorage",
+	} {
+		_, err := patterns.NewAccountFromConnectionString(text, nil)
+		if err == nil {
+			t.Errorf("%q is accepted", text)
+			continue
+		}
+		e := wantKind(t, err, patterns.ErrInvalid)
+		if !strings.Contains(e.Error(), names) || strings.Contains(e.Error(), "topsecret") || strings.Contains(e.Error(), someKey) {
+			t.Errorf("%q: %v does not name %q, or says too much", text, e, names)
+		}
+	}
+}
+
+func TestAccountMakersRefuse(t *testing.T) {
+	public := patterns.AccountEndpoints("contoso")
+	var nilToken *tokens
+	for name, err := range map[string]error{
+		"nil credential":       second(patterns.NewAccount(public, nil, nil)),
+		"typed nil credential": second(patterns.NewAccount(public, nilToken, nil)),
+		"no endpoint":          second(patterns.NewAccount(patterns.Endpoints{Queue: public.Queue}, &tokens{}, nil)),
+		"bad key":              second(patterns.NewAccountWithSharedKey(public, "contoso", "?", nil)),
+		"no sig":               second(patterns.NewAccountWithSAS(public, "?sv=1", nil)),
+		"endpoint with query":  second(patterns.NewAccountWithSAS(patterns.Endpoints{Table: "https://t.test?sig=x"}, "sig=x", nil)),
+	} {
+		if err == nil {
+			t.Errorf("%s is accepted", name)
+			continue
+		}
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestAccountEndpointsWithSlash: the slash at an endpoint's end is nothing that a request could be signed wrongly by.
+func TestAccountEndpointsWithSlash(t *testing.T) {
+	s := storagetest.Azurite(t)
+	if s.AccountKey == "" {
+		useEverything(t, account(t)) // an account given by a signature has no key to sign with
+		return
+	}
+	for _, slash := range []string{"", "/"} {
+		endpoints := patterns.Endpoints{Table: s.TableEndpoint + slash, Queue: s.QueueEndpoint + slash, Blob: s.BlobEndpoint + slash}
+		a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(endpoints, s.AccountName, s.AccountKey, nil))
+		useEverything(t, a)
+		sas := must[*patterns.Account](t)(patterns.NewAccountWithSAS(endpoints, "?"+accountSAS(t), nil))
+		useEverything(t, sas)
+	}
+}
+
+// accountSAS makes a signature that allows everything for an hour.
+func accountSAS(t testing.TB) string {
+	t.Helper()
+	s := storagetest.Azurite(t)
+	credential := must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
+	signed := must[aztables.SASQueryParameters](t)(aztables.AccountSASSignatureValues{
+		Services: "tqb", ResourceTypes: "sco", Permissions: "rwdlacup", ExpiryTime: time.Now().Add(time.Hour).UTC(),
+	}.Sign(credential))
+	return signed.Encode()
+}
+
+// useEverything makes every kind of request.
+func useEverything(t *testing.T, a *patterns.Account) {
+	t.Helper()
+	ctx := context.Background()
+	table := newTable(t, a)
+	bags := table.Entities()
+	e := bag("O'Brien & Söhne", "50% of + x", "one")
+	if err := bags.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	e.Set("Text", patterns.String("two"))
+	if err := bags.Replace(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := bags.Merge(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	x := table.NewTransaction()
+	for _, row := range []string{"a'b", "c+d", "e%20f"} {
+		x.Upsert(bag(e.Key.Partition, row, row))
+	}
+	x.Delete(e)
+	if _, err := x.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := rowText(t, table, e.Key.Partition, "c+d"); text != "c+d" {
+		t.Errorf("row says %q", text)
+	}
+	var rows []string
+	for e, err := range bags.Query().Partition(e.Key.Partition).Where(patterns.Ge("Text", "a'b")).PageSize(2).All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, e.Key.Row)
+	}
+	if !slices.Equal(rows, []string{"a'b", "c+d", "e%20f"}) {
+		t.Errorf("query gives %q", rows)
+	}
+	useClients(t, a)
+	if err := table.Drop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// useClients uses the SDK's clients that the account gives back.
+func useClients(t *testing.T, a *patterns.Account) {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := a.TableService().NewListTablesPager(nil).NextPage(ctx); err != nil {
+		t.Error(err)
+	}
+	queue := a.Queue(storagetest.Azurite(t).QueueName(t))
+	if _, err := queue.Create(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.EnqueueMessage(ctx, "aGVsbG8=", nil); err != nil {
+		t.Error(err)
+	}
+	answer := must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
+	if len(answer.Messages) != 1 || *answer.Messages[0].MessageText != "aGVsbG8=" {
+		t.Errorf("%d messages", len(answer.Messages))
+	}
+	if _, err := queue.Delete(ctx, nil); err != nil {
+		t.Error(err)
+	}
+	container := a.Container(storagetest.Azurite(t).ContainerName(t))
+	if _, err := container.Create(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := container.NewBlockBlobClient("b").UploadBuffer(ctx, []byte("hello"), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := container.Delete(ctx, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAccountWithoutOtherServices(t *testing.T) {
+	a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://t.test"}, "contoso", someKey, nil))
+	if a.Queue("q") != nil || a.Container("c") != nil || a.QueueService() != nil || a.BlobService() != nil || a.TableService() == nil {
+		t.Error("clients without an endpoint")
+	}
+	if cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "x", someKey, nil)); !cosmos.IsCosmos() {
+		t.Error("Cosmos DB is not told by its address")
+	}
+}
+
+// tokens is a fake token credential.
+type tokens struct{ scopes []string }
+
+func (c *tokens) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	c.scopes = append(c.scopes, o.Scopes...)
+	return azcore.AccessToken{Token: "faketoken", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+func TestAccountTokenCredential(t *testing.T) {
+	ctx := context.Background()
+	seen := map[string]string{}
+	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport(func(req *http.Request) (*http.Response, error) {
+		seen[req.URL.Host] = req.Header.Get("Authorization")
+		return reply(req, 404, ""), nil
+	})}}
+	credential := &tokens{}
+	a := must[*patterns.Account](t)(patterns.NewAccount(patterns.AccountEndpoints("contoso"), credential, options))
+	_, err := a.Table("Contoso").Entities().Get(ctx, patterns.Key{})
+	wantKind(t, err, patterns.ErrNotFound)
+	if _, err := a.Queue("q").GetProperties(ctx, nil); err == nil {
+		t.Error("no error of the queue")
+	}
+	if _, err := a.Container("c").GetProperties(ctx, nil); err == nil {
+		t.Error("no error of the container")
+	}
+	for _, service := range []string{"table", "queue", "blob"} {
+		if got := seen["contoso."+service+".core.windows.net"]; got != "Bearer faketoken" {
+			t.Errorf("%s: Authorization is %q", service, got)
+		}
+	}
+	if a.Source() != "token credential" || a.Name() != "" || len(credential.scopes) == 0 {
+		t.Errorf("source %q, name %q, scopes %q", a.Source(), a.Name(), credential.scopes)
+	}
+}
+
+// TestAccountKeepsCallersOptions: two accounts made of the same options have the caller's policies once each.
+func TestAccountKeepsCallersOptions(t *testing.T) {
+	calls, attempts := 0, 0
+	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{
+		PerCallPolicies:  append(make([]policy.Policy, 0, 8), perAttempt(func(*http.Request) { calls++ })),
+		PerRetryPolicies: append(make([]policy.Policy, 0, 8), perAttempt(func(*http.Request) { attempts++ })),
+		Transport:        transport(func(req *http.Request) (*http.Response, error) { return reply(req, 404, ""), nil }),
+	}}
+	for range 2 {
+		a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.AccountEndpoints("contoso"), "contoso", someKey, options))
+		calls, attempts = 0, 0
+		_, err := a.Table("Contoso").Entities().Get(context.Background(), patterns.Key{})
+		wantKind(t, err, patterns.ErrNotFound)
+		if calls != 1 || attempts != 1 {
+			t.Errorf("policies ran %d and %d times", calls, attempts)
+		}
+	}
+	if len(options.ClientOptions.PerCallPolicies) != 1 || len(options.ClientOptions.PerRetryPolicies) != 1 {
+		t.Error("the caller's options were written to")
+	}
+}

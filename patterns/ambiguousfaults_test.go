@@ -1,0 +1,272 @@
+package patterns_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// fault is what one attempt at a write meets.
+type fault uint8
+
+const (
+	faultNone     fault = iota
+	faultNotSent        // the connection cannot be made
+	faultLost           // applied, and the connection is reset in place of an answer
+	faultLost500        // applied, and answered 500
+	fault503            // not applied, 503
+	fault429            // not applied, 429
+	faultCutOff         // applied, and the answer's body breaks off with an error
+	faultCutShort       // applied, and the answer's body is half as long as it was, without any error
+)
+
+func (f fault) String() string {
+	return [...]string{"none", "not sent", "lost", "lost and 500", "503 before", "429 before", "cut off", "cut short"}[f]
+}
+
+// doubtful reports whether the caller cannot know from the attempt alone whether it was applied.
+func (f fault) doubtful() bool {
+	return f == faultLost || f == faultLost500 || f == fault503 || f == faultCutOff || f == faultCutShort
+}
+
+// faulty is a Transporter in front of the network. Write attempts meet the script's faults in turn, and none when
+// it is at its end; reads are left alone. It remembers what really became of the writes.
+type faulty struct {
+	mu      sync.Mutex
+	script  []fault
+	after   func() // runs once, after the first attempt: the rival's chance
+	writes  int
+	reads   int
+	doubts  int
+	applied bool // the service has applied one of the attempts
+}
+
+// arm begins a new script.
+func (f *faulty) arm(after func(), script ...fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.script, f.after, f.writes, f.reads, f.doubts, f.applied = script, after, 0, 0, 0, false
+}
+
+func (f *faulty) next() (now fault, after func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writes++
+	if len(f.script) > 0 {
+		now, f.script = f.script[0], f.script[1:]
+	}
+	if now.doubtful() {
+		f.doubts++
+	}
+	after, f.after = f.after, nil
+	return now, after
+}
+
+// Do is policy.Transporter.
+func (f *faulty) Do(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		f.mu.Lock()
+		f.reads++
+		f.mu.Unlock()
+		return http.DefaultClient.Do(req)
+	}
+	now, after := f.next()
+	resp, err := f.meet(now, req)
+	if after != nil {
+		after()
+	}
+	return resp, err
+}
+
+func (f *faulty) meet(now fault, req *http.Request) (*http.Response, error) {
+	switch now {
+	case faultNotSent:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	case fault503:
+		return reply(req, http.StatusServiceUnavailable, ""), nil
+	case fault429:
+		return reply(req, http.StatusTooManyRequests, ""), nil
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	f.note(resp.StatusCode, body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	switch now {
+	case faultLost:
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	case faultLost500:
+		return reply(req, http.StatusInternalServerError, ""), nil
+	case faultCutOff:
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:len(body)/2]), brokenReader{}))
+	case faultCutShort:
+		resp.Body = io.NopCloser(bytes.NewReader(body[:len(body)/2]))
+	}
+	return resp, nil
+}
+
+// note tells an applied write by the answer that only this transport sees.
+func (f *faulty) note(status int, body []byte) {
+	failed := bytes.Contains(body, []byte("HTTP/1.1 4")) || bytes.Contains(body, []byte("HTTP/1.1 5"))
+	if status < 300 && !failed {
+		f.mu.Lock()
+		f.applied = true
+		f.mu.Unlock()
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// faultyAccount opens the test account behind a faulty transport. Retries come at once, or not at all.
+func faultyAccount(t testing.TB, retries int32, policies ...policy.Policy) (*patterns.Account, *faulty) {
+	t.Helper()
+	f := &faulty{}
+	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{
+		Transport:        f,
+		Retry:            policy.RetryOptions{MaxRetries: retries, RetryDelay: time.Microsecond, MaxRetryDelay: time.Millisecond},
+		PerRetryPolicies: policies,
+	}}
+	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, options)), f
+}
+
+// bag makes an entity with one property.
+func bag(partition, row, text string) *patterns.Entity {
+	return &patterns.Entity{Key: patterns.Key{Partition: partition, Row: row}, Properties: patterns.Properties{{Name: "Text", Value: patterns.String(text)}}}
+}
+
+// fullBag has as many properties as a row can have, and so no room for a write id.
+func fullBag(partition, row, text string) *patterns.Entity {
+	e := bag(partition, row, text)
+	for i := len(e.Properties); i < patterns.MaxProperties; i++ {
+		e.Properties = append(e.Properties, patterns.Property{Name: fmt.Sprintf("P%d", i), Value: patterns.Boolean(true)})
+	}
+	return e
+}
+
+// trial is one kind of write on the rows of a partition of its own. Rows whose name begins with "old" are there
+// before; run gets them as read.
+type trial struct {
+	name    string
+	old     []string
+	rows    []string // the rows written, in the order of the ETags
+	deletes bool     // it does nothing but delete
+	full    bool     // its rows have no room for a write id
+	run     func(ctx context.Context, table *patterns.Table, partition string, old map[string]*patterns.Entity) ([]azcore.ETag, error)
+}
+
+// single makes the trial of one verb of the property bag on one row.
+func single(name string, exists bool, verb func(*patterns.TypedTable[patterns.Entity], context.Context, *patterns.Entity) error) trial {
+	tr := trial{name: name, rows: []string{"new"}, deletes: strings.HasPrefix(name, "Delete"), full: strings.HasPrefix(name, "Full")}
+	if exists {
+		tr.old, tr.rows = []string{"old"}, []string{"old"}
+	}
+	tr.run = func(ctx context.Context, table *patterns.Table, partition string, old map[string]*patterns.Entity) ([]azcore.ETag, error) {
+		e := bag(partition, tr.rows[0], "ours")
+		if tr.full {
+			e = fullBag(partition, tr.rows[0], "ours")
+		}
+		if before := old[tr.rows[0]]; before != nil {
+			e.ETag = before.ETag
+		}
+		err := verb(table.Entities(), ctx, e)
+		return []azcore.ETag{e.ETag}, err
+	}
+	return tr
+}
+
+// transactions make the trials of more than one row.
+func transactions() []trial {
+	commit := func(fill func(*patterns.Transaction, string, map[string]*patterns.Entity)) func(context.Context, *patterns.Table, string, map[string]*patterns.Entity) ([]azcore.ETag, error) {
+		return func(ctx context.Context, table *patterns.Table, partition string, old map[string]*patterns.Entity) ([]azcore.ETag, error) {
+			x := table.NewTransaction()
+			fill(x, partition, old)
+			return x.Commit(ctx)
+		}
+	}
+	changed := func(e *patterns.Entity) *patterns.Entity {
+		c := e.Clone()
+		c.Set("Text", patterns.String("ours"))
+		return c
+	}
+	return []trial{
+		{name: "inserts", rows: []string{"a", "b", "c"}, run: commit(func(x *patterns.Transaction, p string, _ map[string]*patterns.Entity) {
+			for _, row := range []string{"a", "b", "c"} {
+				x.Insert(bag(p, row, "ours"))
+			}
+		})},
+		{name: "mixed", old: []string{"old1", "old2", "old3"}, rows: []string{"old1", "a", "old2", "b", "old3"},
+			run: commit(func(x *patterns.Transaction, p string, old map[string]*patterns.Entity) {
+				x.Replace(changed(old["old1"]))
+				x.Insert(bag(p, "a", "ours"))
+				x.Merge(changed(old["old2"]))
+				x.Upsert(bag(p, "b", "ours"))
+				x.Delete(old["old3"])
+			})},
+		{name: "deletes", old: []string{"old1", "old2"}, rows: []string{"old1", "old2"}, deletes: true,
+			run: commit(func(x *patterns.Transaction, p string, old map[string]*patterns.Entity) {
+				x.Delete(old["old1"])
+				x.DeleteUnconditional(old["old2"].Key)
+			})},
+		{name: "full inserts", rows: []string{"a", "b"}, full: true, run: commit(func(x *patterns.Transaction, p string, _ map[string]*patterns.Entity) {
+			x.Insert(fullBag(p, "a", "ours"))
+			x.Insert(fullBag(p, "b", "ours"))
+		})},
+	}
+}
+
+func trials() []trial {
+	type view = patterns.TypedTable[patterns.Entity]
+	return append([]trial{
+		single("Insert", false, (*view).Insert),
+		single("Replace", true, (*view).Replace),
+		single("ReplaceUnconditional", true, (*view).ReplaceUnconditional),
+		single("Merge", true, (*view).Merge),
+		single("MergeUnconditional", true, (*view).MergeUnconditional),
+		single("Upsert of a new row", false, (*view).Upsert),
+		single("Upsert of an old row", true, (*view).Upsert),
+		single("UpsertMerge", false, (*view).UpsertMerge),
+		single("Delete", true, (*view).Delete),
+		single("DeleteUnconditional", true, func(v *view, ctx context.Context, e *patterns.Entity) error {
+			return v.DeleteUnconditional(ctx, e.Key)
+		}),
+		single("Full Insert", false, (*view).Insert),
+		single("Full Replace", true, (*view).Replace),
+	}, transactions()...)
+}
+
+// rowText reads what a row says, "" where there is none.
+func rowText(t testing.TB, table *patterns.Table, partition, row string) (text string, etag azcore.ETag) {
+	t.Helper()
+	e, err := table.Entities().Get(context.Background(), patterns.Key{Partition: partition, Row: row})
+	if errors.Is(err, patterns.ErrNotFound) {
+		return "", ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ = e.Get("Text").Str()
+	return text, e.ETag
+}

@@ -1,0 +1,119 @@
+package patterns
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// BulkVerb is what a bulk write does with each entity.
+type BulkVerb uint8
+
+// The verbs of TypedTable.BulkNonAtomic.
+const (
+	BulkInsert BulkVerb = iota
+	BulkUpsert
+	BulkUpsertMerge
+)
+
+// BulkOptions are the options of bulk writes; nil is the same as the zero value.
+type BulkOptions struct {
+	Verb BulkVerb // of TypedTable.BulkNonAtomic
+	// Concurrency is the number of transactions under way at once, 8 for 0. One partition has one at a time, so that
+	// its entities are written in the order they come in.
+	Concurrency int
+	// Skip leaves out the first entities: BulkProgress.Resume of an earlier run over the same entities in the same order.
+	Skip int64
+	// SkipExisting counts an insert of an entity that is there as done, whoever inserted it. A run that resumes another
+	// needs it: what was written behind the earlier run's Resume is met again.
+	SkipExisting bool
+	// Progress is called after each transaction, one call at a time. It must not block for long.
+	Progress func(BulkProgress)
+}
+
+// BulkProgress is how far a bulk write is.
+type BulkProgress struct {
+	Entities     int64 // written
+	Existing     int64 // met and left, with SkipExisting
+	Rows         int64 // written, index rows included
+	Transactions int64 // committed
+	Resume       int64 // every entity before this one in the sequence is done; BulkOptions.Skip of a later run
+	Elapsed      time.Duration
+}
+
+// BulkNonAtomic writes any number of rows: groups them by partition, packs each group into entity group transactions
+// and runs partitions side by side. Each transaction is atomic and the whole is not: when it ends early, with the
+// context or an error, any part of the rows behind Resume may be written. The error is that of the first failure; what
+// was under way is waited for. Memory is bounded by 20,000 rows. Requests: 1 for each 100 rows of a partition at best.
+func (t *TypedTable[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
+	const op = "BulkNonAtomic"
+	b := newBulk(t.src.table, op, options)
+	verb := wire.VerbReplace
+	switch b.options.Verb {
+	case BulkInsert:
+		verb = wire.VerbInsert
+	case BulkUpsertMerge:
+		verb = wire.VerbMerge
+	}
+	return runBulk(ctx, b, rows, func(v *T) (*unit, error) {
+		o, err := t.src.codec.operation(verb, v, "")
+		if err != nil {
+			return nil, err
+		}
+		return &unit{operations: []operation{o}, settle: func(etag azcore.ETag) { t.src.codec.setETag(v, etag) }}, nil
+	})
+}
+
+// BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written whole or not at all,
+// several share a transaction, and the sequence as a whole is not atomic: see TypedTable.BulkNonAtomic. Patterns with
+// effects outside of the partition are ErrInvalid here.
+func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
+	const op = "BulkInsertNonAtomic"
+	if len(r.intents) > 0 || len(r.rows) > 0 {
+		return BulkProgress{}, r.invalid(op, Key{}, errNotInBulk)
+	}
+	b := newBulk(r.table, op, options)
+	return runBulk(ctx, b, entities, func(v *T) (*unit, error) {
+		w := &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: r.schema.Key(v), ID: newWriteID(), Entity: v}}
+		d, err := r.draft(ctx, w)
+		if err != nil {
+			return nil, r.located(w, err)
+		}
+		return &unit{operations: d.operations, settle: func(etag azcore.ETag) { r.settle(v, ChangeInsert, d.next, etag) }}, nil
+	})
+}
+
+// runBulk feeds the entities to the lanes and waits for them.
+func runBulk[T any](ctx context.Context, b *bulk, entities iter.Seq2[*T, error], plan func(*T) (*unit, error)) (BulkProgress, error) {
+	// A failure stops what has not begun; what is under way goes on with the caller's context, since cutting it off
+	// would leave its outcome unknown.
+	begin, stop := context.WithCancel(ctx)
+	defer stop()
+	b.stop = stop
+	var sequence int64
+	for v, err := range entities {
+		if err != nil {
+			b.fail(err)
+			break
+		}
+		sequence++
+		if sequence <= b.options.Skip {
+			continue
+		}
+		u, err := plan(v)
+		if err == nil {
+			u.sequence = sequence
+			err = b.add(begin, ctx, u)
+		}
+		if err != nil {
+			b.fail(relabel(b.op, b.table, err))
+			break
+		}
+	}
+	b.finish(begin, ctx)
+	return b.progress, b.err
+}

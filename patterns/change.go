@@ -1,0 +1,206 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+)
+
+// work is one change of one entity on its way through the repository.
+type work[T any] struct {
+	op     string
+	change Change
+	entity *T          // whose Meta is brought up to date, nil for none
+	etag   azcore.ETag // the condition, with change.old
+	merged Properties  // of a merge
+}
+
+// run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
+// change to Table.commit.
+func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
+	w.change.ID = newWriteID()
+	if len(r.intents) == 0 {
+		return r.located(w, r.commitChange(ctx, w))
+	}
+	intent, err := r.intentOf(ctx, w)
+	if err != nil {
+		return r.located(w, err)
+	}
+	return r.located(w, r.schema.Intents.Run(ctx, intent,
+		func(ctx context.Context) error { return r.commitChange(ctx, w) },
+		func(ctx context.Context) error { return r.Reconcile(ctx, intent) }))
+}
+
+// located gives errors of planning the operation and key of the change.
+func (r *Repository[T]) located(w *work[T], err error) error {
+	e := asError(err)
+	if e == nil {
+		return err
+	}
+	located := *e
+	located.Op, located.Table = w.op, r.table.name
+	if located.Key == (Key{}) {
+		located.Key = loggable(w.change.Key)
+	}
+	return &located
+}
+
+// commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
+func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
+	for attempt := 0; ; attempt++ {
+		d, err := r.draft(ctx, w)
+		if err != nil {
+			return err
+		}
+		etags, err := r.table.commit(ctx, w.op, d.operations)
+		if err == nil {
+			r.settle(w.entity, w.change.Kind, d.next, etags[0])
+			return nil
+		}
+		if attempt+1 >= r.schema.MaxAttempts || !w.change.startsOver(err) {
+			return err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// startsOver reports whether planning anew can help: a row shared with other entities has changed, or a row to be
+// deleted is not there.
+func (c *Change) startsOver(err error) bool {
+	e := asError(err)
+	if e == nil || errors.Is(err, ErrUnknownOutcome) {
+		return false
+	}
+	switch e.role {
+	case roleShared:
+		return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
+	case roleStale:
+		if !errors.Is(e.Kind, ErrNotFound) {
+			return false
+		}
+		if c.gone == nil {
+			c.gone = map[string]bool{}
+		}
+		c.gone[e.Key.Row] = true
+		return true
+	}
+	return false
+}
+
+// store makes the properties to store of the entity, once for all attempts.
+func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
+	if w.change.Kind == ChangeDelete || w.change.Stored != nil {
+		return nil
+	}
+	p, err := r.primary.codec.Encode(w.change.Entity.(*T))
+	if err != nil {
+		return err
+	}
+	if err := checkReserved(p); err != nil {
+		return invalid("", err)
+	}
+	for _, t := range r.transformers {
+		if p, err = t.Store(ctx, &w.change, p); err != nil {
+			return patternError(t, err, ErrInvalid)
+		}
+	}
+	w.change.Stored = p
+	return nil
+}
+
+// settle brings the written value's Meta up to date.
+func (r *Repository[T]) settle(v *T, kind ChangeKind, next *state, etag azcore.ETag) {
+	if v == nil {
+		return
+	}
+	meta := r.primary.codec.meta(v)
+	if kind == ChangeDelete {
+		meta.ETag, meta.state = "", nil
+		return
+	}
+	meta.ETag, meta.state = etag, next
+}
+
+// intentOf names everything outside that a change can touch.
+func (r *Repository[T]) intentOf(ctx context.Context, w *work[T]) (Intent, error) {
+	intent := Intent{Table: r.table.name, Key: w.change.Key, Outside: map[string][]string{}}
+	for _, p := range r.intents {
+		keys, err := p.OutsideKeys(ctx, &w.change)
+		if err != nil {
+			return intent, patternError(p, err, ErrInvalid)
+		}
+		if len(keys) > 0 {
+			intent.Outside[p.PatternName()] = keys
+		}
+	}
+	return intent, nil
+}
+
+// Reconcile makes everything that the intent names agree with the entity as it is now. It goes round again when the
+// entity changed meanwhile, and returns nil only after a round in which it was the same before and after. Workers
+// call it for intents whose writer died.
+func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
+	const op = "Reconcile"
+	for attempt := range r.schema.MaxAttempts {
+		before, row, err := r.look(ctx, op, intent.Key)
+		if err != nil {
+			return err
+		}
+		for _, p := range r.intents {
+			keys := intent.Outside[p.PatternName()]
+			if len(keys) == 0 {
+				continue
+			}
+			rec := &Reconciliation{Key: intent.Key, Keys: keys}
+			if before != nil {
+				rec.Entity, rec.Stored = before, row.properties
+			}
+			if err := p.Reconcile(ctx, rec); err != nil {
+				return relabel(op, r.table, patternError(p, err, ErrInvalid))
+			}
+		}
+		_, again, err := r.look(ctx, op, intent.Key)
+		if err != nil {
+			return err
+		}
+		if sameVersion(row, again) {
+			return nil
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
+}
+
+func sameVersion(a, b *storedRow) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.etag == b.etag
+}
+
+// look reads an entity and its own row, with every property as stored; both are nil when it is not there.
+func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *storedRow, error) {
+	row, err := r.table.fetch(ctx, op, key, nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if row.isCopy {
+		return nil, nil, nil
+	}
+	v, stored, err := r.loadStored(ctx, row, false)
+	if err != nil {
+		return nil, nil, r.primary.decodeError(op, key, err)
+	}
+	row.properties = stored
+	return v, row, nil
+}

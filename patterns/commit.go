@@ -1,0 +1,219 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// commit is the one write path: every row that this library ever writes goes through it. One operation is a single
+// request, several are one entity group transaction, applied whole or not at all.
+//
+// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell, and any other error when nothing
+// was. ETags come for every row but the deleted; an ETag is empty where another writer followed before it could be
+// learned.
+func (t *Table) commit(ctx context.Context, op string, operations []operation) ([]azcore.ETag, error) {
+	etags, e := t.tryCommit(ctx, operations)
+	if e == nil {
+		return etags, nil
+	}
+	e.Op, e.Table = op, t.name
+	if len(operations) == 1 {
+		e.Index = -1
+		if e.Key == (Key{}) {
+			e.Key = loggable(operations[0].key)
+		}
+	}
+	if i := e.Index; i >= 0 && i < len(operations) || len(operations) == 1 {
+		e.explain(&operations[max(i, 0)])
+	}
+	return nil, e
+}
+
+// explain adds what the failing operation means to its pattern.
+func (e *Error) explain(op *operation) {
+	e.Pattern, e.role = op.pattern, op.role
+	if op.role == roleUnique && errors.Is(e.Kind, ErrExists) {
+		e.Kind = ErrDuplicate
+	}
+}
+
+func (t *Table) tryCommit(ctx context.Context, operations []operation) ([]azcore.ETag, *Error) {
+	if t.nameErr != nil {
+		return nil, invalid("", t.nameErr)
+	}
+	if e := checkTransaction(operations); e != nil {
+		return nil, e
+	}
+	enc, e := encode(t.name, operations)
+	if e != nil {
+		return nil, e
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Index: -1, Err: err}
+	}
+	r := t.send(ctx, enc)
+	if r.err == nil {
+		return r.etags, nil
+	}
+	if !r.unknown && !r.earlier {
+		return nil, r.err
+	}
+	return t.resolve(ctx, operations, enc, r)
+}
+
+// checkTransaction holds the rules of an entity group transaction.
+func checkTransaction(operations []operation) *Error {
+	if len(operations) == 0 {
+		return invalidf("", "a transaction without operations")
+	}
+	if len(operations) > MaxTransactionOperations {
+		return &Error{Index: -1, Kind: ErrTooLarge, Err: sizeOf("a transaction", len(operations), MaxTransactionOperations, "operations")}
+	}
+	if len(operations) == 1 {
+		return nil
+	}
+	rows := make(map[string]int, len(operations))
+	for i := range operations {
+		key := operations[i].key
+		if key.Partition != operations[0].key.Partition {
+			e := invalidf("", "a transaction has one partition, and operation %d is in another than operation 0", i)
+			e.Key, e.Index = loggable(key), i
+			return e
+		}
+		if first, twice := rows[key.Row]; twice {
+			e := invalidf("", "a transaction has a row once, and operations %d and %d are the same row", first, i)
+			e.Key, e.Index, e.Pattern = loggable(key), i, operations[i].pattern
+			return e
+		}
+		rows[key.Row] = i
+	}
+	return nil
+}
+
+// resolve finds out what became of a write whose answer, or whose earlier attempt's answer, was lost. A row that
+// carries this write's id proves that all of it was applied. The contrary proof is rare: a request may still be on
+// its way, and a rival may have overwritten ours.
+func (t *Table) resolve(ctx context.Context, operations []operation, enc *encoded, r reply) ([]azcore.ETag, *Error) {
+	if !r.unknown && settles(r.err) {
+		return nil, r.err
+	}
+	witnesses := enc.witnesses(operations, r)
+	if len(witnesses) == 0 {
+		return t.resolveUnmarked(ctx, operations, r)
+	}
+	var first error
+	for i, witness := range witnesses {
+		row, err := t.readRow(ctx, operations[witness].key)
+		if err == nil && row.writeID == enc.writeID {
+			return t.learnETags(ctx, operations, enc, witness, row.etag), nil
+		}
+		if i == 0 {
+			first = err
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, unknown(r.err, err)
+		}
+	}
+	if r.unknown {
+		return nil, unknown(r.err, first)
+	}
+	return nil, judge(r.err, first)
+}
+
+// settles reports whether a refusal says the same of every attempt, so that none before it was applied: the service
+// never takes such a row, or its table is gone with all that was in it.
+func settles(refusal *Error) bool {
+	for _, kind := range []error{ErrInvalid, ErrTooLarge, ErrTableNotFound, ErrTableBeingDeleted} {
+		if errors.Is(refusal.Kind, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// unansweredWitnesses is the number of rows read when the service gave no answer at all: it may be in trouble, and
+// nothing read then could prove that the write was not applied.
+const unansweredWitnesses = 2
+
+// witnesses chooses the rows to read, of those that would carry the id: the refused one first, then the inserted
+// ones, which rivals overwrite least. A rival may have overwritten any of them, so after a refusal all are asked.
+func (enc *encoded) witnesses(operations []operation, r reply) []int {
+	rank := func(i int) int {
+		switch {
+		case i == r.err.Index:
+			return 0
+		case operations[i].verb == wire.VerbInsert:
+			return 1
+		}
+		return 2
+	}
+	var rows []int
+	for i, marked := range enc.marked {
+		if marked {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return rank(a) - rank(b) })
+	if r.unknown {
+		rows = rows[:min(len(rows), unansweredWitnesses)]
+	}
+	return rows
+}
+
+// judge reads a certain refusal that came after an uncertain attempt, when no row carries our id. Where the refusal
+// is the truth as of now, it keeps its kind, and ErrUnknownOutcome beside it: ours may have been applied, and changed
+// or removed by a rival since.
+func judge(refusal *Error, readErr error) *Error {
+	exists := errors.Is(refusal.Kind, ErrExists) && readErr == nil
+	gone := errors.Is(refusal.Kind, ErrNotFound) && errors.Is(readErr, ErrNotFound)
+	if exists || gone {
+		e := *refusal
+		e.Err = errors.Join(refusal.Err, ErrUnknownOutcome)
+		return &e
+	}
+	return unknown(refusal, readErr)
+}
+
+// unknown makes the error of an outcome that nobody can tell.
+func unknown(cause *Error, readErr error) *Error {
+	e := *cause
+	e.Kind = ErrUnknownOutcome
+	e.Err = errors.Join(cause.Err, readErr)
+	return &e
+}
+
+// resolveUnmarked is resolve for deletes, and for rows that had no room for the id.
+func (t *Table) resolveUnmarked(ctx context.Context, operations []operation, r reply) ([]azcore.ETag, *Error) {
+	for i := range operations {
+		if operations[i].verb != wire.VerbDelete {
+			return nil, unknown(r.err, nil)
+		}
+	}
+	for i := range operations {
+		// Gone is what a delete asked for, whoever did it; a row that is still there tells nothing.
+		if _, err := t.readRow(ctx, operations[i].key); !errors.Is(err, ErrNotFound) {
+			return nil, unknown(r.err, err)
+		}
+	}
+	return make([]azcore.ETag, len(operations)), nil
+}
+
+// learnETags reads the ETags that the lost answer held. A row that somebody wrote since keeps an empty one.
+func (t *Table) learnETags(ctx context.Context, operations []operation, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
+	etags := make([]azcore.ETag, len(operations))
+	etags[witness] = etag
+	for i := range operations {
+		if i == witness || !enc.marked[i] {
+			continue
+		}
+		if row, err := t.readRow(ctx, operations[i].key); err == nil && row.writeID == enc.writeID {
+			etags[i] = row.etag
+		}
+	}
+	return etags
+}

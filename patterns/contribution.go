@@ -1,0 +1,196 @@
+package patterns
+
+import (
+	"context"
+	"reflect"
+)
+
+// Pattern is something that a Repository keeps in step with its entities. Patterns do not write: they contribute to
+// the plan of each change, and the repository carries the plan out. A pattern implements Pattern and one or more of
+//
+//   - CopyContributor: further rows of the entity in its own partition that follow from the entity alone,
+//   - RowContributor: rows in the entity's partition that other entities change as well,
+//   - IntentContributor: effects outside of the partition,
+//   - PropertyTransformer: properties rewritten on the way to and from storage,
+//   - Layout: one entity spread over several rows.
+//
+// On writing the order is: intent, large values out, encryption, layout, rows; reading undoes it. Entities are passed
+// as any, since patterns of several packages meet in one repository; they are always a *T of the repository's T.
+type Pattern interface {
+	// PatternName names the pattern in plans, errors and reports. It is unique in its repository.
+	PatternName() string
+	// Attach binds the pattern to its one repository; NewRepository calls it once. It makes no request.
+	Attach(host Host) error
+}
+
+// Host is what a pattern sees of its repository. A *Repository[T] is the only Host; a pattern that knows its T
+// asserts it.
+type Host interface {
+	Table() *Table
+	EntityType() reflect.Type
+	// RowPrefix is the prefix of the entities' own row keys, "" when the schema does not say.
+	RowPrefix() string
+}
+
+// Copy is a further row of an entity: its properties under another row key of its partition.
+type Copy struct {
+	RowKey string
+	Keep   []string // the properties to hold; nil for all
+}
+
+// CopyContributor contributes rows that follow from the entity alone. The repository compares what the entity had
+// with what it has: a row key that stays is rewritten, one that comes is inserted and must be free, one that goes is
+// deleted, all in the entity's own transaction. Every write touches every row of the entity, so that the ETag of any
+// row guards all. Verify and Rebuild need nothing else from such a pattern.
+type CopyContributor interface {
+	Pattern
+	// Copies returns the entity's rows. It is pure: the same entity always has the same rows.
+	Copies(entity any) ([]Copy, error)
+}
+
+// Rememberer is implemented by patterns that must know of an entity's old state when it changes.
+type Rememberer interface {
+	Pattern
+	// Remember returns what Change.Remembered gives back at the next change. stored are the properties as stored.
+	Remember(entity any, stored Properties) ([]string, error)
+}
+
+// RowContributor contributes rows that depend on more than the entity, such as a list that many entities share.
+type RowContributor interface {
+	Rememberer
+	// ContributeRows returns the operations that keep the pattern's rows in step. It may read, and gives each row the
+	// ETag it read it with; when the service refuses one of them, the whole change is planned again, so it must start
+	// from the beginning each time.
+	ContributeRows(ctx context.Context, change *Change) ([]RowOperation, error)
+}
+
+// RowVerb is what a RowOperation does.
+type RowVerb uint8
+
+// The verbs of a RowOperation.
+const (
+	InsertRow  RowVerb = iota // must not be there
+	ReplaceRow                // must have the ETag
+	DeleteRow                 // must have the ETag
+)
+
+// RowOperation is one row that a RowContributor writes in the entity's partition. Row.Key.Row and Row.Properties are
+// used, and Row.ETag by ReplaceRow and DeleteRow.
+type RowOperation struct {
+	Verb RowVerb
+	Row  *Entity
+}
+
+// IntentContributor contributes effects outside of the entity's partition. Before anything is written they are named
+// in an Intent that survives a crash; afterwards each is made to agree with the entity as it is then.
+type IntentContributor interface {
+	Rememberer
+	// OutsideKeys names everything outside that the change can touch: the old keys and the new.
+	OutsideKeys(ctx context.Context, change *Change) ([]string, error)
+	// Reconcile makes each of the named keys agree with the entity as it is. It is called again after crashes, by other
+	// processes and in any order, so it must be idempotent, and it writes none but the named keys.
+	Reconcile(ctx context.Context, r *Reconciliation) error
+}
+
+// Reconciliation is what an IntentContributor has to bring into agreement.
+type Reconciliation struct {
+	Key    Key
+	Entity any        // *T, nil when there is no such entity
+	Stored Properties // of the entity, as stored
+	Keys   []string
+}
+
+// Stage orders the PropertyTransformers of a repository.
+type Stage uint8
+
+// The stages, in the order of writing; reading goes through them backwards.
+const (
+	StageSpill   Stage = iota // large values leave the entity
+	StageEncrypt              // what stays is encrypted
+)
+
+// PropertyTransformer rewrites properties between T and storage.
+type PropertyTransformer interface {
+	Pattern
+	Stage() Stage
+	// Store turns the entity's properties into those to store. It may write outside what OutsideKeys has named, unless
+	// change.DryRun. Each copy of the entity is made of the result.
+	Store(ctx context.Context, change *Change, p Properties) (Properties, error)
+	// Load undoes Store. key is the entity's, also when the properties come from a copy of it.
+	Load(ctx context.Context, key Key, p Properties) (Properties, error)
+}
+
+// Layout spreads an entity over several rows of one transaction. A repository has at most one.
+type Layout interface {
+	Pattern
+	// Split returns the rows that hold p; the first one's row key is key.Row. Rows are told apart from entities by a
+	// system property, so their keys only have to be free.
+	Split(key Key, p Properties) ([]Copy, []Properties, error)
+	// Join returns all properties of an entity whose first row is given. more reads the partition's rows of a span of
+	// row keys, in order, each with the write that left it: rows of one version have the same.
+	Join(ctx context.Context, first StoredRow, more RowReader) (Properties, error)
+}
+
+// StoredRow is a row as a Layout sees it.
+type StoredRow struct {
+	Key        Key
+	Write      string // the id of the write that left the row
+	Properties Properties
+}
+
+// RowReader reads rows of the partition, from <= row key < to.
+type RowReader func(ctx context.Context, from, to string) ([]StoredRow, error)
+
+// ChangeKind is what happens to an entity.
+type ChangeKind uint8
+
+// The kinds of change. What a caller does not know (Upsert, the unconditional forms) is read first and becomes one of
+// these.
+const (
+	ChangeInsert ChangeKind = iota
+	ChangeReplace
+	ChangeMerge
+	ChangeDelete
+)
+
+// String returns the verb.
+func (k ChangeKind) String() string {
+	return [...]string{"Insert", "Replace", "Merge", "Delete"}[k]
+}
+
+// Change is one logical change of an entity, as patterns see it.
+type Change struct {
+	Kind   ChangeKind
+	Key    Key
+	ID     string     // unlike that of any other change; names new things outside
+	Entity any        // *T as it will be, or as it was read for a delete
+	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
+	DryRun bool       // for Explain: nothing may be written
+
+	old  *state
+	gone map[string]bool // rows that turned out not to be there when they were to be deleted
+}
+
+// Remembered returns what the pattern remembered of the entity's old state; nil for an insert.
+func (c *Change) Remembered(pattern string) []string {
+	if c.old == nil {
+		return nil
+	}
+	return c.old.remembered(pattern)
+}
+
+// Intent names what a change may have left undone outside of the entity's partition.
+type Intent struct {
+	Table string
+	Key   Key
+	// Outside are the keys by pattern, in the words of each pattern.
+	Outside map[string][]string
+}
+
+// IntentRunner makes changes with outside effects safe against crashes. eventual.Queue is the one for production.
+type IntentRunner interface {
+	// Run makes the intent durable, calls commit, then reconcile, and forgets the intent. If the process dies on the
+	// way, or a call fails so that nobody knows, somebody calls Repository.Reconcile with the intent later. Both calls
+	// may only send while the contexts they get are alive.
+	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
+}

@@ -1,0 +1,188 @@
+package patterns
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// What can go wrong, for errors.Is. The set is closed: every error of this library is one of these or comes from
+// the caller (a cancelled context) or the transport, and the text says the rest.
+var (
+	// ErrNotFound: the entity is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: an insert met an entity with the same keys.
+	ErrExists = errors.New("already exists")
+	// ErrConflict: the entity is no longer the one that was read; read it again and decide anew.
+	ErrConflict = errors.New("changed by another writer")
+	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
+	ErrDuplicate = errors.New("index key is taken")
+	// ErrTooLarge: over a limit of the service; nothing was sent.
+	ErrTooLarge = errors.New("too large")
+	// ErrInvalid: the service would refuse it, or it could not be read back equal; nothing was sent.
+	ErrInvalid = errors.New("invalid")
+	// ErrTableScan: the query would read the whole table and the caller did not allow it; nothing was sent.
+	ErrTableScan = errors.New("would scan the table")
+	// ErrUnknownOutcome: the write may or may not have been applied, or may still be. It is never a failure that can
+	// be repeated blindly: read first.
+	ErrUnknownOutcome = errors.New("unknown whether applied")
+	// ErrTableNotFound: there is no such table.
+	ErrTableNotFound = errors.New("table not found")
+	// ErrTableBeingDeleted: a table of this name was dropped; the name is taken for some 40 seconds or more.
+	ErrTableBeingDeleted = errors.New("table is being deleted")
+	// ErrDenied: the credential does not allow it, or has expired.
+	ErrDenied = errors.New("access denied")
+	// ErrUnavailable: the service is busy or down, after all retries; nothing was applied.
+	ErrUnavailable = errors.New("service unavailable")
+	// ErrGarbled: an answer, or a stored entity, that makes no sense.
+	ErrGarbled = errors.New("garbled answer")
+)
+
+// Error is the error of every operation of this library. errors.Is finds its kind (one of the Err values) and its
+// cause; errors.As finds the SDK's *azcore.ResponseError where the service answered.
+type Error struct {
+	Op      string // the operation, such as "Insert"
+	Table   string
+	Key     Key    // the row concerned, when one row is
+	Index   int    // the failing operation of a transaction, -1 when unknown or when there was no transaction
+	Pattern string // the pattern whose row or rule failed, "" for the entity's own
+	Code    string // the service's error code, such as "EntityAlreadyExists"
+	Kind    error  // one of the Err values, or nil
+	Err     error  // the cause; may be nil
+
+	role role // of the failing operation
+}
+
+// Error names operation, table, key and reason, and never a property's value or a secret.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("tablepatterns: ")
+	b.WriteString(e.Op)
+	if e.Table != "" {
+		fmt.Fprintf(&b, " in %s", e.Table)
+	}
+	if e.Key != (Key{}) {
+		fmt.Fprintf(&b, " (%q, %q)", e.Key.Partition, e.Key.Row)
+	}
+	if e.Index >= 0 {
+		fmt.Fprintf(&b, ", operation %d", e.Index)
+	}
+	if e.Pattern != "" {
+		fmt.Fprintf(&b, ", %s", e.Pattern)
+	}
+	if e.Kind != nil {
+		fmt.Fprintf(&b, ": %v", e.Kind)
+	}
+	if e.Code != "" {
+		fmt.Fprintf(&b, " (%s)", e.Code)
+	}
+	if text := causeText(e.Err); text != "" {
+		fmt.Fprintf(&b, ": %s", text)
+	}
+	return b.String()
+}
+
+// causeText shortens the SDK's multi-line dump of a response to its status: the code says the rest.
+func causeText(err error) string {
+	var response *azcore.ResponseError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &response):
+		return fmt.Sprintf("status %d", response.StatusCode)
+	}
+	return err.Error()
+}
+
+// Unwrap gives errors.Is and errors.As the kind and the cause.
+func (e *Error) Unwrap() []error {
+	switch {
+	case e.Kind == nil:
+		return []error{e.Err}
+	case e.Err == nil:
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// invalid is the error of bad input, before any request.
+func invalid(op string, err error) *Error {
+	kind := ErrInvalid
+	if isSizeError(err) {
+		kind = ErrTooLarge
+	}
+	return &Error{Op: op, Index: -1, Kind: kind, Err: err}
+}
+
+func invalidf(op, format string, args ...any) *Error {
+	return invalid(op, fmt.Errorf(format, args...))
+}
+
+// kindOf translates status and code of an answer; nil for what has no meaning of its own.
+func kindOf(status int, code string) error {
+	switch code {
+	case "TableNotFound":
+		return ErrTableNotFound
+	case "TableBeingDeleted":
+		return ErrTableBeingDeleted
+	case "TableAlreadyExists", "EntityAlreadyExists":
+		return ErrExists
+	case "UpdateConditionNotSatisfied", "ConditionNotMet":
+		return ErrConflict
+	case "ResourceNotFound", "EntityNotFound", "EntityDoesNotExist":
+		return ErrNotFound
+	case "EntityTooLarge", "PropertyValueTooLarge", "RequestBodyTooLarge", "TooManyProperties", "ContentLengthExceeded", "KeyValueTooLarge":
+		return ErrTooLarge
+	}
+	switch status {
+	case http.StatusNotFound:
+		return ErrNotFound
+	case http.StatusConflict:
+		if code == "" {
+			return ErrGarbled // the row is there, or the table is being deleted: only the code, which was lost, tells
+		}
+		return ErrExists
+	case http.StatusPreconditionFailed:
+		return ErrConflict
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ErrDenied
+	case http.StatusRequestEntityTooLarge:
+		return ErrTooLarge
+	case http.StatusBadRequest:
+		return ErrInvalid
+	case http.StatusTooManyRequests:
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// failure turns the error of an SDK call that cannot have left anything behind (a read, or a write that was
+// answered) into an Error.
+func failure(op, table string, key Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Table: table, Key: key, Index: -1, Err: wire.Redact(err)}
+	var response *azcore.ResponseError
+	if errors.As(err, &response) {
+		e.Code, e.Kind = serviceCode(response), nil
+		e.Kind = kindOf(response.StatusCode, e.Code)
+		if e.Kind == nil && response.StatusCode >= 500 {
+			e.Kind = ErrUnavailable
+		}
+	}
+	if errors.Is(err, wire.ErrGarbled) {
+		e.Kind = ErrGarbled
+	}
+	return e
+}
+
+// serviceCode is the SDK's ErrorCode where it found one: it knows the header, not the body that EGTs answer with.
+func serviceCode(response *azcore.ResponseError) string {
+	return response.ErrorCode
+}

@@ -1,0 +1,144 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Explanation is what a change would write and send.
+type Explanation struct {
+	Kind     ChangeKind
+	Key      Key
+	Rows     []ExplainedRow // the entity group transaction, in order
+	Outside  []string       // keys outside of the partition, "pattern: key"
+	Requests []string       // in order
+}
+
+// ExplainedRow is one operation of the transaction.
+type ExplainedRow struct {
+	Verb       string // "insert", "replace", "upsert", "merge", "delete"
+	RowKey     string
+	Pattern    string // "" for the entity's own rows
+	Condition  string // "must not exist", "unchanged", "must exist", ""
+	Properties int
+	Size       int // bytes, by the service's formula
+}
+
+// Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
+// ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan.
+func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
+	const op = "Explain"
+	w := &work[T]{op: op, entity: v, change: Change{Kind: kind, Key: r.schema.Key(v), Entity: v}}
+	switch kind {
+	case ChangeInsert:
+	case ChangeReplace, ChangeDelete:
+		var err error
+		if w, err = r.replacing(op, v); err != nil {
+			return nil, err
+		}
+		w.change.Kind = kind
+	default:
+		return nil, r.invalid(op, w.change.Key, fmt.Errorf("Merge depends on what is stored; explain the Replace"))
+	}
+	w.change.ID, w.change.DryRun = newWriteID(), true
+	x := &Explanation{Kind: kind, Key: w.change.Key}
+	if len(r.intents) > 0 {
+		intent, err := r.intentOf(ctx, w)
+		if err != nil {
+			return nil, r.located(w, err)
+		}
+		x.Outside = intent.lines()
+	}
+	d, err := r.draft(ctx, w)
+	if err != nil {
+		return nil, r.located(w, err)
+	}
+	for i := range d.operations {
+		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
+	}
+	if _, e := encode(r.table.name, d.operations); e != nil {
+		return nil, r.located(w, e)
+	}
+	x.Requests = explainRequests(len(d.operations), x.Outside)
+	return x, nil
+}
+
+func (i Intent) lines() []string {
+	var lines []string
+	for pattern, keys := range i.Outside {
+		for _, key := range keys {
+			lines = append(lines, pattern+": "+key)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func explainRow(o *operation) ExplainedRow {
+	all := o.withSystem()
+	row := ExplainedRow{RowKey: o.key.Row, Pattern: o.pattern, Properties: len(all), Size: edm.KeySize(o.key.Partition, o.key.Row)}
+	for _, p := range all {
+		row.Size += edm.PropertySize(p.Name, p.Value)
+	}
+	switch o.ifMatch {
+	case "":
+	case azcore.ETagAny:
+		row.Condition = "must exist"
+	default:
+		row.Condition = "unchanged"
+	}
+	switch o.verb {
+	case wire.VerbInsert:
+		row.Verb, row.Condition = "insert", "must not exist"
+	case wire.VerbReplace:
+		if row.Verb = "replace"; o.ifMatch == "" {
+			row.Verb = "upsert"
+		}
+	case wire.VerbMerge:
+		row.Verb = "merge"
+	case wire.VerbDelete:
+		row.Verb, row.Size = "delete", 0
+	}
+	return row
+}
+
+func explainRequests(rows int, outside []string) []string {
+	write := "1 entity group transaction"
+	if rows == 1 {
+		write = "1 single write"
+	}
+	if len(outside) == 0 {
+		return []string{write}
+	}
+	return []string{"1 intent put", write, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted"}
+}
+
+// String shows the explanation as a table for people.
+func (x *Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%q, %q)\n", x.Kind, x.Key.Partition, x.Key.Row)
+	for _, row := range x.Rows {
+		fmt.Fprintf(&b, "  %-8s %-40q %4d properties %8d bytes", row.Verb, row.RowKey, row.Properties, row.Size)
+		if row.Condition != "" {
+			fmt.Fprintf(&b, "  %s", row.Condition)
+		}
+		if row.Pattern != "" {
+			fmt.Fprintf(&b, "  [%s]", row.Pattern)
+		}
+		b.WriteString("\n")
+	}
+	for _, key := range x.Outside {
+		fmt.Fprintf(&b, "  outside  %s\n", key)
+	}
+	for _, request := range x.Requests {
+		fmt.Fprintf(&b, "  request  %s\n", request)
+	}
+	return b.String()
+}

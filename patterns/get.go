@@ -1,0 +1,45 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// fetch makes the point read of one row and returns a reader of the answer. Requests: 1.
+func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*storedRow, error) {
+	if t.nameErr != nil {
+		return nil, invalid(op, t.nameErr)
+	}
+	if err := key.check(); err != nil {
+		return nil, invalid(op, err)
+	}
+	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
+	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	row, err := newRowReader(ex.Answer, known).one()
+	if err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	if row.etag == "" {
+		row.etag = azcore.ETag(ex.Header.Get("ETag"))
+	}
+	if row.key != key {
+		return nil, failure(op, t.name, key, garbledAnswer(errors.New("it is of another row")))
+	}
+	if !wire.IsETag(string(row.etag)) {
+		return nil, failure(op, t.name, key, garbledAnswer(errNoETag))
+	}
+	return row, nil
+}
+
+var errNoETag = errors.New("no ETag, or half of one")
+
+// readRow reads a row for its system properties only.
+func (t *Table) readRow(ctx context.Context, key Key) (*storedRow, error) {
+	return t.fetch(ctx, "Get", key, map[string]int{})
+}

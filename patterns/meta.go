@@ -1,0 +1,73 @@
+package patterns
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+// Meta is what an entity remembers of the row it was read from. Embed it in every type that a Repository keeps:
+// Replace, Merge and Delete need it to be conditional and to find the entity's other rows without reading first.
+// A copy of an entity carries a copy of its Meta; after a successful write the Meta of the written value is current
+// and that of older copies is stale, so that writing one of them is refused as a conflict.
+type Meta struct {
+	// ETag is that of the row the entity was read from, or that the last write left.
+	ETag azcore.ETag `table:"-"`
+	// Timestamp is the service's time of the last change, as read.
+	Timestamp time.Time `table:"-"`
+
+	state *state
+}
+
+// state is what lies behind a Meta. It is never changed once made, since copies of an entity share it.
+type state struct {
+	key         Key    // of the entity
+	row         string // row key of the row that ETag belongs to: a copy's, when read through an index
+	incarnation string // set by the insert and kept by every update: tells an entity from its successor
+	writeID     string // of the write that left the state as read
+	partial     bool   // read through a projection: some properties were not asked for
+	memories    []memory
+}
+
+// memory is what one pattern remembers of the entity as read, such as its index keys.
+type memory struct {
+	pattern string
+	items   []string
+}
+
+// Key returns the key the entity was read or written with, the zero Key for one that never was.
+func (m *Meta) Key() Key {
+	if m.state == nil {
+		return Key{}
+	}
+	return m.state.key
+}
+
+// Incarnation identifies this life of the entity: an entity deleted and inserted again under the same key is
+// another one. Empty for entities that were not written through a Repository.
+func (m *Meta) Incarnation() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.incarnation
+}
+
+func (s *state) remembered(pattern string) []string {
+	for _, m := range s.memories {
+		if m.pattern == pattern {
+			return m.items
+		}
+	}
+	return nil
+}
+
+var metaType = reflect.TypeFor[Meta]()
+
+// metaIndex finds the embedded Meta of a struct type, nil when it has none.
+func metaIndex(t reflect.Type) []int {
+	if f, ok := t.FieldByName(metaType.Name()); ok && f.Type == metaType && f.Anonymous {
+		return f.Index
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package patterns
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// storedRow is one row as the service holds it. A rowReader reuses it: what outlives the row is copied out.
+type storedRow struct {
+	key         Key
+	etag        azcore.ETag
+	timestamp   Value
+	writeID     string
+	incarnation string
+	primary     string // row key of the entity's own row, on a copy or further row
+	isCopy      bool
+	properties  Properties
+}
+
+func (r *storedRow) time() time.Time {
+	t, _ := r.timestamp.Time()
+	return t
+}
+
+// rowReader reads rows out of the service's JSON, token by token. It looks for repeated names itself: the rows of a
+// page have the same names, and jsontext would compare them all anew for each.
+type rowReader struct {
+	decoder *jsontext.Decoder
+	names   nameTable
+	row     storedRow
+	scratch []byte
+}
+
+// newRowReader reads the properties that known names, nil for all.
+func newRowReader(answer []byte, known map[string]int) *rowReader {
+	return &rowReader{
+		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)),
+		names:   newNameTable(known),
+	}
+}
+
+// one reads an answer that is a single entity.
+func (r *rowReader) one() (*storedRow, error) {
+	if err := r.readRow(); err != nil {
+		return nil, garbledAnswer(err)
+	}
+	return &r.row, r.end()
+}
+
+// page reads an answer that is a list of entities, and calls each for every one. The row is valid during the call.
+func (r *rowReader) page(each func(*storedRow) error) error {
+	if err := r.expect('{'); err != nil {
+		return err
+	}
+	var seen []string
+	for r.decoder.PeekKind() == '"' {
+		token, err := r.decoder.ReadToken()
+		if err != nil {
+			return garbledAnswer(err)
+		}
+		name := token.String()
+		if slices.Contains(seen, name) {
+			return garbledAnswer(errRepeatedName)
+		}
+		seen = append(seen, name)
+		if name != "value" {
+			if err := r.skip(); err != nil {
+				return garbledAnswer(err)
+			}
+			continue
+		}
+		if err := r.rows(each); err != nil {
+			return err
+		}
+	}
+	if err := r.expect('}'); err != nil {
+		return err
+	}
+	if !slices.Contains(seen, "value") {
+		return garbledAnswer(errors.New("a page without value"))
+	}
+	return r.end()
+}
+
+func (r *rowReader) rows(each func(*storedRow) error) error {
+	if err := r.expect('['); err != nil {
+		return err
+	}
+	for r.decoder.PeekKind() == '{' {
+		if err := r.readRow(); err != nil {
+			return garbledAnswer(err)
+		}
+		if !wire.IsETag(string(r.row.etag)) {
+			return garbledAnswer(errNoETag)
+		}
+		if err := each(&r.row); err != nil {
+			return err
+		}
+	}
+	return r.expect(']')
+}
+
+func (r *rowReader) end() error {
+	if _, err := r.decoder.ReadToken(); err != io.EOF {
+		return garbledAnswer(errors.New("something follows its end"))
+	}
+	return nil
+}
+
+func (r *rowReader) expect(kind jsontext.Kind) error {
+	token, err := r.decoder.ReadToken()
+	if err != nil {
+		return garbledAnswer(err)
+	}
+	if token.Kind() != kind {
+		return garbledAnswer(fmt.Errorf("%s where %s belongs", token.Kind(), kind))
+	}
+	return nil
+}
+
+// garbledAnswer hides the syntax error's excerpt of the answer: it may hold a secret property.
+func garbledAnswer(err error) error {
+	if errors.Is(err, wire.ErrGarbled) {
+		return err
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("%w: not JSON at byte %d", wire.ErrGarbled, syntax.ByteOffset)
+	}
+	return fmt.Errorf("%w: %v", wire.ErrGarbled, err)
+}
+
+func (r *rowReader) readRow() error {
+	partition := r.row.key.Partition // rows of one page mostly share it
+	r.row = storedRow{properties: r.row.properties[:0]}
+	r.names.nextRow()
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	keys := 0
+	for r.decoder.PeekKind() == '"' {
+		raw, err := r.decoder.ReadValue()
+		if err != nil {
+			return err
+		}
+		n, err := r.names.see(raw)
+		if err != nil {
+			return err
+		}
+		switch n.use {
+		case usePartitionKey:
+			keys++
+			r.row.key.Partition, err = r.readString(partition)
+		case useRowKey:
+			keys++
+			r.row.key.Row, err = r.readString("")
+		case useProperty:
+			err = r.readProperty(n)
+		case useAnnotation:
+			err = r.readAnnotation(n)
+		case useNothing:
+			err = r.skip()
+		default:
+			err = r.readSystem(n.use)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if token, err := r.decoder.ReadToken(); err != nil || token.Kind() != '}' {
+		return errors.Join(errors.New("an entity does not end"), err)
+	}
+	if keys != 2 {
+		return errors.New("an entity without keys")
+	}
+	return nil
+}
+
+// readSystem reads a value that every row has or may have beside the caller's properties.
+func (r *rowReader) readSystem(use nameUse) (err error) {
+	switch use {
+	case useTimestamp:
+		r.row.timestamp, err = r.readValue(edm.TypeDateTime)
+	case useETag:
+		var etag string
+		etag, err = r.readString("")
+		r.row.etag = azcore.ETag(etag)
+	case useWriteID:
+		r.row.writeID, err = r.readString("")
+	case useIncarnation:
+		r.row.incarnation, err = r.readString("")
+	case usePrimary:
+		r.row.isCopy = true
+		r.row.primary, err = r.readString("")
+	}
+	return err
+}

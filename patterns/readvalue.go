@@ -1,0 +1,115 @@
+package patterns
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// skip reads a value that nobody wants. It still has to be JSON.
+func (r *rowReader) skip() error {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	if kind := raw.Kind(); (kind == '{' || kind == '[') && !raw.IsValid() {
+		return errRepeatedName // the only fault that the decoder was told to let pass
+	}
+	return nil
+}
+
+// readProperty reads the value of a property.
+func (r *rowReader) readProperty(n *nameEntry) error {
+	v, err := r.readValue(r.names.typeOf(n))
+	if err != nil {
+		return fmt.Errorf("property %s: %w", n.name, err)
+	}
+	if !v.IsNull() {
+		n.at = int32(len(r.row.properties))
+		r.row.properties = append(r.row.properties, Property{Name: n.name, Value: v})
+	}
+	return nil
+}
+
+// readAnnotation notes a type. The service writes it before the value it belongs to; after it is legal as well.
+func (r *rowReader) readAnnotation(n *nameEntry) error {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	if len(raw) < 2 {
+		return fmt.Errorf("an annotation is cut")
+	}
+	of := &r.names.entries[n.of]
+	t, ok := edm.ParseType(raw[1 : len(raw)-1])
+	if !ok {
+		return fmt.Errorf("property %s has a type that no property can have", of.name)
+	}
+	if of.at >= 0 && of.row == r.names.row {
+		r.row.properties[of.at].Value, err = r.row.properties[of.at].Value.Retype(t)
+		return err
+	}
+	of.typ, of.typRow = t, r.names.row
+	return nil
+}
+
+// readValue reads a JSON scalar as the annotated type, TypeNull for none.
+func (r *rowReader) readValue(t edm.Type) (Value, error) {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return Value{}, err
+	}
+	switch raw.Kind() {
+	case '"':
+		text, err := r.unquote(raw)
+		if err != nil {
+			return Value{}, err
+		}
+		if t == edm.TypeNull {
+			t = edm.TypeString
+		}
+		return edm.FromText(t, text)
+	case '0':
+		return edm.FromNumber(t, raw)
+	case 't', 'f':
+		if t != edm.TypeNull && t != edm.TypeBoolean {
+			return Value{}, fmt.Errorf("a boolean is no %s", t)
+		}
+		return edm.Boolean(raw.Kind() == 't'), nil
+	case 'n':
+		return Value{}, nil
+	}
+	return Value{}, fmt.Errorf("neither a text nor a number")
+}
+
+// readString reads a JSON string; same is returned instead of a new string when it is the same.
+func (r *rowReader) readString(same string) (string, error) {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	if raw.Kind() != '"' {
+		return "", fmt.Errorf("%s where a text belongs", raw.Kind())
+	}
+	text, err := r.unquote(raw)
+	if err != nil {
+		return "", err
+	}
+	if same != "" && string(text) == same {
+		return same, nil
+	}
+	return string(text), nil
+}
+
+// unquote returns the text of a JSON string, valid until the next read.
+func (r *rowReader) unquote(raw jsontext.Value) ([]byte, error) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1], nil
+	}
+	var err error
+	r.scratch, err = jsontext.AppendUnquote(r.scratch[:0], raw)
+	return r.scratch, err
+}

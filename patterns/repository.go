@@ -1,0 +1,282 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// Schema says how a Repository keeps entities of type T.
+type Schema[T any] struct {
+	// Key makes the entity's key. It is pure, and an entity keeps its key for life.
+	Key func(*T) Key
+	// RowPrefix is the prefix that Key gives every row key, as in compoundkey.Join(RowPrefix, ...). With it, queries of
+	// a partition's entities are range queries that do not read the partition's index rows; without it they are
+	// partition scans that read and skip them.
+	RowPrefix string
+	// Intents runs changes with effects outside of the partition; required when a pattern has such.
+	Intents IntentRunner
+	// MaxAttempts bounds how often a change starts over on conflict, 10 for 0.
+	MaxAttempts int
+}
+
+// Repository keeps entities of one type with all their patterns: every change is planned whole and written in one
+// entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
+type Repository[T any] struct {
+	table    *Table
+	schema   Schema[T]
+	primary  source[T]
+	patterns []Pattern
+
+	copies       []CopyContributor
+	rows         []RowContributor
+	intents      []IntentContributor
+	rememberers  []Rememberer
+	transformers []PropertyTransformer // in order of writing
+	layout       Layout
+}
+
+// NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
+// is ErrInvalid.
+func NewRepository[T any](table *Table, schema Schema[T], attached ...Pattern) (*Repository[T], error) {
+	const op = "NewRepository"
+	if table == nil || schema.Key == nil {
+		return nil, invalidf(op, "it needs a table and a Schema.Key")
+	}
+	codec, err := NewCodec[T]()
+	if err != nil {
+		return nil, relabel(op, table, err)
+	}
+	if codec.plan == nil || codec.plan.meta == nil {
+		return nil, invalidf(op, "%s does not embed patterns.Meta", reflect.TypeFor[T]())
+	}
+	r := &Repository[T]{table: table, schema: schema, patterns: slices.Clone(attached)}
+	if r.schema.MaxAttempts == 0 {
+		r.schema.MaxAttempts = defaultAttempts
+	}
+	for i, p := range r.patterns {
+		if err := r.attach(p, r.patterns[:i]); err != nil {
+			return nil, invalid(op, err)
+		}
+	}
+	if len(r.intents) > 0 && schema.Intents == nil {
+		return nil, invalidf(op, "%s has effects outside of the partition and needs Schema.Intents", r.intents[0].PatternName())
+	}
+	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
+	if r.primary, err = r.newPrimary(codec); err != nil {
+		return nil, invalid(op, err)
+	}
+	return r, nil
+}
+
+const defaultAttempts = 10
+
+func (r *Repository[T]) attach(p Pattern, others []Pattern) error {
+	name := p.PatternName()
+	if name == "" || strings.HasPrefix(name, propertyPrefix) {
+		return fmt.Errorf("a pattern of type %T has no name of its own", p)
+	}
+	for _, other := range others {
+		if other.PatternName() == name {
+			return fmt.Errorf("two patterns are named %q", name)
+		}
+	}
+	if err := p.Attach(r); err != nil {
+		return fmt.Errorf("pattern %q: %w", name, err)
+	}
+	if layout, ok := p.(Layout); ok {
+		if r.layout != nil {
+			return fmt.Errorf("%q and %q are both layouts", r.layout.PatternName(), name)
+		}
+		r.layout = layout
+	}
+	if x, ok := p.(CopyContributor); ok {
+		r.copies = append(r.copies, x)
+	}
+	if x, ok := p.(RowContributor); ok {
+		r.rows = append(r.rows, x)
+	}
+	if x, ok := p.(IntentContributor); ok {
+		r.intents = append(r.intents, x)
+	}
+	if x, ok := p.(Rememberer); ok {
+		r.rememberers = append(r.rememberers, x)
+	}
+	if x, ok := p.(PropertyTransformer); ok {
+		r.transformers = append(r.transformers, x)
+	}
+	return nil
+}
+
+// Table returns the repository's table.
+func (r *Repository[T]) Table() *Table { return r.table }
+
+// EntityType returns the type of T.
+func (r *Repository[T]) EntityType() reflect.Type { return reflect.TypeFor[T]() }
+
+// RowPrefix returns Schema.RowPrefix.
+func (r *Repository[T]) RowPrefix() string { return r.schema.RowPrefix }
+
+// Patterns returns the attached patterns.
+func (r *Repository[T]) Patterns() []Pattern { return slices.Clone(r.patterns) }
+
+// Get reads one entity. Requests: 1.
+func (r *Repository[T]) Get(ctx context.Context, key Key) (*T, error) {
+	return r.primary.get(ctx, "Get", key)
+}
+
+// GetMany reads entities by their keys, several at once, and yields those that are there in the order of keys. An
+// error comes once, last. Requests: 1 for each key.
+func (r *Repository[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return r.primary.getMany(ctx, keys, options)
+}
+
+// Query begins a query of the entities; their index copies and further rows are left out.
+func (r *Repository[T]) Query() Query[T] { return newQuery(&r.primary) }
+
+// Copies reads the rows that a CopyContributor made, as entities. span is where their row keys lie; partial says that
+// the copies hold a selection of the properties. Index packages build their reads on it.
+func (r *Repository[T]) Copies(span compoundkey.Span, partial bool) Query[T] {
+	return newQuery(r.copiesSource(span, partial))
+}
+
+// GetCopy reads one row that a CopyContributor made, as an entity. Requests: 1.
+func (r *Repository[T]) GetCopy(ctx context.Context, key Key, partial bool) (*T, error) {
+	return r.copiesSource(compoundkey.All(), partial).get(ctx, "Get", key)
+}
+
+func (r *Repository[T]) copiesSource(span compoundkey.Span, partial bool) *source[T] {
+	src := r.primary
+	src.span = span
+	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
+		if !row.isCopy {
+			return nil, nil
+		}
+		return r.load(ctx, row, selected || partial)
+	}
+	return &src
+}
+
+// newPrimary makes the source of the entities' own rows.
+func (r *Repository[T]) newPrimary(codec *Codec[T]) (source[T], error) {
+	src := source[T]{table: r.table, codec: codec, known: codec.known(),
+		system: []string{propertyPrimary, propertyIncarnation, propertyWriteID}}
+	if len(r.transformers) > 0 || len(r.rememberers) > 0 || r.layout != nil {
+		src.known = nil // they see every stored property
+	}
+	if r.schema.RowPrefix != "" {
+		src.span = compoundkey.All().Under(r.schema.RowPrefix)
+		if err := src.span.Err(); err != nil {
+			return src, err
+		}
+	}
+	src.load = func(ctx context.Context, row *storedRow, partial bool) (*T, error) {
+		if row.isCopy {
+			return nil, nil
+		}
+		return r.load(ctx, row, partial)
+	}
+	return src, nil
+}
+
+// load makes an entity of one of its rows: its own, or a copy.
+func (r *Repository[T]) load(ctx context.Context, row *storedRow, partial bool) (*T, error) {
+	v, _, err := r.loadStored(ctx, row, partial)
+	return v, err
+}
+
+// loadStored is load that also returns the entity's properties as stored, of all its rows.
+func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial bool) (*T, Properties, error) {
+	key := row.key
+	if row.isCopy {
+		key.Row = row.primary
+	}
+	properties := row.properties
+	var err error
+	if r.layout != nil && !partial {
+		first := StoredRow{Key: row.key, Write: row.writeID, Properties: slices.Clone(properties)}
+		if properties, err = r.layout.Join(ctx, first, r.moreRows(row.key.Partition)); err != nil {
+			return nil, nil, patternError(r.layout, err, ErrGarbled)
+		}
+	}
+	stored := properties
+	if len(r.transformers) > 0 {
+		properties = slices.Clone(properties)
+		for _, t := range slices.Backward(r.transformers) {
+			if properties, err = t.Load(ctx, key, properties); err != nil {
+				return nil, nil, patternError(t, err, ErrGarbled)
+			}
+		}
+	}
+	v := new(T)
+	if err := r.primary.codec.Decode(properties, v); err != nil {
+		return nil, nil, err
+	}
+	r.primary.codec.finish(row, v)
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, partial: partial}
+	if !partial {
+		if s.memories, err = r.remember(v, key, stored); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.primary.codec.meta(v).state = s
+	return v, stored, nil
+}
+
+// moreRows reads further rows of a partition for the layout.
+func (r *Repository[T]) moreRows(partition string) RowReader {
+	return func(ctx context.Context, from, to string) ([]StoredRow, error) {
+		raw := source[storedRow]{table: r.table, codec: &Codec[storedRow]{}, load: func(_ context.Context, row *storedRow, _ bool) (*storedRow, error) {
+			kept := *row
+			kept.properties = slices.Clone(row.properties)
+			return &kept, nil
+		}}
+		var rows []StoredRow
+		for row, err := range newQuery(&raw).Partition(partition).Rows(compoundkey.Range(from, to)).All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, StoredRow{Key: row.key, Write: row.writeID, Properties: row.properties})
+		}
+		return rows, nil
+	}
+}
+
+// patternError says which pattern an error comes from. objection is the kind of an error that is neither the
+// library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
+func patternError(p Pattern, err, objection error) error {
+	if e := asError(err); e != nil {
+		if e.Pattern != "" {
+			return err
+		}
+		named := *e
+		named.Pattern = p.PatternName()
+		return &named
+	}
+	e := asError(failure("", "", Key{}, err))
+	e.Pattern = p.PatternName()
+	var transport net.Error
+	if e.Kind == nil && e.Code == "" && !errors.As(err, &transport) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		e.Kind = objection
+	}
+	return e
+}
+
+// GetPrimary reads the entity that a copy belongs to, given the copy's key. Requests: 2.
+func (r *Repository[T]) GetPrimary(ctx context.Context, copied Key) (*T, error) {
+	row, err := r.table.fetch(ctx, "Get", copied, map[string]int{})
+	if err != nil {
+		return nil, err
+	}
+	if !row.isCopy {
+		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
+	}
+	return r.primary.get(ctx, "Get", Key{copied.Partition, row.primary})
+}

@@ -1,0 +1,292 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// people is a repository of persons with an index by email, its prefix declared.
+func people(t testing.TB, a *patterns.Account) (*patterns.Repository[person], *intrapartition.Index[person]) {
+	t.Helper()
+	email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
+		if p.Email == "" {
+			return compoundkey.Part{}
+		}
+		return compoundkey.String(p.Email)
+	})
+	return must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(nil), email)), email
+}
+
+func TestRepositoryUnknownOldState(t *testing.T) {
+	ctx := context.Background()
+	repo, email := people(t, account(t))
+	e := ann()
+	wantKind(t, repo.Replace(ctx, e), patterns.ErrInvalid) // never read
+	wantKind(t, repo.ReplaceUnconditional(ctx, e), patterns.ErrNotFound)
+	wantKind(t, repo.DeleteUnconditional(ctx, personSchema(nil).Key(e)), patterns.ErrNotFound)
+	if err := repo.Upsert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	first := e.Incarnation()
+	other := ann()
+	other.Email = "other@contoso.com"
+	if err := repo.Upsert(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	if other.Incarnation() != first {
+		t.Fatal("an upsert of an entity that is there began a new life of it")
+	}
+	if _, err := email.Get(ctx, "red", "ann@contoso.com"); !errors.Is(err, patterns.ErrNotFound) {
+		t.Fatalf("the old index row is left over: %v", err)
+	}
+	wantKind(t, repo.Replace(ctx, e), patterns.ErrConflict)
+	if err := repo.ReplaceUnconditional(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.DeleteUnconditional(ctx, e.Key()); err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Incarnation() == first {
+		t.Fatal("an insert after a delete has the incarnation of the old entity")
+	}
+	moved := *e
+	moved.ID = 8
+	if err := wantKind(t, repo.Replace(ctx, &moved), patterns.ErrInvalid); !strings.Contains(err.Error(), "key has changed") {
+		t.Fatal(err)
+	}
+}
+
+func TestRepositoryUpdateUnderRivals(t *testing.T) {
+	ctx := context.Background()
+	repo, email := people(t, account(t))
+	e := ann()
+	if err := repo.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	const rivals, each = 4, 5
+	var running sync.WaitGroup
+	errs := make([]error, rivals)
+	for i := range rivals {
+		running.Go(func() {
+			for range each {
+				_, err := repo.Update(ctx, e.Key(), func(p *person) error {
+					p.Salary++
+					p.Email = fmt.Sprintf("ann%d@contoso.com", p.Salary)
+					return nil
+				})
+				if err != nil {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	want := int64(91_000 + rivals*each)
+	got, err := email.Get(ctx, "red", fmt.Sprintf("ann%d@contoso.com", want))
+	if err != nil || got.Salary != want {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	n := 0
+	for range email.Range(ctx, "red", compoundkey.All()) {
+		n++
+	}
+	if n != 1 {
+		t.Fatalf("%d index rows", n)
+	}
+	refused := errors.New("not today")
+	if _, err := repo.Update(ctx, e.Key(), func(p *person) error { p.Salary = 0; return refused }); !errors.Is(err, refused) {
+		t.Fatalf("error is %v", err)
+	}
+	_, err = repo.Update(ctx, patterns.Key{Partition: "red", Row: "person_9999"}, func(*person) error { return nil })
+	wantKind(t, err, patterns.ErrNotFound)
+}
+
+func TestRepositoryMendsDrift(t *testing.T) {
+	ctx := context.Background()
+	repo, email := people(t, account(t))
+	bags := repo.Table().Entities()
+	e := ann()
+	if err := repo.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	lose := func() {
+		t.Helper()
+		if err := bags.DeleteUnconditional(ctx, patterns.Key{Partition: "red", Row: "email_" + e.Email}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose()
+	if err := repo.Replace(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := email.Get(ctx, "red", e.Email); err != nil {
+		t.Fatalf("the lost copy was not written again: %v", err)
+	}
+	lose()
+	e.Email = "ann2@contoso.com"
+	if err := repo.Replace(ctx, e); err != nil {
+		t.Fatalf("a copy that was lost is in the way of its move: %v", err)
+	}
+	lose()
+	if err := repo.Delete(ctx, e); err != nil {
+		t.Fatalf("a copy that was lost is in the way of the delete: %v", err)
+	}
+	if n := count(t, repo.Table()); n != 0 {
+		t.Fatalf("%d rows are left", n)
+	}
+}
+
+func TestRepositoryStagesIntoATransaction(t *testing.T) {
+	ctx := context.Background()
+	repo, email := people(t, account(t))
+	e, f := ann(), ann()
+	f.ID, f.Email = 8, "bob@contoso.com"
+	if err := repo.Insert(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	x := repo.Table().NewTransaction()
+	x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "red", Row: "audit_1"}})
+	if err := repo.StageInsert(ctx, x, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.StageDelete(ctx, x, f); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	e.Name = "Anna"
+	if err := repo.Replace(ctx, e); err != nil {
+		t.Fatalf("the staged insert left no usable Meta: %v", err)
+	}
+	if _, err := email.Get(ctx, "red", "bob@contoso.com"); !errors.Is(err, patterns.ErrNotFound) {
+		t.Fatalf("the staged delete left the copy: %v", err)
+	}
+	if err := repo.StageReplace(ctx, x, e); err != nil {
+		t.Fatal(err)
+	}
+	_, err := x.Commit(ctx)
+	wantKind(t, err, patterns.ErrInvalid)
+}
+
+func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
+	ctx := context.Background()
+	a := account(t)
+	repo, _ := people(t, a)
+	unprefixed := personSchema(nil)
+	unprefixed.RowPrefix = ""
+	wide := must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
+	for i := range 5 {
+		p := ann()
+		p.ID, p.Email = i, fmt.Sprintf("p%d@contoso.com", i)
+		if err := repo.Insert(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []*patterns.Repository[person]{repo, wide} {
+		q := r.Query().Partition("red")
+		plan := must[patterns.Plan](t)(q.Plan())
+		if want := map[bool]patterns.QueryClass{true: patterns.RangeQuery, false: patterns.PartitionScan}[r == repo]; plan.Class != want {
+			t.Fatalf("class is %v, want %v", plan.Class, want)
+		}
+		var ids []int
+		for p, err := range q.Where(patterns.Ge("ID", 2)).All(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, p.ID)
+		}
+		if !slices.Equal(ids, []int{2, 3, 4}) {
+			t.Fatalf("found %v", ids)
+		}
+	}
+	_, err := repo.Get(ctx, patterns.Key{Partition: "red", Row: "email_p1@contoso.com"})
+	wantKind(t, err, patterns.ErrNotFound)
+}
+
+func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
+	a := account(t)
+	table := a.Table("Unused")
+	schema := personSchema(nil)
+	index := func(name string) *intrapartition.Index[person] {
+		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+	}
+	attached := index("email")
+	must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
+	type plain struct{ Name string }
+	type oddField struct {
+		patterns.Meta
+		C chan int
+	}
+	_, noMeta := patterns.NewRepository(table, patterns.Schema[plain]{Key: func(*plain) patterns.Key { return patterns.Key{} }})
+	_, badField := patterns.NewRepository(table, patterns.Schema[oddField]{Key: func(*oddField) patterns.Key { return patterns.Key{} }})
+	_, noKey := patterns.NewRepository(table, patterns.Schema[person]{})
+	_, twoNames := patterns.NewRepository(table, schema, index("email"), index("email"))
+	_, twice := patterns.NewRepository(table, schema, attached)
+	_, otherType := patterns.NewRepository(table, schema, intrapartition.NewIndex("x", func(*plain) compoundkey.Part { return compoundkey.Part{} }))
+	_, ownPrefix := patterns.NewRepository(table, schema, index("person"))
+	_, badName := patterns.NewRepository(table, schema, index("e_mail"))
+	_, noIntents := patterns.NewRepository(table, schema, &spilled{property: "Photo"})
+	_, twoLayouts := patterns.NewRepository(table, schema, halved{}, halvedAgain{})
+	for name, err := range map[string]error{"no Meta": noMeta, "field": badField, "no Key": noKey, "two names": twoNames, "twice": twice,
+		"other type": otherType, "own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {
+		t.Run(name, func(t *testing.T) { wantKind(t, err, patterns.ErrInvalid) })
+	}
+}
+
+type halvedAgain struct{ halved }
+
+func (halvedAgain) PatternName() string { return "again" }
+
+func TestRepositoryWithoutPatterns(t *testing.T) {
+	ctx := context.Background()
+	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(nil)))
+	e := ann()
+	if err := repo.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	part, err := repo.Query().Partition("red").Row("person_0007").Select("Name").First(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part.Name != "Ann" || part.Salary != 0 {
+		t.Fatalf("%+v", part)
+	}
+	wantKind(t, repo.Replace(ctx, part), patterns.ErrInvalid)
+	wantKind(t, repo.Merge(ctx, part), patterns.ErrInvalid)
+	part.Name = "Anna"
+	if err := repo.Merge(ctx, part, "Name"); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, repo.Replace(ctx, part), patterns.ErrInvalid) // merging did not make it whole
+	whole, err := repo.Get(ctx, e.Key())
+	if err != nil || whole.Name != "Anna" || whole.Salary != 91_000 || whole.Incarnation() != e.Incarnation() {
+		t.Fatalf("%+v, %v", whole, err)
+	}
+	whole.Salary++
+	if err := repo.Merge(ctx, whole); err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.Delete(ctx, part); err == nil || !errors.Is(err, patterns.ErrConflict) {
+		t.Fatalf("delete of a stale part: %v", err)
+	}
+	if err := repo.Delete(ctx, whole); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,294 @@
+package patterns_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azlog "github.com/Azure/azure-sdk-for-go/sdk/azcore/log"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Secrets that must turn up nowhere, and keys that must turn up in no span.
+const (
+	secretSig = "c2VjcmV0+c2lnbmF0dXJl/MDEyMw=="
+	secretKey = "c2VjcmV0IGFjY291bnQga2V5IDAxMjM0NTY3ODk="
+	personal  = "jones"
+)
+
+// leaks collects everything that a program could print or export.
+type leaks struct {
+	mu    sync.Mutex
+	texts []string
+	logs  int
+	spans int
+}
+
+func (l *leaks) add(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.texts = append(l.texts, fmt.Sprintf(format, args...))
+}
+
+// addError adds every text that an error and everything below it can be made to give.
+func (l *leaks) addError(err error) {
+	if err == nil {
+		return
+	}
+	text, _ := json.Marshal(err)
+	l.add("%s %v %+v %#v %q %s", err, err, err, err, err, text)
+	var u *url.Error
+	if errors.As(err, &u) {
+		l.add("%s %#v %#v", u.URL, u, *u)
+	}
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		l.addError(w.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, cause := range w.Unwrap() {
+			l.addError(cause)
+		}
+	}
+}
+
+// addLog adds what log/slog makes of values.
+func (l *leaks) addLog(values ...any) {
+	var b bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewJSONHandler(&b, nil), slog.NewTextHandler(&b, nil)} {
+		for _, v := range values {
+			slog.New(handler).Info("test", "value", v)
+		}
+	}
+	l.add("%s", b.String())
+}
+
+// listen collects the SDK's own log until the test ends.
+func (l *leaks) listen(t *testing.T) {
+	azlog.SetListener(func(event azlog.Event, text string) {
+		l.mu.Lock()
+		l.logs++
+		l.mu.Unlock()
+		l.add("log %s: %s", event, text)
+	})
+	t.Cleanup(func() { azlog.SetListener(nil) })
+}
+
+// provider is a tracing provider that writes every span down; its texts are marked so that keys can be looked for.
+func (l *leaks) provider() tracing.Provider {
+	attributes := func(list []tracing.Attribute) {
+		for _, a := range list {
+			l.add("span: %s=%v", a.Key, a.Value)
+		}
+	}
+	return tracing.NewProvider(func(string, string) tracing.Tracer {
+		start := func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
+			l.mu.Lock()
+			l.spans++
+			l.mu.Unlock()
+			l.add("span: %s", name)
+			attributes(o.Attributes)
+			return ctx, tracing.NewSpan(tracing.SpanImpl{
+				SetAttributes: func(list ...tracing.Attribute) { attributes(list) },
+				AddEvent: func(name string, list ...tracing.Attribute) {
+					l.add("span: %s", name)
+					attributes(list)
+				},
+				SetStatus: func(_ tracing.SpanStatus, text string) { l.add("span: %s", text) },
+			})
+		}
+		return tracing.NewTracer(start, nil)
+	}, nil)
+}
+
+// check fails the test for every text that holds a secret, or for a span that holds an entity's key.
+func (l *leaks) check(t *testing.T, secrets ...string) {
+	t.Helper()
+	for _, text := range l.texts {
+		for _, secret := range secrets {
+			for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Split(secret, "+")[0]} {
+				if strings.Contains(text, form) {
+					t.Errorf("a secret is in: %s", text)
+				}
+			}
+		}
+		if strings.HasPrefix(text, "span: ") && strings.Contains(text, personal) {
+			t.Errorf("a key is in: %s", text)
+		}
+	}
+	if len(l.texts) < 10 || l.logs == 0 || l.spans == 0 {
+		t.Errorf("%d texts, %d logs, %d spans: nothing was watched", len(l.texts), l.logs, l.spans)
+	}
+}
+
+// secretAccounts opens an account for each kind of secret.
+func (l *leaks) secretAccounts(t *testing.T, endpoints patterns.Endpoints, through policy.Transporter) []*patterns.Account {
+	t.Helper()
+	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: through, TracingProvider: l.provider(),
+		Retry: policy.RetryOptions{MaxRetries: 1, RetryDelay: time.Microsecond}}}
+	account := must[*patterns.Account](t)
+	sas := "sv=2019-02-02&ss=tqb&srt=sco&sp=rwdlacup&se=2999-01-01T00%3A00%3A00Z&sig=" + url.QueryEscape(secretSig)
+	return []*patterns.Account{
+		account(patterns.NewAccountWithSAS(endpoints, sas, options)),
+		account(patterns.NewAccountWithSharedKey(endpoints, "devstoreaccount1", secretKey, options)),
+		account(patterns.NewAccountFromConnectionString("AccountName=devstoreaccount1;SharedAccessSignature="+sas+";TableEndpoint="+endpoints.Table+
+			";QueueEndpoint="+endpoints.Queue+";BlobEndpoint="+endpoints.Blob, options)),
+	}
+}
+
+// provoke makes every kind of request, and collects what it says.
+func (l *leaks) provoke(ctx context.Context, a *patterns.Account) {
+	table := a.Table("Contoso")
+	bags := table.Entities()
+	keys := []patterns.Key{{Partition: "O'" + personal + ") (x", Row: personal + "@contoso.com"}, {Partition: "%27" + personal + ")", Row: personal}}
+	for _, key := range keys {
+		e := bag(key.Partition, key.Row, "text")
+		e.ETag = azcore.ETag(`W/"1"`)
+		x := table.NewTransaction()
+		x.Insert(e)
+		x.DeleteUnconditional(patterns.Key{Partition: key.Partition, Row: "other" + personal})
+		_, commit := x.Commit(ctx)
+		_, get := bags.Get(ctx, key)
+		_, query := bags.Query().Partition(key.Partition).Where(patterns.Eq("Text", personal)).Page(ctx, "")
+		_, queue := a.Queue("jobs").GetProperties(ctx, nil)
+		_, enqueue := a.Queue("jobs").EnqueueMessage(ctx, "m", nil)
+		_, blob := a.Container("photos").NewBlobClient("b").GetProperties(ctx, nil)
+		for _, err := range []error{commit, get, query, queue, enqueue, blob, bags.Insert(ctx, e), bags.Replace(ctx, e), bags.Merge(ctx, e),
+			bags.Upsert(ctx, e), bags.Delete(ctx, e), table.Create(ctx), table.Drop(ctx)} {
+			l.addError(err)
+			l.addLog(err)
+		}
+		for _, err := range bags.GetMany(ctx, keys, nil) {
+			l.addError(err)
+		}
+	}
+	l.add("%v %+v %#v %v %+v %#v %s", a, a, a, *a, *a, *a, a)
+	l.add("%v %+v %#v %+v %#v", table, table, table, bags, bags)
+	l.add("%+v %#v", bags.Query(), bags.Query())
+	l.addLog(a, *a, table, a.Endpoints(), a.Source())
+}
+
+// TestSecretsInTransportErrors: the address of a request, which holds the signature, is in every transport error.
+func TestSecretsInTransportErrors(t *testing.T) {
+	var l leaks
+	l.listen(t)
+	closed := patterns.Endpoints{Table: "http://127.0.0.1:1/devstoreaccount1", Queue: "http://127.0.0.1:1/devstoreaccount1", Blob: "http://127.0.0.1:1/devstoreaccount1"}
+	nowhere := patterns.Endpoints{Table: "https://t.invalid", Queue: "https://q.invalid", Blob: "https://b.invalid"}
+	for _, a := range l.secretAccounts(t, closed, nil) {
+		l.provoke(context.Background(), a)
+	}
+	unknownHost := transport(func(req *http.Request) (*http.Response, error) {
+		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: req.URL.Host}}}
+	})
+	for _, a := range l.secretAccounts(t, nowhere, unknownHost) {
+		l.provoke(context.Background(), a)
+	}
+	hang := transport(func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: req.Context().Err()}
+	})
+	for _, a := range l.secretAccounts(t, nowhere, hang) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		l.provoke(ctx, a)
+		cancel()
+	}
+	wrapped := transport(func(req *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("proxy of %s: %w", req.URL, errors.Join(io.ErrUnexpectedEOF, fmt.Errorf("asked for %q", req.URL)))
+	})
+	for _, a := range l.secretAccounts(t, nowhere, wrapped) {
+		l.provoke(context.Background(), a)
+		_, err := a.Table("Contoso").Entities().Get(context.Background(), patterns.Key{})
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%v lost its cause", err)
+		}
+	}
+	l.check(t, secretSig, secretKey)
+}
+
+// TestSecretsInAnswers: a service, or something in front of it, may quote what it was sent.
+func TestSecretsInAnswers(t *testing.T) {
+	var l leaks
+	l.listen(t)
+	endpoints := patterns.Endpoints{Table: "https://t.test", Queue: "https://q.test", Blob: "https://b.test"}
+	for _, status := range []int{400, 403, 404, 409, 500} {
+		quoting := transport(func(req *http.Request) (*http.Response, error) {
+			body := `{"odata.error":{"code":"AuthenticationFailed","message":{"lang":"en-US","value":"no access: ` + req.URL.String() + `"}}}`
+			return reply(req, status, body, "Content-Type", "application/json"), nil
+		})
+		for _, a := range l.secretAccounts(t, endpoints, quoting) {
+			l.provoke(context.Background(), a)
+			_, err := a.Table("Contoso").Entities().Get(context.Background(), patterns.Key{})
+			var response *azcore.ResponseError
+			if !errors.As(err, &response) || response.StatusCode != status || response.ErrorCode != "AuthenticationFailed" {
+				t.Errorf("%d: %v has no ResponseError of the service's", status, err)
+			}
+		}
+	}
+	l.check(t, secretSig, secretKey)
+}
+
+// TestSecretsOnTheService: a wrong signature and a wrong key are refused, and what says so holds neither.
+func TestSecretsOnTheService(t *testing.T) {
+	var l leaks
+	l.listen(t)
+	s := storagetest.Azurite(t)
+	for _, a := range l.secretAccounts(t, patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint, Blob: s.BlobEndpoint}, nil) {
+		l.provoke(context.Background(), a)
+		_, err := a.Table("Contoso").Entities().Get(context.Background(), patterns.Key{Partition: "p", Row: "r"})
+		wantKind(t, err, patterns.ErrDenied)
+	}
+	l.check(t, secretSig, secretKey)
+}
+
+// TestSecretsInSuccess: spans and logs of requests that go well.
+func TestSecretsInSuccess(t *testing.T) {
+	s := storagetest.Azurite(t)
+	if s.AccountKey == "" {
+		t.Fatal("the test account has no key to sign with")
+	}
+	var l leaks
+	l.listen(t)
+	sas := accountSAS(t)
+	query := must[url.Values](t)(url.ParseQuery(sas))
+	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{TracingProvider: l.provider()}}
+	a := must[*patterns.Account](t)(patterns.NewAccountWithSAS(patterns.Endpoints{Table: s.TableEndpoint}, sas, options))
+	ctx := context.Background()
+	table := newTable(t, a)
+	bags := table.Entities()
+	for _, row := range []string{personal, "O'" + personal, personal + ")", "%27" + personal, "(PartitionKey=" + personal} {
+		e := bag(personal, row, personal)
+		if err := bags.Insert(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+		l.addError(bags.Insert(ctx, e))
+		l.addError(bags.Replace(ctx, e))
+		x := table.NewTransaction()
+		x.Merge(e)
+		if _, err := x.Commit(ctx); err != nil {
+			t.Error(err)
+		}
+		_, err := bags.Get(ctx, patterns.Key{Partition: personal, Row: row + "x"})
+		l.addError(err)
+	}
+	for _, err := range bags.Query().Partition(personal).PageSize(1).All(ctx) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	l.check(t, query.Get("sig"), s.AccountKey)
+}

@@ -1,0 +1,246 @@
+package patterns_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// The kinds of contribution, each as the least pattern that shows that the repository carries it. The real ones
+// are packages of their own.
+
+// sealed encrypts one property.
+type sealed struct {
+	property string
+	key      [32]byte
+	table    string
+}
+
+func (s *sealed) PatternName() string             { return "sealed" }
+func (s *sealed) Attach(host patterns.Host) error { s.table = host.Table().Name(); return nil }
+func (s *sealed) Stage() patterns.Stage           { return patterns.StageEncrypt }
+func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
+func (s *sealed) additional(key patterns.Key) []byte {
+	return fmt.Appendf(nil, "%q %q %q %q", s.table, key.Partition, key.Row, s.property)
+}
+
+func must2[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (s *sealed) Store(_ context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	n, ok := p.Get(s.property).Int()
+	if !ok {
+		return p, nil
+	}
+	nonce := make([]byte, s.aead().NonceSize())
+	rand.Read(nonce)
+	out := slices.Clone(p)
+	out.Set(s.property, patterns.Binary(s.aead().Seal(nonce, nonce, fmt.Append(nil, n), s.additional(c.Key))))
+	return out, nil
+}
+
+func (s *sealed) Load(_ context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	b, ok := p.Get(s.property).Bytes()
+	if !ok {
+		return p, nil
+	}
+	size := s.aead().NonceSize()
+	if len(b) < size {
+		return nil, errors.New("it is not sealed")
+	}
+	plain, err := s.aead().Open(nil, b[:size], b[size:], s.additional(key))
+	if err != nil {
+		return nil, errors.New("it does not open")
+	}
+	var n int64
+	if _, err := fmt.Sscan(string(plain), &n); err != nil {
+		return nil, err
+	}
+	p.Set(s.property, patterns.Int64(n))
+	return p, nil
+}
+
+// spilled keeps a long property in a blob.
+type spilled struct {
+	property string
+	over     int
+	blobs    *container.Client
+}
+
+func (s *spilled) PatternName() string            { return "spilled" }
+func (s *spilled) Attach(patterns.Host) error     { return nil }
+func (s *spilled) Stage() patterns.Stage          { return patterns.StageSpill }
+func (s *spilled) pointer() string                { return s.property + "Blob" }
+func (s *spilled) name(c *patterns.Change) string { return "photo/" + c.ID }
+
+func (s *spilled) Remember(_ any, stored patterns.Properties) ([]string, error) {
+	if name, ok := stored.Get(s.pointer()).Str(); ok {
+		return []string{name}, nil
+	}
+	return nil, nil
+}
+
+func (s *spilled) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+	keys := c.Remembered(s.PatternName())
+	if c.Kind != patterns.ChangeDelete {
+		keys = append(slices.Clone(keys), s.name(c))
+	}
+	return keys, nil
+}
+
+func (s *spilled) Store(ctx context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	value, ok := p.Get(s.property).Bytes()
+	if !ok || len(value) <= s.over {
+		return p, nil
+	}
+	if !c.DryRun {
+		if _, err := s.blobs.NewBlockBlobClient(s.name(c)).UploadBuffer(ctx, value, nil); err != nil {
+			return nil, err
+		}
+	}
+	out := slices.Clone(p)
+	out.Delete(s.property)
+	out.Set(s.pointer(), patterns.String(s.name(c)))
+	return out, nil
+}
+
+func (s *spilled) Load(ctx context.Context, _ patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	name, ok := p.Get(s.pointer()).Str()
+	if !ok {
+		return p, nil
+	}
+	answer, err := s.blobs.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var content bytes.Buffer
+	if _, err := content.ReadFrom(answer.Body); err != nil {
+		return nil, err
+	}
+	p.Delete(s.pointer())
+	p.Set(s.property, patterns.Binary(content.Bytes()))
+	return p, nil
+}
+
+func (s *spilled) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	current, _ := r.Stored.Get(s.pointer()).Str()
+	for _, name := range r.Keys {
+		if name == current {
+			continue
+		}
+		if _, err := s.blobs.NewBlobClient(name).Delete(ctx, nil); err != nil && !bloberror.HasCode(err, bloberror.BlobNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// halved puts the second half of the properties into a second row.
+type halved struct{}
+
+func (halved) PatternName() string        { return "halved" }
+func (halved) Attach(patterns.Host) error { return nil }
+
+const halvedMark = "Halved"
+
+func (halved) Split(key patterns.Key, p patterns.Properties) ([]patterns.Copy, []patterns.Properties, error) {
+	if len(p) < 2 {
+		return []patterns.Copy{{RowKey: key.Row}}, []patterns.Properties{p}, nil
+	}
+	half := len(p) / 2
+	first := append(slices.Clone(p[:half]), patterns.Property{Name: halvedMark, Value: patterns.Boolean(true)})
+	return []patterns.Copy{{RowKey: key.Row}, {RowKey: key.Row + "~2"}}, []patterns.Properties{first, p[half:]}, nil
+}
+
+func (halved) Join(ctx context.Context, first patterns.StoredRow, more patterns.RowReader) (patterns.Properties, error) {
+	if two, _ := first.Properties.Get(halvedMark).Bool(); !two {
+		return first.Properties, nil
+	}
+	rows, err := more(ctx, first.Key.Row+"~2", first.Key.Row+"~3")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || rows[0].Write != first.Write {
+		return nil, errors.New("the halves are of two versions")
+	}
+	p := slices.Clone(first.Properties)
+	p.Delete(halvedMark)
+	return append(p, rows[0].Properties...), nil
+}
+
+// tally counts the entities of a partition in a row that all of them share.
+type tally struct{ table *patterns.Table }
+
+func (x *tally) PatternName() string                                 { return "tally" }
+func (x *tally) Attach(host patterns.Host) error                     { x.table = host.Table(); return nil }
+func (x *tally) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+
+func (x *tally) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
+	step := map[patterns.ChangeKind]int64{patterns.ChangeInsert: 1, patterns.ChangeDelete: -1}[c.Kind]
+	if step == 0 {
+		return nil, nil
+	}
+	key := patterns.Key{Partition: c.Key.Partition, Row: "tally"}
+	row, err := x.table.Entities().Get(ctx, key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		row := &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(step)}}}
+		return []patterns.RowOperation{{Verb: patterns.InsertRow, Row: row}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, _ := row.Get("N").Int()
+	row.Set("N", patterns.Int64(n+step))
+	return []patterns.RowOperation{{Verb: patterns.ReplaceRow, Row: row}}, nil
+}
+
+// intentLog is an IntentRunner in memory. die names a step before which the process dies.
+type intentLog struct {
+	mu   sync.Mutex
+	open []patterns.Intent
+	die  string
+}
+
+var errDied = errors.New("the process died")
+
+func (l *intentLog) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
+	l.mu.Lock()
+	l.open = append(l.open, intent)
+	l.mu.Unlock()
+	if l.die == "commit" {
+		return errDied
+	}
+	if err := commit(ctx); err != nil {
+		return errors.Join(err, reconcile(ctx))
+	}
+	if l.die == "reconcile" {
+		return errDied
+	}
+	if err := reconcile(ctx); err != nil {
+		return err
+	}
+	if l.die == "forget" {
+		return errDied
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = slices.DeleteFunc(l.open, func(other patterns.Intent) bool { return fmt.Sprint(other) == fmt.Sprint(intent) })
+	return nil
+}

@@ -1,0 +1,63 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+// StageInsert adds the insert of an entity, with all its rows, to a transaction of the caller's own on the same table
+// and partition. Nothing is sent before the transaction is committed; then the entity's Meta is brought up to date.
+// Patterns with effects outside of the partition cannot be staged: that is ErrInvalid.
+func (r *Repository[T]) StageInsert(ctx context.Context, x *Transaction, v *T) error {
+	return r.stage(ctx, x, &work[T]{op: "StageInsert", entity: v, change: Change{Kind: ChangeInsert, Key: r.schema.Key(v), Entity: v}})
+}
+
+// StageReplace is StageInsert for a Replace.
+func (r *Repository[T]) StageReplace(ctx context.Context, x *Transaction, v *T) error {
+	w, err := r.replacing("StageReplace", v)
+	if err != nil {
+		return err
+	}
+	return r.stage(ctx, x, w)
+}
+
+// StageDelete is StageInsert for a Delete, of an entity that was read whole.
+func (r *Repository[T]) StageDelete(ctx context.Context, x *Transaction, v *T) error {
+	const op = "StageDelete"
+	meta, err := r.known(op, v)
+	if err != nil {
+		return err
+	}
+	if meta.state.partial {
+		return r.invalid(op, meta.state.key, fmt.Errorf("it was read through a projection; read it whole"))
+	}
+	return r.stage(ctx, x, &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: meta.state.key, Entity: v, old: meta.state}})
+}
+
+func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) error {
+	if x.table.name != r.table.name || x.table.account != r.table.account {
+		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is on table %s", x.table.name))
+	}
+	if len(r.intents) > 0 {
+		return r.invalid(w.op, w.change.Key, fmt.Errorf("%s has effects outside of the partition, which a transaction cannot hold", r.intents[0].PatternName()))
+	}
+	w.change.ID = newWriteID()
+	d, err := r.draft(ctx, w)
+	if err != nil {
+		return r.located(w, err)
+	}
+	at := len(x.operations)
+	x.operations = append(x.operations, d.operations...)
+	x.planned = append(x.planned, func(etags []azcore.ETag) { r.settle(w.entity, w.change.Kind, d.next, etags[at]) })
+	return nil
+}
+
+// draft stores and plans a change.
+func (r *Repository[T]) draft(ctx context.Context, w *work[T]) (*draft, error) {
+	if err := r.store(ctx, w); err != nil {
+		return nil, err
+	}
+	return r.plan(ctx, &w.change, w.etag, w.merged)
+}

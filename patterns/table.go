@@ -1,0 +1,120 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Table is one table of an account. It is safe for concurrent use.
+type Table struct {
+	account *Account
+	name    string
+	client  *aztables.Client
+	nameErr error
+}
+
+// Table returns a handle for the table. It makes no request; a name that no table can have is ErrInvalid from every
+// operation.
+func (a *Account) Table(name string) *Table {
+	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: checkTableName(name)}
+}
+
+func checkTableName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("a table name of %d characters: it has 3 to 63", len(name))
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("table name %q: it has only ASCII letters and digits and begins with a letter", name)
+		}
+	}
+	if strings.EqualFold(name, "tables") {
+		return fmt.Errorf("table name %q is the service's own", name)
+	}
+	return nil
+}
+
+// Name returns the table's name.
+func (t *Table) Name() string { return t.name }
+
+// Account returns the account the table belongs to.
+func (t *Table) Account() *Account { return t.account }
+
+// Client gives back the SDK's client for the table.
+func (t *Table) Client() *aztables.Client { return t.client }
+
+// Create creates the table. Requests: 1. It is ErrExists when it is there, and ErrTableBeingDeleted within some 40 s
+// of a drop.
+func (t *Table) Create(ctx context.Context) error {
+	if t.nameErr != nil {
+		return invalid("Create", t.nameErr)
+	}
+	var ex wire.Exchange
+	_, err := t.client.CreateTable(wire.With(ctx, &ex), nil)
+	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
+		// The 409 may be the echo of our own earlier attempt, and a table carries no id to tell.
+		if e := asError(failure("Create", t.name, Key{}, err)); e != nil && errors.Is(e.Kind, ErrExists) {
+			return nil
+		}
+	}
+	return t.tableError("Create", err, &ex)
+}
+
+// CreateIfMissing creates the table unless it is there. Requests: 1.
+func (t *Table) CreateIfMissing(ctx context.Context) error {
+	err := t.Create(ctx)
+	if errors.Is(err, ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Drop deletes the table with everything in it. Requests: 1. A table that is not there is ErrTableNotFound.
+func (t *Table) Drop(ctx context.Context) error {
+	if t.nameErr != nil {
+		return invalid("Drop", t.nameErr)
+	}
+	var ex wire.Exchange
+	_, err := t.client.Delete(wire.With(ctx, &ex), nil)
+	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
+		// After a lost answer, gone or going is what was asked for.
+		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrTableNotFound) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrTableBeingDeleted)) {
+			return nil
+		}
+	}
+	return t.tableError("Drop", err, &ex)
+}
+
+func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
+	if err == nil {
+		return nil
+	}
+	e := writeFailure(err, Key{})
+	e.Op, e.Table = op, t.name
+	if errors.Is(e.Kind, ErrNotFound) {
+		e.Kind = ErrTableNotFound
+	}
+	if ex.Lost() || ex.EarlierUnknown() && !settles(e) {
+		e.Kind = ErrUnknownOutcome
+	}
+	return e
+}
+
+func asError(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,123 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Transaction collects operations on rows of one partition and applies them whole or not at all: an entity group
+// transaction. At most 100 operations and 4 MiB, each row once. Its methods return the operation's index, under which
+// the ETags and a failure come back. What is wrong with an operation is told by Commit, before any request.
+//
+// Guide: "Entity Group Transactions". Requests: 1.
+type Transaction struct {
+	table      *Table
+	operations []operation
+	err        *Error
+	committed  bool
+	planned    []func(etags []azcore.ETag)
+}
+
+// NewTransaction begins a transaction on the table. It makes no request, and is not safe for concurrent use.
+func (t *Table) NewTransaction() *Transaction { return &Transaction{table: t} }
+
+// Len returns the number of operations so far.
+func (x *Transaction) Len() int { return len(x.operations) }
+
+// Insert adds a row that must not be there yet.
+func (x *Transaction) Insert(e *Entity) int { return x.add(wire.VerbInsert, e, "") }
+
+// Replace puts e in the place of the row it was read from.
+func (x *Transaction) Replace(e *Entity) int { return x.addConditional(wire.VerbReplace, e) }
+
+// ReplaceUnconditional puts e in the place of whatever row is there.
+func (x *Transaction) ReplaceUnconditional(e *Entity) int {
+	return x.add(wire.VerbReplace, e, azcore.ETagAny)
+}
+
+// Merge sets the properties of e in the row it was read from.
+func (x *Transaction) Merge(e *Entity) int { return x.addConditional(wire.VerbMerge, e) }
+
+// MergeUnconditional sets the properties of e in whatever row is there.
+func (x *Transaction) MergeUnconditional(e *Entity) int {
+	return x.add(wire.VerbMerge, e, azcore.ETagAny)
+}
+
+// Upsert inserts or replaces, whatever is there.
+func (x *Transaction) Upsert(e *Entity) int { return x.add(wire.VerbReplace, e, "") }
+
+// UpsertMerge inserts or merges, whatever is there.
+func (x *Transaction) UpsertMerge(e *Entity) int { return x.add(wire.VerbMerge, e, "") }
+
+// Delete removes the row e was read from.
+func (x *Transaction) Delete(e *Entity) int { return x.addConditional(wire.VerbDelete, e) }
+
+// DeleteUnconditional removes the row, whatever is there; it must be there.
+func (x *Transaction) DeleteUnconditional(key Key) int {
+	return x.add(wire.VerbDelete, &Entity{Key: key}, azcore.ETagAny)
+}
+
+func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
+	if e.ETag == "" {
+		x.fail(loggable(e.Key), fmt.Errorf("operation %d has no ETag: the entity was not read before; use the unconditional form", len(x.operations)))
+	}
+	return x.add(verb, e, e.ETag)
+}
+
+func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
+	o := operation{verb: verb, key: e.Key, ifMatch: ifMatch}
+	if verb != wire.VerbDelete {
+		o.properties = e.Properties
+		if err := checkReserved(e.Properties); err != nil {
+			x.fail(loggable(e.Key), err)
+		}
+	}
+	x.operations = append(x.operations, o)
+	return len(x.operations) - 1
+}
+
+func (x *Transaction) fail(key Key, err error) {
+	if x.err == nil {
+		x.err = invalid("Commit", err)
+		x.err.Table, x.err.Key, x.err.Index = x.table.name, key, len(x.operations)
+	}
+}
+
+// Commit applies the operations. On success it returns an ETag for each, "" for deletes; in the rare case that the
+// answer was lost and another writer followed at once, an ETag may be "" for a row as well. A failure is an *Error
+// with the failing operation's index, and nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
+// committed once; after a failure a new one is built from what is read then.
+func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
+	if x.err != nil {
+		return nil, x.err
+	}
+	if x.committed {
+		return nil, invalidf("Commit", "the transaction was committed before")
+	}
+	x.committed = true
+	etags, err := x.table.commit(ctx, "Commit", x.operations)
+	if err != nil {
+		return nil, err
+	}
+	for _, learn := range x.planned {
+		learn(etags)
+	}
+	return etags, nil
+}
+
+// Entity returns v as a property bag, for a Transaction.
+func (t *TypedTable[T]) Entity(v *T) (*Entity, error) {
+	o, err := t.src.codec.operation(wire.VerbInsert, v, "")
+	if err != nil {
+		return nil, relabel("Entity", t.src.table, err)
+	}
+	e := &Entity{Key: o.key, Properties: o.properties}
+	if meta := t.src.codec.meta(v); meta != nil {
+		e.ETag = meta.ETag
+	}
+	return e, nil
+}
