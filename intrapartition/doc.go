@@ -6,11 +6,12 @@
 // An employee of department Sales with an index "email" is two rows of one partition:
 //
 //	PartitionKey  RowKey                      properties
-//	Sales         empid_000223                FirstName LastName Age Email  _tpIncarnation _tpWrite
-//	Sales         email_jonesj@contoso.com    FirstName LastName Age Email  _tpIncarnation _tpWrite _tpPrimary=empid_000223
+//	Sales         empid_000223                FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite
+//	Sales         email_jonesj@contoso.com    FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite _tpPrimary=empid_000223
 //
 // The row key of a copy is the index's name, "_" and the index key as compoundkey writes it. A copy holds all of the
-// entity's properties, or those that Keep names. _tpPrimary is the row key of the entity's own row.
+// entity's properties, or those that Keep names. _tpPrimary is the row key of the entity's own row, _tpCopies
+// the names of the indexes that were written with it.
 //
 // # Guarantee
 //
@@ -22,7 +23,9 @@
 //
 // A transaction is applied whole or not at all, so a crash leaves nothing to repair. Rows that other programs wrote or
 // deleted behind the repository's back are mended when the entity is written next: a missing copy is written again,
-// and one that was to be deleted may be gone.
+// and one that was to be deleted may be gone. A program that writes the entities without the index leaves copies behind;
+// one that is in the way of a write is taken over, after a look at its owner. An index that is attached to a table with
+// data holds each entity from its next write on.
 //
 // # Requests
 //
@@ -35,7 +38,7 @@
 // # Limits
 //
 // All rows of an entity go into one transaction: at most 99 copies, and 4 MiB with all of them. Each copy has the
-// limits of an entity and 3 properties of the library's among its 252. An entity and its copies share the partition's
+// limits of an entity and 4 properties of the library's among its 252. An entity and its copies share the partition's
 // target of 2,000 entities a second, so a write with three indexes counts as four.
 //
 // # When not to use it

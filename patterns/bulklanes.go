@@ -113,18 +113,19 @@ func (b *bulk) measure(u *unit) error {
 	}
 	for i := range u.operations {
 		o := &u.operations[i]
-		if err := o.check(); err != nil {
+		row, size, err := o.row()
+		if err != nil {
 			e := invalid(b.op, err)
 			e.Key, e.Pattern = loggable(o.key), o.pattern
 			return e
 		}
-		b.scratch, _ = o.append(b.scratch[:0], newBulkID)
+		b.scratch, _ = appendRow(b.scratch[:0], o.key, row, size, anyWriteID)
 		u.bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(o.key.Partition)+len(o.key.Row))
 	}
 	return nil
 }
 
-const newBulkID = "00000000000000000000000000" // as long as a write id
+const anyWriteID = "00000000000000000000000000" // as long as every one
 
 func (l *lane) holds(u *unit) bool {
 	return slices.ContainsFunc(u.operations, func(o operation) bool {

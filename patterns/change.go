@@ -60,7 +60,7 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
 			return nil
 		}
-		if attempt+1 >= r.schema.MaxAttempts || !w.change.startsOver(err) {
+		if attempt+1 >= r.schema.MaxAttempts || !r.startsOver(ctx, &w.change, err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -69,16 +69,19 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 	}
 }
 
-// startsOver reports whether planning anew can help: a row shared with other entities has changed, or a row to be
-// deleted is not there.
-func (c *Change) startsOver(err error) bool {
+// startsOver reports whether planning anew can help, and notes what the plan must do otherwise.
+func (r *Repository[T]) startsOver(ctx context.Context, c *Change, err error) bool {
 	e := asError(err)
 	if e == nil || errors.Is(err, ErrUnknownOutcome) {
 		return false
 	}
+	moved := errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
 	switch e.role {
 	case roleShared:
-		return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
+		return moved
+	case roleAdopted:
+		delete(c.adopted, e.Key.Row)
+		return moved
 	case roleStale:
 		if !errors.Is(e.Kind, ErrNotFound) {
 			return false
@@ -88,8 +91,40 @@ func (c *Change) startsOver(err error) bool {
 		}
 		c.gone[e.Key.Row] = true
 		return true
+	case roleUnique:
+		return errors.Is(e.Kind, ErrDuplicate) && r.adopt(ctx, c, e.Key)
 	}
 	return false
+}
+
+// adopt looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
+// writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone or has other
+// keys now. The row's ETag guards against an owner who comes back meanwhile.
+func (r *Repository[T]) adopt(ctx context.Context, c *Change, key Key) bool {
+	row, err := r.table.readRow(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return true // given up since
+	}
+	if err != nil || !row.isCopy || row.shared {
+		return false
+	}
+	if row.primary != c.Key.Row {
+		owner, own, err := r.look(ctx, c.Kind.String(), Key{key.Partition, row.primary})
+		if err != nil {
+			return false
+		}
+		if owner != nil {
+			rows, err := r.rowsOf(owner, own.key, own.properties, r.copyNames)
+			if err != nil || repeats(rows, key.Row) {
+				return false
+			}
+		}
+	}
+	if c.adopted == nil {
+		c.adopted = map[string]azcore.ETag{}
+	}
+	c.adopted[key.Row] = row.etag
+	return true
 }
 
 // store makes the properties to store of the entity, once for all attempts.

@@ -14,6 +14,8 @@ const (
 	propertyWriteID     = "_tpWrite"       // id of the write that left the row: resolves an ambiguous answer
 	propertyIncarnation = "_tpIncarnation" // id of the insert that began this life of the entity
 	propertyPrimary     = "_tpPrimary"     // on a copy or a further row: the row key of the entity's own row
+	propertyCopies      = "_tpCopies"      // names of the patterns whose copies of the entity are in step with the row
+	propertyShared      = "_tpShared"      // on a row that belongs to no one entity: the name of its pattern
 )
 
 // Codec turns values of T into properties and back. T is a struct, or Entity for the property bag.
@@ -32,10 +34,11 @@ const (
 //	a pointer to one of these                 nil is absent
 //	anything, tagged `table:"Name,json"`      Edm.String
 //
-// Named types go as what they are made of. The tag is `table:"Name,options"`: the name ("" keeps the field's, "-"
-// leaves the field out) and omitempty, omitzero, json or rest. Embedded structs flatten. One field
-// map[string]patterns.Value tagged `table:",rest"` keeps the properties that T does not know, so that Replace by an
-// older build loses nothing. A field named PartitionKey, RowKey or Timestamp is that system property.
+// Named types go as what they are made of; those made of time.Time or uuid.UUID must marshal themselves. The tag is
+// `table:"Name,options"`: the name ("" keeps the field's, "-" leaves the field out) and omitempty, omitzero, json or
+// rest. Embedded structs flatten, an outer field hiding an inner one of its name. One field map[string]patterns.Value
+// tagged `table:",rest"` keeps the properties that T does not know, so that Replace by an older build loses nothing. A
+// field named PartitionKey, RowKey or Timestamp is that system property.
 //
 // What was written reads back equal, or the write was refused; the sign of a zero is the one thing that the service
 // may lose. A Codec is immutable and safe for concurrent use.
@@ -114,7 +117,12 @@ func (c *Codec[T]) key(v *T) (Key, error) {
 		return Key{}, fmt.Errorf("%s has no fields PartitionKey and RowKey", c.plan.typ)
 	}
 	s := reflect.ValueOf(v).Elem()
-	return Key{Partition: s.FieldByIndex(c.plan.partition).String(), Row: s.FieldByIndex(c.plan.row).String()}, nil
+	partition, ok1 := fieldAt(s, c.plan.partition, false)
+	row, ok2 := fieldAt(s, c.plan.row, false)
+	if !ok1 || !ok2 {
+		return Key{}, fmt.Errorf("the embedded pointer of %s that holds its keys is nil", c.plan.typ)
+	}
+	return Key{Partition: partition.String(), Row: row.String()}, nil
 }
 
 // meta returns the embedded Meta of v, nil when T has none.
@@ -122,7 +130,8 @@ func (c *Codec[T]) meta(v *T) *Meta {
 	if c.plan == nil || c.plan.meta == nil {
 		return nil
 	}
-	return reflect.ValueOf(v).Elem().FieldByIndex(c.plan.meta).Addr().Interface().(*Meta)
+	meta, _ := fieldAt(reflect.ValueOf(v).Elem(), c.plan.meta, true)
+	return meta.Addr().Interface().(*Meta)
 }
 
 // finish sets what a row says beside its properties: keys, ETag, time.
@@ -134,13 +143,16 @@ func (c *Codec[T]) finish(row *storedRow, v *T) {
 	}
 	s := reflect.ValueOf(v).Elem()
 	if c.plan.partition != nil {
-		s.FieldByIndex(c.plan.partition).SetString(row.key.Partition)
+		field, _ := fieldAt(s, c.plan.partition, true)
+		field.SetString(row.key.Partition)
 	}
 	if c.plan.row != nil {
-		s.FieldByIndex(c.plan.row).SetString(row.key.Row)
+		field, _ := fieldAt(s, c.plan.row, true)
+		field.SetString(row.key.Row)
 	}
 	if c.plan.timestamp != nil {
-		s.FieldByIndex(c.plan.timestamp).Set(reflect.ValueOf(row.time()))
+		field, _ := fieldAt(s, c.plan.timestamp, true)
+		field.Set(reflect.ValueOf(row.time()))
 	}
 	if meta := c.meta(v); meta != nil {
 		meta.ETag, meta.Timestamp = row.etag, row.time()

@@ -16,15 +16,19 @@ import (
 )
 
 type (
-	label   string
-	blob    []byte
-	flag    bool
-	tiny    int8
-	short   uint16
-	long    int64
-	huge    uint64
-	ratio   float32
-	level   int // marshals itself
+	label  string
+	octets []byte
+	toggle bool
+	tiny   int8
+	short  uint16
+	long   int64
+	huge   uint64
+	ratio  float32
+	level  int // marshals itself
+
+	stamp    time.Time
+	identity uuid.UUID
+
 	payload struct {
 		Lines []string
 		Sum   map[string]int
@@ -53,7 +57,7 @@ func compareValues(a, b patterns.Value) bool { return a == b }
 
 // equal compares like ==, with times as instants and NaN equal to itself.
 func equal(a, b any) string {
-	return cmp.Diff(a, b, cmp.Comparer(compareValues), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	return cmp.Diff(a, b, cmp.Comparer(compareValues), cmp.Comparer(func(a, b patterns.Meta) bool { return a.ETag == b.ETag }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 		cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b }),
 		cmp.Comparer(func(a, b float32) bool { return a == b || a != a && b != b }),
 		cmp.Exporter(func(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[label]().PkgPath() }))
@@ -86,10 +90,10 @@ func TestCodecTypes(t *testing.T) {
 	stores(t, []byte{0, 255}, patterns.Binary([]byte{0, 255}))
 	stores(t, []byte{}, patterns.Binary(nil))
 	stores(t, []byte(nil), patterns.Value{})
-	stores(t, blob{1}, patterns.Binary([]byte{1}))
-	stores(t, blob(nil), patterns.Value{})
+	stores(t, octets{1}, patterns.Binary([]byte{1}))
+	stores(t, octets(nil), patterns.Value{})
 	stores(t, true, patterns.Boolean(true))
-	stores(t, flag(false), patterns.Boolean(false))
+	stores(t, toggle(false), patterns.Boolean(false))
 	stores(t, int32(math.MinInt32), patterns.Int32(math.MinInt32))
 	stores(t, int16(math.MaxInt16), patterns.Int32(math.MaxInt16))
 	stores(t, tiny(math.MinInt8), patterns.Int32(math.MinInt8))
@@ -190,6 +194,8 @@ func TestCodecRefusesTypes(t *testing.T) {
 	codecError[one[[]string]](t, ".V", "[]string")
 	codecError[one[[3]int]](t, ".V", "[3]int")
 	codecError[one[[16]byte]](t, ".V", "[16]uint8")
+	codecError[one[stamp]](t, ".V", "stamp")
+	codecError[one[identity]](t, ".V", "identity")
 	codecError[one[complex128]](t, ".V", "complex128")
 	codecError[one[uintptr]](t, ".V", "uintptr")
 	codecError[one[any]](t, ".V", "interface")

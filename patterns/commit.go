@@ -13,9 +13,9 @@ import (
 // commit is the one write path: every row that this library ever writes goes through it. One operation is a single
 // request, several are one entity group transaction, applied whole or not at all.
 //
-// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell, and any other error when nothing
-// was. ETags come for every row but the deleted; an ETag is empty where another writer followed before it could be
-// learned.
+// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell (it may stand beside ErrExists or
+// ErrNotFound, when those are true of the row by now), and any other error when nothing was. ETags come for every row
+// but the deleted; an ETag is empty where another writer followed before it could be learned.
 func (t *Table) commit(ctx context.Context, op string, operations []operation) ([]azcore.ETag, error) {
 	etags, e := t.tryCommit(ctx, operations)
 	if e == nil {

@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 	"reflect"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
 // Pattern is something that a Repository keeps in step with its entities. Patterns do not write: they contribute to
@@ -167,8 +169,9 @@ type Change struct {
 	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
 	DryRun bool       // for Explain: nothing may be written
 
-	old  *state
-	gone map[string]bool // rows that turned out not to be there when they were to be deleted
+	old     *state
+	gone    map[string]bool        // rows that turned out not to be there when they were to be deleted
+	adopted map[string]azcore.ETag // copies that turned out to be left behind, by row key
 }
 
 // Remembered returns what the pattern remembered of the entity's old state; nil for an insert.

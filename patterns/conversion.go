@@ -110,11 +110,31 @@ func (c conversion) store(v reflect.Value) (Value, error) {
 		return *v.Addr().Interface().(*Value), nil
 	case asText:
 		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
-		return edm.String(string(text)), err
+		return edm.String(string(text)), foreign(v, err)
 	}
 	text, err := json.Marshal(v.Addr().Interface())
-	return edm.String(string(text)), err
+	return edm.String(string(text)), foreign(v, err)
 }
+
+// foreignError is the error of a type's own way to and from text. Its cause mostly quotes the value, so the cause is
+// there for errors.As but not in the text.
+type foreignError struct {
+	typ   reflect.Type
+	cause error
+}
+
+func foreign(v reflect.Value, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &foreignError{typ: v.Type(), cause: err}
+}
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("%s refused it with a %T", e.typ, e.cause)
+}
+
+func (e *foreignError) Unwrap() error { return e.cause }
 
 func storeTime(t *time.Time) (Value, error) {
 	if t.IsZero() {
@@ -169,11 +189,11 @@ func (c conversion) load(v reflect.Value, value Value) error {
 		return nil
 	case asText:
 		if s, ok := value.Str(); ok {
-			return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s))
+			return foreign(v, v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)))
 		}
 	case asJSONText:
 		if s, ok := value.Str(); ok {
-			return json.Unmarshal([]byte(s), v.Addr().Interface())
+			return foreign(v, json.Unmarshal([]byte(s), v.Addr().Interface()))
 		}
 	}
 	return fmt.Errorf("it does not fit a field of type %s", v.Type())

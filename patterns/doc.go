@@ -15,7 +15,9 @@
 //
 //	_tpWrite        the id of the write that left the row; left out where the row is full without it
 //	_tpIncarnation  on rows of a Repository: the id of the insert that began this life of the entity
+//	_tpCopies       on rows of an entity with indexes: the names of the indexes that were written with it
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
+//	_tpShared       on a row that belongs to no one entity: the name of its pattern
 //
 // They count among the 252 properties and the 1 MiB of an entity, and are not seen by T or in a property bag.
 //

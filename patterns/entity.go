@@ -134,6 +134,8 @@ type Entity struct {
 	ETag       azcore.ETag // as read; sent by the conditional writes
 	Timestamp  time.Time   // set by the service
 	Properties Properties
+
+	partial bool // read through a projection: some properties were not asked for
 }
 
 // Clone returns a copy that shares nothing with e. A plain copy of the struct shares the properties.

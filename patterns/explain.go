@@ -8,7 +8,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -60,11 +59,11 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	if err != nil {
 		return nil, r.located(w, err)
 	}
-	for i := range d.operations {
-		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
-	}
 	if _, e := encode(r.table.name, d.operations); e != nil {
 		return nil, r.located(w, e)
+	}
+	for i := range d.operations {
+		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
 	}
 	x.Requests = explainRequests(len(d.operations), x.Outside)
 	return x, nil
@@ -82,11 +81,8 @@ func (i Intent) lines() []string {
 }
 
 func explainRow(o *operation) ExplainedRow {
-	all := o.withSystem()
-	row := ExplainedRow{RowKey: o.key.Row, Pattern: o.pattern, Properties: len(all), Size: edm.KeySize(o.key.Partition, o.key.Row)}
-	for _, p := range all {
-		row.Size += edm.PropertySize(p.Name, p.Value)
-	}
+	all, size, _ := o.row() // encoded before, so it has no error
+	row := ExplainedRow{RowKey: o.key.Row, Pattern: o.pattern, Properties: len(all), Size: size}
 	switch o.ifMatch {
 	case "":
 	case azcore.ETagAny:
@@ -104,7 +100,7 @@ func explainRow(o *operation) ExplainedRow {
 	case wire.VerbMerge:
 		row.Verb = "merge"
 	case wire.VerbDelete:
-		row.Verb, row.Size = "delete", 0
+		row.Verb = "delete"
 	}
 	return row
 }

@@ -57,8 +57,6 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-var _ = azcore.ETagAny
-
 // transport is a service inside the test: a function in place of the network.
 type transport func(*http.Request) (*http.Response, error)
 

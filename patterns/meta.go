@@ -26,6 +26,7 @@ type state struct {
 	row         string // row key of the row that ETag belongs to: a copy's, when read through an index
 	incarnation string // set by the insert and kept by every update: tells an entity from its successor
 	writeID     string // of the write that left the state as read
+	copies      string // names of the patterns whose copies were written with the row
 	partial     bool   // read through a projection: some properties were not asked for
 	memories    []memory
 }

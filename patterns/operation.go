@@ -17,8 +17,10 @@ type operation struct {
 	ifMatch    azcore.ETag // "" for an insert or an upsert
 	properties Properties
 
-	incarnation string // written with the row when not empty
+	incarnation string // the four are written with the row when not empty or nil
+	copies      string
 	primary     *string
+	shared      string
 	pattern     string // whose row it is, "" for the entity's own
 	role        role
 }
@@ -27,10 +29,11 @@ type operation struct {
 type role uint8
 
 const (
-	roleEntity role = iota
-	roleUnique      // a row that must be new: taken is ErrDuplicate
-	roleStale       // the removal of a row that may be gone already
-	roleShared      // a row that other entities change as well: conflict starts the change over
+	roleEntity  role = iota
+	roleUnique       // a row that must be new: taken is ErrDuplicate
+	roleStale        // the removal of a row that may be gone already
+	roleShared       // a row that other entities change as well: conflict starts the change over
+	roleAdopted      // a copy that was left behind, taken over under its ETag: conflict starts the change over
 )
 
 // encoded is an operation ready to be sent.
@@ -93,35 +96,26 @@ func (op *operation) row() (row Properties, size int, err error) {
 	return row, size, err
 }
 
-func (op *operation) check() error {
-	_, _, err := op.row()
-	return err
-}
-
 // withSystem is the row with the system properties that it cannot do without.
 func (op *operation) withSystem() Properties {
-	if op.incarnation == "" && op.primary == nil {
+	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" {
 		return op.properties
 	}
-	all := make(Properties, len(op.properties), len(op.properties)+2)
+	all := make(Properties, len(op.properties), len(op.properties)+3)
 	copy(all, op.properties)
 	if op.incarnation != "" {
 		all = append(all, Property{propertyIncarnation, edm.String(op.incarnation)})
 	}
+	if op.copies != "" {
+		all = append(all, Property{propertyCopies, edm.String(op.copies)})
+	}
 	if op.primary != nil {
 		all = append(all, Property{propertyPrimary, edm.String(*op.primary)})
 	}
-	return all
-}
-
-// append appends the JSON of the operation's row.
-func (op *operation) append(dst []byte, writeID string) (_ []byte, marked bool) {
-	row := op.withSystem()
-	size := edm.KeySize(op.key.Partition, op.key.Row)
-	for i := range row {
-		size += edm.PropertySize(row[i].Name, row[i].Value)
+	if op.shared != "" {
+		all = append(all, Property{propertyShared, edm.String(op.shared)})
 	}
-	return appendRow(dst, op.key, row, size, writeID)
+	return all
 }
 
 // appendRow appends the JSON of a row of the given size, with the write id if it has room for it.

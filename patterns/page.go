@@ -65,8 +65,8 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 	if size == 0 {
 		size = MaxPageSize
 	}
-	if q.top > 0 {
-		size = min(size, c.Left)
+	if q.top > 0 && !q.src.skips {
+		size = min(size, c.Left) // where rows are skipped, a page as small could be all skipped, again and again
 	}
 	answer, header, err := q.src.table.list(ctx, p, size, c)
 	if err != nil {
@@ -91,6 +91,7 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 	}
 	next := continuation{Query: c.Query, Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if q.top > 0 {
+		page.Items = page.Items[:min(len(page.Items), c.Left)]
 		next.Left = c.Left - len(page.Items)
 	}
 	if next.Partition != "" && (q.top == 0 || next.Left > 0) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -18,18 +19,21 @@ type plannedRow struct {
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-// With stored nil and no layout the rows come without properties, for their keys.
-func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, error) {
+// copies are the names of the patterns whose copies to list.
+func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties, copies string) ([]plannedRow, error) {
 	rows, err := r.spread(nil, "", key, stored)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range r.copies {
-		copies, err := c.Copies(v)
+		if !namesCopies(copies, c.PatternName()) {
+			continue
+		}
+		made, err := c.Copies(v)
 		if err != nil {
 			return nil, patternError(c, err, ErrInvalid)
 		}
-		for _, copied := range copies {
+		for _, copied := range made {
 			if copied.RowKey == key.Row {
 				return nil, patternError(c, fmt.Errorf("a copy has the entity's own row key"), ErrInvalid)
 			}
@@ -44,6 +48,20 @@ func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, 
 		}
 	}
 	return rows, nil
+}
+
+// copyNameSeparator stands between the names in a row's list of copies.
+const copyNameSeparator = ","
+
+// namesCopies reports whether a row's list holds a pattern. A copy that the row does not list may be missing, stale or
+// another entity's: the pattern was attached later, or a program without it wrote the row.
+func namesCopies(list, pattern string) bool {
+	for name := range strings.SplitSeq(list, copyNameSeparator) {
+		if name == pattern {
+			return true
+		}
+	}
+	return false
 }
 
 func repeats(rows []plannedRow, rowKey string) bool {
@@ -83,14 +101,14 @@ func project(p Properties, keep []string) Properties {
 }
 
 // remember collects what the patterns must know of an entity when it changes next: the keys of all of its rows but
-// the first, and what the other patterns ask for.
-func (r *Repository[T]) remember(v *T, key Key, stored Properties) ([]memory, error) {
+// the first, copies of the named patterns among them, and what the other patterns ask for.
+func (r *Repository[T]) remember(v *T, key Key, stored Properties, copies string) ([]memory, error) {
 	if len(r.patterns) == 0 {
 		return nil, nil
 	}
 	var memories []memory
 	if len(r.copies) > 0 || r.layout != nil {
-		rows, err := r.rowsOf(v, key, stored)
+		rows, err := r.rowsOf(v, key, stored, copies)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +153,7 @@ type draft struct {
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
 func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged Properties) (*draft, error) {
-	d := &draft{next: &state{key: c.Key, row: c.Key.Row}}
+	d := &draft{next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames}}
 	if c.old != nil {
 		d.next.incarnation = c.old.incarnation
 	}
@@ -168,11 +186,11 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 // planRows plans the rows that follow from the entity alone.
 func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 	v := c.Entity.(*T)
-	rows, err := r.rowsOf(v, c.Key, c.Stored)
+	rows, err := r.rowsOf(v, c.Key, c.Stored, r.copyNames)
 	if err != nil {
 		return err
 	}
-	if d.next.memories, err = r.remember(v, c.Key, c.Stored); err != nil {
+	if d.next.memories, err = r.remember(v, c.Key, c.Stored, r.copyNames); err != nil {
 		return err
 	}
 	old := c.old.oldRows()
@@ -189,7 +207,7 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 
 // addRow plans one row that the entity will have.
 func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged Properties) {
-	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, pattern: row.pattern}
+	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, copies: d.next.copies, pattern: row.pattern}
 	if !first {
 		o.primary = &d.next.key.Row
 	}
@@ -200,12 +218,15 @@ func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow,
 	case known && first:
 		o.verb, o.ifMatch = wire.VerbReplace, azcore.ETagAny
 	case known || row.pattern == "" && !first:
-		// Ours by what we remember, so writing it whole also mends a row that is missing.
+		// Ours, since the entity's row lists it, so writing it whole also mends a row that is missing.
 		o.verb = wire.VerbReplace
 	case first:
 		o.verb = wire.VerbInsert
 	default:
 		o.verb, o.role = wire.VerbInsert, roleUnique
+		if etag, ok := c.adopted[row.rowKey]; ok {
+			o.verb, o.ifMatch, o.role = wire.VerbReplace, etag, roleAdopted
+		}
 	}
 	d.add(o)
 }
@@ -221,7 +242,7 @@ func (d *draft) remove(c *Change, row plannedRow) {
 }
 
 func (d *draft) addContributed(key Key, pattern string, row RowOperation) {
-	o := operation{key: Key{key.Partition, row.Row.Key.Row}, properties: row.Row.Properties, pattern: pattern, role: roleShared, primary: new(string)}
+	o := operation{key: Key{key.Partition, row.Row.Key.Row}, properties: row.Row.Properties, pattern: pattern, role: roleShared, shared: pattern}
 	switch row.Verb {
 	case InsertRow:
 		o.verb = wire.VerbInsert

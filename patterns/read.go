@@ -22,7 +22,9 @@ type storedRow struct {
 	timestamp   Value
 	writeID     string
 	incarnation string
+	copies      string
 	primary     string // row key of the entity's own row, on a copy or further row
+	shared      bool   // belongs to no one entity
 	isCopy      bool
 	properties  Properties
 }
@@ -38,6 +40,7 @@ type rowReader struct {
 	decoder *jsontext.Decoder
 	names   nameTable
 	row     storedRow
+	copies  string
 	scratch []byte
 }
 
@@ -199,6 +202,12 @@ func (r *rowReader) readSystem(use nameUse) (err error) {
 		r.row.writeID, err = r.readString("")
 	case useIncarnation:
 		r.row.incarnation, err = r.readString("")
+	case useCopies:
+		r.copies, err = r.readString(r.copies) // the same for most rows of a page
+		r.row.copies = r.copies
+	case useShared:
+		r.row.isCopy, r.row.shared = true, true
+		_, err = r.readString("")
 	case usePrimary:
 		r.row.isCopy = true
 		r.row.primary, err = r.readString("")

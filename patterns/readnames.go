@@ -56,7 +56,9 @@ const (
 	useETag
 	useWriteID
 	useIncarnation
+	useCopies
 	usePrimary
+	useShared
 )
 
 // fewNames are searched one by one, which is quicker than to make a map for them.
@@ -151,8 +153,12 @@ func (t *nameTable) useOf(name string) nameUse {
 		return useWriteID
 	case propertyIncarnation:
 		return useIncarnation
+	case propertyCopies:
+		return useCopies
 	case propertyPrimary:
 		return usePrimary
+	case propertyShared:
+		return useShared
 	}
 	if strings.HasPrefix(name, metadataPrefix) {
 		return useNothing

@@ -36,6 +36,7 @@ type Repository[T any] struct {
 	patterns []Pattern
 
 	copies       []CopyContributor
+	copyNames    string // of copies, as rows hold them
 	rows         []RowContributor
 	intents      []IntentContributor
 	rememberers  []Rememberer
@@ -80,8 +81,8 @@ const defaultAttempts = 10
 
 func (r *Repository[T]) attach(p Pattern, others []Pattern) error {
 	name := p.PatternName()
-	if name == "" || strings.HasPrefix(name, propertyPrefix) {
-		return fmt.Errorf("a pattern of type %T has no name of its own", p)
+	if name == "" || strings.HasPrefix(name, propertyPrefix) || strings.Contains(name, copyNameSeparator) {
+		return fmt.Errorf("a pattern of type %T has no name of its own, or one with a comma", p)
 	}
 	for _, other := range others {
 		if other.PatternName() == name {
@@ -99,6 +100,7 @@ func (r *Repository[T]) attach(p Pattern, others []Pattern) error {
 	}
 	if x, ok := p.(CopyContributor); ok {
 		r.copies = append(r.copies, x)
+		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+name, copyNameSeparator)
 	}
 	if x, ok := p.(RowContributor); ok {
 		r.rows = append(r.rows, x)
@@ -154,9 +156,9 @@ func (r *Repository[T]) GetCopy(ctx context.Context, key Key, partial bool) (*T,
 
 func (r *Repository[T]) copiesSource(span compoundkey.Span, partial bool) *source[T] {
 	src := r.primary
-	src.span = span
+	src.span, src.skips = span, r.layout != nil
 	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
-		if !row.isCopy {
+		if !row.isCopy || row.shared {
 			return nil, nil
 		}
 		return r.load(ctx, row, selected || partial)
@@ -167,10 +169,11 @@ func (r *Repository[T]) copiesSource(span compoundkey.Span, partial bool) *sourc
 // newPrimary makes the source of the entities' own rows.
 func (r *Repository[T]) newPrimary(codec *Codec[T]) (source[T], error) {
 	src := source[T]{table: r.table, codec: codec, known: codec.known(),
-		system: []string{propertyPrimary, propertyIncarnation, propertyWriteID}}
+		system: []string{propertyPrimary, propertyShared, propertyCopies, propertyIncarnation, propertyWriteID}}
 	if len(r.transformers) > 0 || len(r.rememberers) > 0 || r.layout != nil {
 		src.known = nil // they see every stored property
 	}
+	src.skips = r.schema.RowPrefix == "" || r.layout != nil
 	if r.schema.RowPrefix != "" {
 		src.span = compoundkey.All().Under(r.schema.RowPrefix)
 		if err := src.span.Err(); err != nil {
@@ -220,9 +223,9 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 		return nil, nil, err
 	}
 	r.primary.codec.finish(row, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, partial: partial}
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, partial: partial}
 	if !partial {
-		if s.memories, err = r.remember(v, key, stored); err != nil {
+		if s.memories, err = r.remember(v, key, stored, row.copies); err != nil {
 			return nil, nil, err
 		}
 	}

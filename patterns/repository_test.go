@@ -187,7 +187,7 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 
 func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	ctx := context.Background()
-	a := account(t)
+	a, requests := counted(t)
 	repo, _ := people(t, a)
 	unprefixed := personSchema(nil)
 	unprefixed.RowPrefix = ""
@@ -214,6 +214,11 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 		}
 		if !slices.Equal(ids, []int{2, 3, 4}) {
 			t.Fatalf("found %v", ids)
+		}
+		before := requests.Load()
+		first := must[*person](t)(q.First(ctx))
+		if n := requests.Load() - before; first.ID != 0 || n != 1 {
+			t.Fatalf("First found %d in %d requests", first.ID, n)
 		}
 	}
 	_, err := repo.Get(ctx, patterns.Key{Partition: "red", Row: "email_p1@contoso.com"})
@@ -289,4 +294,70 @@ func TestRepositoryWithoutPatterns(t *testing.T) {
 	if err := repo.Delete(ctx, whole); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// byEmail is the index of people.
+func byEmail() *intrapartition.Index[person] {
+	return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+}
+
+// TestRepositoryAddedIndex: an index that comes to a table with data, and programs with and without it side by side.
+func TestRepositoryAddedIndex(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t, account(t))
+	repository := must[*patterns.Repository[person]](t)
+	email := byEmail()
+	without, with := repository(patterns.NewRepository(table, personSchema(nil))), repository(patterns.NewRepository(table, personSchema(nil), email))
+	a, b := ann(), ann()
+	b.ID = 8
+	for _, p := range []*person{a, b} { // the data breaks the rule of the index to come
+		if err := without.Insert(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update := func(r *patterns.Repository[person], key patterns.Key, address string) error {
+		_, err := r.Update(ctx, key, func(p *person) error { p.Email = address; return nil })
+		return err
+	}
+	owns := func(address string, id int) {
+		t.Helper()
+		got, err := email.Get(ctx, "red", address)
+		if err != nil || got.ID != id || got.Email != address {
+			t.Fatalf("%s is of %+v, %v", address, got, err)
+		}
+	}
+	if err := update(with, a.Key(), "ann@contoso.com"); err != nil {
+		t.Fatal(err)
+	}
+	if e := wantKind(t, update(with, b.Key(), "ann@contoso.com"), patterns.ErrDuplicate); e.Pattern != "email" {
+		t.Fatalf("%+v", e)
+	}
+	owns("ann@contoso.com", 7)
+	// Deleting the one that is not in the index yet leaves the other's copy alone.
+	if err := with.DeleteUnconditional(ctx, b.Key()); err != nil {
+		t.Fatal(err)
+	}
+	owns("ann@contoso.com", 7)
+	// A program without the index moves the entity and leaves its copy behind, again and again.
+	if err := update(without, a.Key(), "moved@contoso.com"); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(with, a.Key(), "ann@contoso.com"); err != nil {
+		t.Fatalf("its own copy is in the entity's way: %v", err)
+	}
+	owns("ann@contoso.com", 7)
+	if err := update(without, a.Key(), "moved@contoso.com"); err != nil {
+		t.Fatal(err)
+	}
+	c := ann()
+	c.ID = 9
+	if err := with.Insert(ctx, c); err != nil {
+		t.Fatalf("a copy left behind is in the way: %v", err)
+	}
+	owns("ann@contoso.com", 9)
+	if err := update(with, a.Key(), "moved@contoso.com"); err != nil {
+		t.Fatal(err)
+	}
+	owns("moved@contoso.com", 7)
+	owns("ann@contoso.com", 9)
 }

@@ -14,6 +14,7 @@ type source[T any] struct {
 	known  map[string]int // properties to keep while reading, nil for all
 	span   compoundkey.Span
 	system []string // properties that load needs beyond the caller's selection
+	skips  bool     // load leaves out some of the rows in span
 
 	// load makes the value of a row, or nil for a row that is none of this source's. partial says that the caller's
 	// selection left properties out.

@@ -65,6 +65,9 @@ func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	if e.ETag == "" {
 		x.fail(loggable(e.Key), fmt.Errorf("operation %d has no ETag: the entity was not read before; use the unconditional form", len(x.operations)))
 	}
+	if err := e.checkWhole(); err != nil && verb == wire.VerbReplace {
+		x.fail(loggable(e.Key), err)
+	}
 	return x.add(verb, e, e.ETag)
 }
 
@@ -109,9 +112,9 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	return etags, nil
 }
 
-// Entity returns v as a property bag, for a Transaction.
+// Entity returns v as a property bag, for a Transaction. A value that was read through a projection is ErrInvalid.
 func (t *TypedTable[T]) Entity(v *T) (*Entity, error) {
-	o, err := t.src.codec.operation(wire.VerbInsert, v, "")
+	o, err := t.src.codec.operation(wire.VerbReplace, v, "")
 	if err != nil {
 		return nil, relabel("Entity", t.src.table, err)
 	}

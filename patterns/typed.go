@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -24,7 +25,13 @@ func Typed[T any](table *Table) (*TypedTable[T], error) {
 		return nil, err
 	}
 	t := &TypedTable[T]{src: source[T]{table: table, codec: codec, known: codec.known()}}
-	t.src.load = func(_ context.Context, row *storedRow, _ bool) (*T, error) { return codec.load(row) }
+	t.src.load = func(_ context.Context, row *storedRow, partial bool) (*T, error) {
+		v, err := codec.load(row)
+		if err == nil && partial {
+			codec.markPartial(v, row.key)
+		}
+		return v, err
+	}
 	return t, nil
 }
 
@@ -48,6 +55,47 @@ func (c *Codec[T]) load(row *storedRow) (*T, error) {
 	return v, nil
 }
 
+// markPartial remembers that v was read through a projection, where v has room to remember it.
+func (c *Codec[T]) markPartial(v *T, key Key) {
+	if c.plan == nil {
+		any(v).(*Entity).partial = true
+	} else if meta := c.meta(v); meta != nil {
+		meta.state = &state{key: key, row: key.Row, partial: true}
+	}
+}
+
+// checkWhole refuses to replace a row by what a projection left of it, and to merge a struct of which nobody knows
+// which zero values were read.
+func (c *Codec[T]) checkWhole(verb wire.Verb, v *T) error {
+	if verb != wire.VerbReplace && verb != wire.VerbMerge {
+		return nil
+	}
+	if c.plan == nil {
+		if verb == wire.VerbMerge {
+			return nil // a bag holds just what was read or set
+		}
+		return any(v).(*Entity).checkWhole()
+	}
+	if meta := c.meta(v); meta != nil && meta.state != nil && meta.state.partial {
+		if verb == wire.VerbMerge {
+			return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
+		}
+		return errPartial()
+	}
+	return nil
+}
+
+func (e *Entity) checkWhole() error {
+	if e.partial {
+		return errPartial()
+	}
+	return nil
+}
+
+func errPartial() error {
+	return errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
+}
+
 // Table returns the table.
 func (t *TypedTable[T]) Table() *Table { return t.src.table }
 
@@ -64,7 +112,8 @@ func (t *TypedTable[T]) Insert(ctx context.Context, v *T) error {
 	return t.write(ctx, "Insert", wire.VerbInsert, v, "")
 }
 
-// Replace puts v in the place of the row it was read from: properties that v does not have are removed.
+// Replace puts v in the place of the row it was read from: properties that v does not have are removed. A value that
+// was read through a Select is refused.
 func (t *TypedTable[T]) Replace(ctx context.Context, v *T) error {
 	return t.conditional(ctx, "Replace", wire.VerbReplace, v)
 }
@@ -130,6 +179,9 @@ func (t *TypedTable[T]) write(ctx context.Context, op string, verb wire.Verb, v 
 func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operation, error) {
 	key, err := c.key(v)
 	if err != nil {
+		return operation{}, invalid("", err)
+	}
+	if err := c.checkWhole(verb, v); err != nil {
 		return operation{}, invalid("", err)
 	}
 	o := operation{verb: verb, key: key, ifMatch: ifMatch}

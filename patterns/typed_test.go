@@ -106,3 +106,38 @@ func TestTransaction(t *testing.T) {
 		t.Fatalf("%d rows", n)
 	}
 }
+
+func TestProjectionsCannotDestroy(t *testing.T) {
+	ctx := context.Background()
+	type worker struct {
+		patterns.Meta
+		PartitionKey, RowKey string
+		Name                 string
+		Age                  int
+	}
+	table := newTable(t, account(t))
+	typed := must[*patterns.TypedTable[worker]](t)(patterns.Typed[worker](table))
+	if err := typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}); err != nil {
+		t.Fatal(err)
+	}
+	part := must[*worker](t)(typed.Query().Partition("p").Select("Name").First(ctx))
+	for name, err := range map[string]error{
+		"Replace": typed.Replace(ctx, part), "ReplaceUnconditional": typed.ReplaceUnconditional(ctx, part), "Upsert": typed.Upsert(ctx, part),
+		"Merge": typed.Merge(ctx, part), "MergeUnconditional": typed.MergeUnconditional(ctx, part), "UpsertMerge": typed.UpsertMerge(ctx, part),
+	} {
+		t.Run(name, func(t *testing.T) { wantKind(t, err, patterns.ErrInvalid) })
+	}
+	bag := must[*patterns.Entity](t)(table.Entities().Query().Partition("p").Select("Name").First(ctx))
+	bag.Set("Name", patterns.String("Anna"))
+	wantKind(t, table.Entities().Replace(ctx, bag), patterns.ErrInvalid)
+	if err := table.Entities().Merge(ctx, bag); err != nil {
+		t.Fatal(err)
+	}
+	whole := must[*worker](t)(typed.Get(ctx, patterns.Key{Partition: "p", Row: "r"}))
+	if whole.Name != "Anna" || whole.Age != 41 {
+		t.Fatalf("%+v", whole)
+	}
+	if err := typed.Delete(ctx, whole); err != nil {
+		t.Fatal(err)
+	}
+}

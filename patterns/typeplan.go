@@ -47,6 +47,9 @@ func (p *typePlan) add(sf reflect.StructField) error {
 		if flattens && sf.Type.Kind() == reflect.Pointer && !sf.IsExported() {
 			return fmt.Errorf("an embedded pointer to an unexported type cannot be set on reading")
 		}
+		if flattens && !p.below(sf.Index) {
+			return p.checkAmbiguous(sf.Type)
+		}
 		return nil
 	}
 	if name == "" {
@@ -90,26 +93,48 @@ func (p *typePlan) add(sf reflect.StructField) error {
 	return nil
 }
 
+// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither, and both
+// would be left out without a word.
+func (p *typePlan) checkAmbiguous(embedded reflect.Type) error {
+	if embedded.Kind() == reflect.Pointer {
+		embedded = embedded.Elem()
+	}
+	for i := range embedded.NumField() {
+		sf := embedded.Field(i)
+		if sf.Tag.Get("table") == "-" || !sf.IsExported() {
+			continue
+		}
+		if _, found := p.typ.FieldByName(sf.Name); !found {
+			return fmt.Errorf("%s is in two embedded structs, and neither goes first", sf.Name)
+		}
+	}
+	return nil
+}
+
 func (p *typePlan) addSystem(name string, sf reflect.StructField) (done bool, err error) {
+	var index *[]int
 	switch name {
 	case "PartitionKey", "RowKey":
 		if sf.Type.Kind() != reflect.String {
 			return true, fmt.Errorf("%s must be a string", name)
 		}
+		index = &p.partition
 		if name == "RowKey" {
-			p.row = sf.Index
-		} else {
-			p.partition = sf.Index
+			index = &p.row
 		}
-		return true, nil
 	case "Timestamp":
 		if sf.Type != reflect.TypeFor[time.Time]() {
 			return true, fmt.Errorf("a Timestamp must be a time.Time")
 		}
-		p.timestamp = sf.Index
-		return true, nil
+		index = &p.timestamp
+	default:
+		return false, nil
 	}
-	return false, nil
+	if *index != nil {
+		return true, fmt.Errorf("two fields are the %s", name)
+	}
+	*index = sf.Index
+	return true, nil
 }
 
 func (p *typePlan) addRest(sf reflect.StructField) error {

@@ -70,10 +70,10 @@ func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
 
 func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert bool) error {
 	key := r.schema.Key(v)
-	return r.retry(ctx, func() error {
+	return r.retry(ctx, func() (*work[T], error) {
 		old, _, err := r.look(ctx, op, key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		w := &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}
 		switch {
@@ -81,16 +81,20 @@ func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert b
 			meta := r.primary.codec.meta(old)
 			w.change.Kind, w.change.old, w.etag = ChangeReplace, meta.state, meta.ETag
 		case !insert:
-			return &Error{Op: op, Table: r.table.name, Key: key, Index: -1, Kind: ErrNotFound}
+			return nil, &Error{Op: op, Table: r.table.name, Key: key, Index: -1, Kind: ErrNotFound}
 		}
-		return r.run(ctx, w)
+		return w, nil
 	})
 }
 
-// retry repeats a change that reads first, while rivals come between, with jitter.
-func (r *Repository[T]) retry(ctx context.Context, attempt func() error) error {
+// retry reads and prepares a change, carries it out, and does so again while rivals come between, with jitter.
+func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], error)) error {
 	for n := 0; ; n++ {
-		err := attempt()
+		w, err := prepare()
+		if err != nil {
+			return err
+		}
+		err = r.run(ctx, w)
 		if err == nil || n+1 >= r.schema.MaxAttempts || !lostRace(err) {
 			return err
 		}
@@ -106,7 +110,7 @@ func lostRace(err error) bool {
 	if e == nil || e.Pattern != "" || errors.Is(err, ErrUnknownOutcome) {
 		return false
 	}
-	return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound) && e.Code != ""
+	return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
 }
 
 // Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between, at
@@ -114,21 +118,15 @@ func lostRace(err error) bool {
 // the update, and nothing is written. The entity as written is returned. Requests: 2, more under rivals.
 func (r *Repository[T]) Update(ctx context.Context, key Key, change func(*T) error) (*T, error) {
 	var v *T
-	err := r.retry(ctx, func() error {
+	err := r.retry(ctx, func() (*work[T], error) {
 		var err error
 		if v, err = r.primary.get(ctx, "Update", key); err != nil {
-			e := asError(err)
-			e.Code = "" // not there before the write: no race to repeat
-			return e
+			return nil, err
 		}
 		if err := change(v); err != nil {
-			return err
+			return nil, err
 		}
-		w, err := r.replacing("Update", v)
-		if err != nil {
-			return err
-		}
-		return r.run(ctx, w)
+		return r.replacing("Update", v)
 	})
 	if err != nil {
 		return nil, err
@@ -160,16 +158,16 @@ func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
 // under rivals.
 func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key Key) error {
 	const op = "DeleteUnconditional"
-	return r.retry(ctx, func() error {
+	return r.retry(ctx, func() (*work[T], error) {
 		old, _, err := r.look(ctx, op, key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if old == nil {
-			return &Error{Op: op, Table: r.table.name, Key: loggable(key), Index: -1, Kind: ErrNotFound}
+			return nil, &Error{Op: op, Table: r.table.name, Key: loggable(key), Index: -1, Kind: ErrNotFound}
 		}
 		meta := r.primary.codec.meta(old)
-		return r.run(ctx, &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: meta.state}})
+		return &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: meta.state}}, nil
 	})
 }
 

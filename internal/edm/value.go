@@ -102,8 +102,13 @@ func Int32(i int32) Value { return Value{typ: TypeInt32, num: uint64(int64(i))} 
 // Int64 makes an Edm.Int64.
 func Int64(i int64) Value { return Value{typ: TypeInt64, num: uint64(i)} }
 
-// Double makes an Edm.Double. NaN and the infinities are values the service stores.
-func Double(f float64) Value { return Value{typ: TypeDouble, num: math.Float64bits(f)} }
+// Double makes an Edm.Double. NaN and the infinities are values the service stores; of the many NaNs it knows one.
+func Double(f float64) Value {
+	if math.IsNaN(f) {
+		f = math.NaN()
+	}
+	return Value{typ: TypeDouble, num: math.Float64bits(f)}
+}
 
 // Guid makes an Edm.Guid.
 func Guid(u uuid.UUID) Value {

@@ -73,15 +73,12 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '\'')
 }
 
-// appendDouble always writes a point or an exponent, since without one the service reads an Int32. It writes no
-// plus sign: in an address that was not encoded with care, a plus is a space.
+// appendDouble always writes a point, since without one the service reads an Int32, and never an exponent: Azurite takes
+// 1e300 for a property's name, and finds every row that has none of that name.
 func appendDouble(dst []byte, f float64) []byte {
 	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
-	if plus := bytes.IndexByte(dst[start:], '+'); plus >= 0 {
-		dst = append(dst[:start+plus], dst[start+plus+1:]...)
-	}
-	if !bytes.ContainsAny(dst[start:], ".e") {
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if bytes.IndexByte(dst[start:], '.') < 0 {
 		dst = append(dst, ".0"...)
 	}
 	return dst

@@ -104,8 +104,8 @@ func parsePart(part []byte) (etag string, failure *BatchFailure, err error) {
 	}
 	response := part[start:]
 	status, err := strconv.Atoi(string(response[9:12]))
-	if err != nil || status < 100 || status > 599 {
-		return "", nil, garbled("a part without status")
+	if err != nil || status < 200 || status >= 300 && status < 400 || status > 599 {
+		return "", nil, garbled("a part whose status says nothing of an operation")
 	}
 	head, content, ok := cutHead(response)
 	if !ok {
@@ -131,7 +131,7 @@ func failureIndex(message string, operations, part int) int {
 	if operations == 1 {
 		return 0
 	}
-	if part > 0 {
+	if part > 0 && part < operations {
 		return part
 	}
 	return -1

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+const connectionVariable = storagetest.ConnectionStringVariable
+
+// company is what the scenarios work on.
+type company struct {
+	options  options
+	account  *patterns.Account
+	requests *storagetest.RequestCounter
+	progress *progress
+	staff    []*Employee // as they are stored, in the order of their ids from 1
+
+	// employees has the indexes; plain has one row an employee and nothing else, for comparison.
+	employees *patterns.Repository[Employee]
+	plain     *patterns.Repository[Employee]
+	indexes   *indexes
+
+	azurite *storagetest.AzuriteServer // nil on an account
+	suffix  string
+	tables  []string
+	dropped bool
+}
+
+// openCompany reaches the account and makes the tables for employees.
+func openCompany(ctx context.Context, o options, getenv func(string) string, p *progress) (*company, error) {
+	c := &company{options: o, requests: &storagetest.RequestCounter{}, progress: p, suffix: strings.ToLower(rand.Text()[:12])}
+	connection := getenv(connectionVariable)
+	if connection == "" {
+		if o.keep {
+			return nil, fmt.Errorf("-keep needs an account in %s: an Azurite that ends with the program keeps nothing", connectionVariable)
+		}
+		var err error
+		if c.azurite, err = storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say}); err != nil {
+			return nil, err
+		}
+		connection = c.azurite.ConnectionString()
+	}
+	err := c.open(ctx, connection)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func (c *company) open(ctx context.Context, connection string) (err error) {
+	c.account, err = patterns.NewAccountFromConnectionString(connection, &patterns.AccountOptions{ClientOptions: c.requests.ClientOptions()})
+	if err != nil {
+		return err
+	}
+	indexed, err := c.table(ctx, "Employees")
+	if err != nil {
+		return err
+	}
+	if c.employees, c.indexes, err = newEmployees(indexed); err != nil {
+		return err
+	}
+	plain, err := c.table(ctx, "Plain")
+	if err != nil {
+		return err
+	}
+	c.plain, err = newPlain(plain)
+	return err
+}
+
+// table makes a table of a name that nobody else has, to be dropped at the end.
+func (c *company) table(ctx context.Context, name string) (*patterns.Table, error) {
+	t := c.account.Table("Contoso" + name + c.suffix)
+	c.tables = append(c.tables, t.Name())
+	return t, t.Create(ctx)
+}
+
+// dropTables drops the tables unless they are to be kept. It is done once.
+func (c *company) dropTables(ctx context.Context) error {
+	if c.dropped || c.options.keep || c.account == nil {
+		return nil
+	}
+	c.dropped = true
+	var failed error
+	for _, name := range slices.Backward(c.tables) {
+		if err := c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, patterns.ErrTableNotFound) {
+			failed = errors.Join(failed, fmt.Errorf("table %s is left on the account: %w", name, err))
+		}
+	}
+	return failed
+}
+
+// close drops what is left of the tables, also after Ctrl-C, and stops Azurite.
+func (c *company) close() error {
+	var failed error
+	if c.azurite == nil { // the tables of an Azurite end with it
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		failed = c.dropTables(ctx)
+	} else {
+		failed = c.azurite.Stop()
+	}
+	return failed
+}
+
+// employee returns what is stored of the employee with this id.
+func (c *company) employee(id int) *Employee { return c.staff[id-1] }
+
+// of returns the employees of a department, in the order of their ids.
+func (c *company) of(department string) []*Employee {
+	var staff []*Employee
+	for _, e := range c.staff {
+		if e.Department == department {
+			staff = append(staff, e)
+		}
+	}
+	return staff
+}

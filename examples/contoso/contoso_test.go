@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRun is the program from its start to its end, on an Azurite of its own or on the account of the environment.
+func TestRun(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), []string{"-n", "300", "-json"}, os.Getenv, &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	var r report
+	decoder := json.NewDecoder(&stdout)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if decoder.More() {
+		t.Error("something follows the JSON document")
+	}
+	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || len(r.Tables) != 3 {
+		t.Fatalf("%d sections, %d employees, tables %q", len(r.Sections), r.Employees, r.Tables)
+	}
+	if r.Summary.With.Searched*5 > r.Summary.Without.Searched {
+		t.Errorf("with the patterns %d rows are searched, without them %d", r.Summary.With.Searched, r.Summary.Without.Searched)
+	}
+	if !strings.Contains(stderr.String(), "300 of 300 employees, 100 %") {
+		t.Errorf("no progress: %q", &stderr)
+	}
+	if os.Getenv(connectionVariable) == "" { // an account may make a client repeat a request
+		checkRequests(t, &r)
+	}
+}
+
+// checkRequests compares the requests of every question and action with what they should cost.
+func checkRequests(t *testing.T, r *report) {
+	t.Helper()
+	lookups := map[string][2]int{
+		"employee 000223 of Sales":           {1, 1},
+		"ids 000100 to 000199 in Sales":      {1, 1},
+		"three ids joined by or":             {3, 1},
+		"older than 40 in Sales":             {1, 1},
+		"jonesj@contoso.com in Sales":        {1, 1},
+		"emails that start with a, in Sales": {1, 1},
+		"the first 20 of Sales by name":      {1, 1},
+		"everybody named Jones in Sales":     {1, 1},
+		"hired in 2012 by Sales, in order":   {1, 1},
+		"everybody named Jones":              {10, 1},
+	}
+	actions := map[string]int{
+		"LastName eq 'Jones', of the whole table":    0,
+		"the first 25 of Sales by email":             1,
+		"the token with another query":               0,
+		"read by email":                              1,
+		"replaced, with another email and age":       1,
+		"read by the old email and by the new":       2,
+		"a new employee with that email":             3,
+		"inserted with an email of his own":          1,
+		"his age merged":                             2,
+		"deleted":                                    1,
+		"the first of two readers writes":            1,
+		"the second one, who read the index, writes": 1,
+		"an employee and three reviews written":      1,
+		"read together":                              1,
+		"the review of 2012 alone":                   1,
+		"rows empid_...":                             10,
+		"rows email_...":                             10,
+		"rows name_...":                              10,
+		"rows hired_...":                             10,
+		"all rows, by a table scan":                  2,
+	}
+	for _, s := range r.Sections {
+		for _, l := range s.Lookups {
+			if got, want := [2]int{l.With.Requests, l.Without.Requests}, lookups[l.Question]; got != want || l.Found == 0 {
+				t.Errorf("%s: requests %v, want %v; found %d", l.Question, got, want, l.Found)
+			}
+			delete(lookups, l.Question)
+		}
+		for _, a := range s.Actions {
+			if want, ok := actions[a.What]; ok && a.Requests != want {
+				t.Errorf("%s: %d requests, want %d", a.What, a.Requests, want)
+			}
+			delete(actions, a.What)
+		}
+	}
+	if len(lookups)+len(actions) > 0 {
+		t.Errorf("not in the report: %v %v", lookups, actions)
+	}
+}
+
+// onAzurite is an environment that names the Azurite that the tests share.
+func onAzurite(t *testing.T) (getenv func(string) string, tables func() []string) {
+	t.Helper()
+	service := storagetest.Azurite(t)
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	getenv = func(name string) string {
+		if name == connectionVariable {
+			return service.ConnectionString
+		}
+		return ""
+	}
+	return getenv, func() []string {
+		var names []string
+		pager := account.TableService().NewListTablesPager(nil)
+		for pager.More() {
+			page, err := pager.NextPage(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range page.Tables {
+				if strings.HasPrefix(*table.Name, "Contoso") {
+					names = append(names, *table.Name)
+				}
+			}
+		}
+		return names
+	}
+}
+
+func TestTablesAreDroppedUnlessKept(t *testing.T) {
+	getenv, tables := onAzurite(t)
+	before := tables()
+	var stdout bytes.Buffer
+	if err := run(t.Context(), []string{"-n", "250", "-seed", "7"}, getenv, &stdout, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scenarios() {
+		if !strings.Contains(stdout.String(), "\n"+s.title+"\n") {
+			t.Errorf("no section %q", s.title)
+		}
+	}
+	if got := tables(); !slices.Equal(got, before) {
+		t.Errorf("tables %q were left", got)
+	}
+	if err := run(t.Context(), []string{"-n", "250", "-keep"}, getenv, &stdout, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	kept := slices.DeleteFunc(tables(), func(name string) bool { return slices.Contains(before, name) })
+	if len(kept) != 3 {
+		t.Errorf("tables %q were kept", kept)
+	}
+	for _, name := range kept {
+		account, err := patterns.NewAccountFromConnectionString(getenv(connectionVariable), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := account.Table(name).Drop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cancelling ends the run's context at the first word of progress, as Ctrl-C does.
+type cancelling struct{ cancel context.CancelFunc }
+
+func (c cancelling) Write(p []byte) (int, error) {
+	c.cancel()
+	return len(p), nil
+}
+
+func TestInterruptedRunLeavesNoTables(t *testing.T) {
+	getenv, tables := onAzurite(t)
+	before := tables()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stdout bytes.Buffer
+	err := run(ctx, []string{"-n", "2000", "-json"}, getenv, &stdout, cancelling{cancel})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error is %v", err)
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("a run that was cut off printed %q", &stdout)
+	}
+	if got := tables(); !slices.Equal(got, before) {
+		t.Errorf("tables %q were left", got)
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	none := func(string) string { return "" }
+	for _, args := range [][]string{{"-n", "3"}, {"-n", "x"}, {"-n", "1000000"}, {"-keep"}, {"extra"}, {"-h"}} {
+		var stdout, stderr bytes.Buffer
+		err := run(t.Context(), args, none, &stdout, &stderr)
+		if err == nil || stdout.Len() > 0 {
+			t.Errorf("%q: error %v, output %q", args, err, &stdout)
+		}
+		if errors.Is(err, flag.ErrHelp) && !strings.Contains(stderr.String(), "-seed") {
+			t.Errorf("%q: no help in %q", args, &stderr)
+		}
+	}
+}
+
+func TestStaffIsMadeFromItsSeed(t *testing.T) {
+	a, b, other := newStaff(3000, 1), newStaff(3000, 1), newStaff(3000, 2)
+	emails := map[string]bool{}
+	same := 0
+	for i, e := range a {
+		if e.record() != b[i].record() {
+			t.Fatalf("employee %d differs", e.ID)
+		}
+		if e.record() == other[i].record() {
+			same++
+		}
+		if emails[e.Email] {
+			t.Fatalf("email %s is there twice", e.Email)
+		}
+		emails[e.Email] = true
+	}
+	if same > 10 {
+		t.Errorf("%d employees are the same with another seed", same)
+	}
+	weights := 0
+	for _, d := range departments() {
+		weights += d.weight
+	}
+	if weights != 100 {
+		t.Errorf("the weights are %d in all, pick takes them for 100", weights)
+	}
+}
+
+func TestDifferentAnswersAreAnError(t *testing.T) {
+	staff := newStaff(3, 1)
+	changed := *staff[1]
+	changed.Age++
+	for name, answers := range map[string][2][]*Employee{
+		"nobody":   {nil, nil},
+		"fewer":    {staff[:2], staff},
+		"order":    {{staff[0], staff[1]}, {staff[1], staff[0]}},
+		"property": {{staff[1]}, {&changed}},
+	} {
+		if sameAnswers(answers[0], answers[1], (*Employee).record) == nil {
+			t.Errorf("%s: the answers count as the same", name)
+		}
+	}
+	if err := sameAnswers(staff, newStaff(3, 1), (*Employee).record); err != nil {
+		t.Error(err)
+	}
+}

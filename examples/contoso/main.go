@@ -1,0 +1,116 @@
+// Command contoso runs the company of the Azure Storage Table Design Guide: it loads employees by the thousand, asks the
+// guide's questions with the patterns and without them, and shows what each cost in requests and time.
+//
+//	go run ./examples/contoso [-n employees] [-seed seed] [-json] [-keep]
+//
+// It runs on Azurite, which it installs, starts and stops, or on the account that AZURE_STORAGE_CONNECTION_STRING
+// names. There it makes tables of its own, with names that nobody else has, and drops them at the end. Each part of the run
+// is a scenario, in a file of its own. A scenario that finds anything other than it should ends the run with an error.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "contoso:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	employees int
+	seed      uint64
+	json      bool
+	keep      bool
+}
+
+// The employees that the scenarios ask for are among the first 250, and a row key has six digits.
+const (
+	minEmployees = 250
+	maxEmployees = 500_000
+)
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("contoso", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&o.employees, "n", 5000, fmt.Sprintf("number of `employees`, %d to %s", minEmployees, grouped(maxEmployees)))
+	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
+	flags.BoolVar(&o.keep, "keep", false, "leave the tables on the account of "+connectionVariable)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return o, err
+	case err != nil:
+		return o, flag.ErrHelp // Parse has said what is wrong
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.employees < minEmployees || o.employees > maxEmployees:
+		return o, fmt.Errorf("-n is %d: it can be %d to %d", o.employees, minEmployees, maxEmployees)
+	}
+	return o, nil
+}
+
+// run is the program: it returns nil when every scenario found what it should, and its tables are dropped.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	o, err := parseOptions(args, stderr)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	progress := newProgress(stderr)
+	c, err := openCompany(ctx, o, getenv, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+
+	out := io.Discard
+	if !o.json {
+		out = stdout
+	}
+	r := &report{Account: c.account.String(), Azurite: c.azurite != nil, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep}
+	r.writeHead(out)
+	for _, sc := range scenarios() {
+		s := &section{Title: sc.title, Guide: sc.guide}
+		if err := sc.run(ctx, c, s); err != nil {
+			progress.end()
+			return fmt.Errorf("%s: %w", sc.title, err)
+		}
+		progress.end()
+		s.write(out)
+		r.Sections = append(r.Sections, s)
+	}
+	if err := c.dropTables(ctx); err != nil {
+		return err
+	}
+	r.Tables, r.Requests, r.Milliseconds = c.tables, c.requests.Count(), milliseconds(time.Since(begin))
+	r.sumUp()
+	r.writeFoot(out)
+	if o.json {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// report is the whole run; -json prints it.
+type report struct {
+	Account      string     `json:"account"`
+	Azurite      bool       `json:"azurite"`
+	Seed         uint64     `json:"seed"`
+	Employees    int        `json:"employees"`
+	Departments  int        `json:"departments"`
+	Sections     []*section `json:"sections"`
+	Summary      summary    `json:"summary"`
+	Requests     int        `json:"requests"`
+	Milliseconds float64    `json:"milliseconds"`
+	Tables       []string   `json:"tables"`
+	Kept         bool       `json:"kept"`
+}
+
+// section is what one scenario saw.
+type section struct {
+	Title   string    `json:"title"`
+	Guide   string    `json:"guide"`
+	Lookups []*lookup `json:"lookups,omitempty"`
+	Actions []*action `json:"actions,omitempty"`
+	Text    []string  `json:"text,omitempty"`
+}
+
+// lookup is one question, answered with the patterns and without. Both answers were the same.
+type lookup struct {
+	Question string `json:"question"`
+	Found    int    `json:"found"`
+	With     cost   `json:"with"`
+	Without  cost   `json:"without"`
+}
+
+// cost is what one answer took.
+type cost struct {
+	How          string  `json:"how"`      // class of the query
+	Searched     int     `json:"searched"` // rows that the service has to go through, by the class of the query
+	Requests     int     `json:"requests"`
+	Milliseconds float64 `json:"milliseconds"`
+}
+
+// action is something done, and what came of it.
+type action struct {
+	What         string  `json:"what"`
+	Requests     int     `json:"requests"`
+	Milliseconds float64 `json:"milliseconds"`
+	Outcome      string  `json:"outcome"`
+}
+
+// summary adds the lookups up.
+type summary struct {
+	Lookups int  `json:"lookups"`
+	Actions int  `json:"actions"`
+	With    cost `json:"with"`
+	Without cost `json:"without"`
+}
+
+func (r *report) sumUp() {
+	for _, s := range r.Sections {
+		r.Summary.Actions += len(s.Actions)
+		for _, l := range s.Lookups {
+			r.Summary.Lookups++
+			r.Summary.With.add(l.With)
+			r.Summary.Without.add(l.Without)
+		}
+	}
+}
+
+func (c *cost) add(d cost) {
+	c.Searched += d.Searched
+	c.Requests += d.Requests
+	c.Milliseconds += d.Milliseconds
+}
+
+func (r *report) writeHead(w io.Writer) {
+	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
+	fmt.Fprintf(w, "Each question is asked %d times each way; ms is the middle of %[1]d. \"searched\" are the rows that Azure goes through.\n", repetitions)
+	if r.Azurite {
+		fmt.Fprint(w, "Azurite goes through all rows of a table, in memory, for every query but a point query: its times are not Azure's.\n")
+	}
+}
+
+// The columns of a section.
+const (
+	nameWidth = 38
+	costWidth = 14 + 9 + 5 + 10
+)
+
+func (s *section) write(w io.Writer) {
+	fmt.Fprintf(w, "\n%s\n", s.Title)
+	if s.Guide != "" && s.Guide != s.Title {
+		fmt.Fprintf(w, "  guide: %s\n", s.Guide)
+	}
+	if len(s.Lookups) > 0 {
+		fmt.Fprintf(w, "  %s%7s   %s   %s\n", strings.Repeat(" ", nameWidth), "", fmt.Sprintf("%-*s", costWidth, "with the patterns"), "one row an employee, no indexes")
+		fmt.Fprintf(w, "  %s%7s   %s   %s\n", strings.Repeat(" ", nameWidth), "found", costHead(), costHead())
+	}
+	for _, l := range s.Lookups {
+		fmt.Fprintf(w, "  %-*s%7s   %s   %s\n", nameWidth, l.Question, grouped(l.Found), l.With, l.Without)
+	}
+	width := nameWidth
+	for _, a := range s.Actions {
+		width = max(width, utf8.RuneCountInString(a.What))
+	}
+	for _, a := range s.Actions {
+		fmt.Fprintf(w, "  %-*s  %12s  %10s ms   %s\n", width, a.What, counted(a.Requests, "request"), tenths(a.Milliseconds), a.Outcome)
+	}
+	for _, line := range s.Text {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+}
+
+func costHead() string { return fmt.Sprintf("%-14s%9s%5s%10s", "how", "searched", "req", "ms") }
+
+// String is the cost in its columns.
+func (c cost) String() string {
+	return fmt.Sprintf("%-14s%9s%5s%10s", c.How, grouped(c.Searched), grouped(c.Requests), tenths(c.Milliseconds))
+}
+
+func (r *report) writeFoot(w io.Writer) {
+	s := r.Summary
+	fate := "dropped"
+	if r.Kept {
+		fate = "kept"
+	}
+	fmt.Fprintf(w, "\nTables %s: %s\n", fate, strings.Join(r.Tables, ", "))
+	fmt.Fprintf(w, "All is as it should be: %d questions had the same answers both ways, %s rows searched with the patterns, %s without; %s in %s s.\n",
+		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(n) + " " + what + "s"
+}
+
+// grouped writes 12345 as 12,345.
+func grouped(n int) string {
+	if n < 0 {
+		return "-" + grouped(-n)
+	}
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}
+
+func tenths(f float64) string {
+	whole := int(f*10 + 0.5)
+	return fmt.Sprintf("%s.%d", grouped(whole/10), whole%10)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// explain adds an explanation to the section's text.
+func (s *section) explain(title string, x *patterns.Explanation) {
+	s.Text = append(s.Text, title)
+	s.Text = append(s.Text, strings.Split(strings.TrimSpace(x.String()), "\n")...)
+}

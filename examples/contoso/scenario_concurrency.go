@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// concurrency lets writers meet at one employee.
+func concurrency() scenario {
+	return scenario{
+		title: "Rival writers",
+		guide: "Managing concurrency",
+		run: func(ctx context.Context, c *company, s *section) error {
+			if err := c.refuseStale(ctx, s); err != nil {
+				return err
+			}
+			return c.raiseTogether(ctx, s)
+		},
+	}
+}
+
+// refuseStale: two read the employee, one through an index, and the second to write is refused.
+func (c *company) refuseStale(ctx context.Context, s *section) error {
+	first, err := c.employees.Get(ctx, employeeKey(sales, jones))
+	if err != nil {
+		return err
+	}
+	second, err := c.indexes.email.Get(ctx, sales, first.Email)
+	if err != nil {
+		return err
+	}
+	first.Salary += 1000
+	if err := c.act(s, "the first of two readers writes", func() (string, error) {
+		return "replaced", c.employees.Replace(ctx, first)
+	}); err != nil {
+		return err
+	}
+	*c.employee(jones) = *first
+	second.Salary += 2000
+	return c.act(s, "the second one, who read the index, writes", func() (string, error) {
+		if err := c.employees.Replace(ctx, second); !errors.Is(err, patterns.ErrConflict) {
+			return "", fmt.Errorf("a stale replace was not refused: %w", err)
+		}
+		return "refused: " + patterns.ErrConflict.Error(), nil
+	})
+}
+
+// raiseTogether: no raise is lost, whoever comes between.
+func (c *company) raiseTogether(ctx context.Context, s *section) error {
+	const rivals, raise = 8, 100
+	before := c.employee(jones).Salary
+	return c.act(s, fmt.Sprintf("%d writers raise one salary at once", rivals), func() (string, error) {
+		errs := make([]error, rivals)
+		var running sync.WaitGroup
+		for i := range rivals {
+			running.Go(func() {
+				_, errs[i] = c.employees.Update(ctx, employeeKey(sales, jones), func(e *Employee) error {
+					e.Salary += raise
+					return nil
+				})
+			})
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return "", err
+		}
+		e, err := c.employees.Get(ctx, employeeKey(sales, jones))
+		if err != nil {
+			return "", err
+		}
+		*c.employee(jones) = *e
+		if e.Salary != before+rivals*raise {
+			return "", fmt.Errorf("the salary rose by %d, not by %d", e.Salary-before, rivals*raise)
+		}
+		return fmt.Sprintf("every raise counts, %d in all", rivals), nil
+	})
+}

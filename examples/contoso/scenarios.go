@@ -1,0 +1,27 @@
+package main
+
+import "context"
+
+// scenario is one part of the run. A scenario adds what it saw to its section, and returns an error for anything that
+// is not as it should be.
+type scenario struct {
+	title string
+	guide string // the section of the guide that it is about
+	run   func(ctx context.Context, c *company, s *section) error
+}
+
+// scenarios are the parts in their order. Loading comes first, the check of everything last.
+func scenarios() []scenario {
+	return []scenario{
+		loading(),
+		querying(),
+		secondaryIndexes(),
+		sorting(),
+		parallelQueries(),
+		paging(),
+		consistency(),
+		concurrency(),
+		compoundKeys(),
+		checking(),
+	}
+}

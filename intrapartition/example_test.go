@@ -1,0 +1,207 @@
+package intrapartition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Employee is stored by department and id.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	LastName   string
+	Email      string
+	Tags       []string `table:",json,omitempty"`
+}
+
+// hire stores an employee, finds her by email and gives her another email. README.md shows it.
+func hire(ctx context.Context, account *patterns.Account) error {
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
+		return compoundkey.String(e.Email)
+	})
+	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) patterns.Key {
+			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		RowPrefix: "empid",
+	}, byEmail)
+	if err != nil {
+		return err
+	}
+	june := &Employee{Department: "Sales", ID: 223, LastName: "Jones", Email: "jonesj@contoso.com"}
+	if err := employees.Insert(ctx, june); err != nil { // 1 request: rows empid_000223 and email_jonesj@contoso.com
+		return err
+	}
+	found, err := byEmail.Get(ctx, "Sales", "jonesj@contoso.com") // 1 request: a point query
+	if err != nil {
+		return err
+	}
+	found.Email = "june@contoso.com"
+	return employees.Replace(ctx, found) // 1 request: both rows, unless somebody else changed them meanwhile
+}
+
+func Example() {
+	ctx := context.Background()
+	account := azurite()
+	if err := account.Table("Employees").Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := hire(ctx, account); err != nil {
+		log.Fatal(err)
+	}
+	for row, err := range account.Table("Employees").Entities().Query().Partition("Sales").All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		email, _ := row.Get("Email").Str()
+		fmt.Println(row.Key.Row, email)
+	}
+	// Output:
+	// email_june@contoso.com june@contoso.com
+	// empid_000223 june@contoso.com
+}
+
+// azurite opens the Azurite that the tests share.
+func azurite() *patterns.Account {
+	service, err := storagetest.Shared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// staff opens a new table with the given indexes and three employees in it.
+func staff(ctx context.Context, table string, indexes ...patterns.Pattern) *patterns.Repository[Employee] {
+	employees, err := patterns.NewRepository(azurite().Table(table), patterns.Schema[Employee]{
+		Key: func(e *Employee) patterns.Key {
+			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		RowPrefix: "empid",
+	}, indexes...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := employees.Table().Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range []*Employee{
+		{Department: "Sales", ID: 10, LastName: "Kwok", Email: "kenk@contoso.com", Tags: []string{"remote"}},
+		{Department: "Sales", ID: 11, LastName: "Abbott", Email: "ana@contoso.com"},
+		{Department: "Sales", ID: 223, LastName: "Jones", Email: "jonesj@contoso.com", Tags: []string{"manager", "remote"}},
+	} {
+		if err := employees.Insert(ctx, e); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return employees
+}
+
+// A range of an index comes in the order of the index.
+func ExampleIndex_Range() {
+	ctx := context.Background()
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	staff(ctx, "ExampleRange", byEmail)
+
+	for e, err := range byEmail.Range(ctx, "Sales", compoundkey.Prefix("a")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Email)
+	}
+	upToK := compoundkey.Through(compoundkey.String("a"), compoundkey.String("kenk@contoso.com"))
+	for e, err := range byEmail.Range(ctx, "Sales", upToK) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Email)
+	}
+	// Output:
+	// ana@contoso.com
+	// ana@contoso.com
+	// jonesj@contoso.com
+	// kenk@contoso.com
+}
+
+// Names repeat, so an order by name ends with the id. Its copies hold only what a list shows.
+func ExampleIndex_Keep() {
+	ctx := context.Background()
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.Int(e.ID, 6))
+	}).Keep("LastName", "ID")
+	employees := staff(ctx, "ExampleKeep", byName)
+
+	for e, err := range byName.Range(ctx, "Sales", compoundkey.All()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s %d %q\n", e.LastName, e.ID, e.Email)
+	}
+	for e, err := range byName.Range(ctx, "Sales", compoundkey.Exactly(compoundkey.String("Jones"))) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(errors.Is(employees.Replace(ctx, e), patterns.ErrInvalid)) // it would remove what was not read
+		whole, err := employees.Get(ctx, e.Key())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(whole.Email)
+	}
+	// Output:
+	// Abbott 11 ""
+	// Jones 223 ""
+	// Kwok 10 ""
+	// true
+	// jonesj@contoso.com
+}
+
+// An employee is found under each of her tags. One without tags is not in the index.
+func ExampleNewMultiIndex() {
+	ctx := context.Background()
+	byTag := intrapartition.NewMultiIndex("tag", func(e *Employee) []compoundkey.Part {
+		var keys []compoundkey.Part
+		for _, tag := range e.Tags {
+			keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(e.ID, 6)))
+		}
+		return keys
+	})
+	staff(ctx, "ExampleMultiIndex", byTag)
+
+	for e, err := range byTag.Range(ctx, "Sales", compoundkey.Exactly(compoundkey.String("remote"))) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.LastName)
+	}
+	// Output:
+	// Kwok
+	// Jones
+}
+
+// A key of an index belongs to one entity of its partition.
+func ExampleNewIndex_duplicate() {
+	ctx := context.Background()
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	employees := staff(ctx, "ExampleDuplicate", byEmail)
+
+	err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, LastName: "Jones", Email: "jonesj@contoso.com"})
+	var failed *patterns.Error
+	fmt.Println(errors.Is(err, patterns.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
+	_, err = employees.Get(ctx, patterns.Key{Partition: "Sales", Row: "empid_000224"})
+	fmt.Println(errors.Is(err, patterns.ErrNotFound))
+	// Output:
+	// true true
+	// true
+}
