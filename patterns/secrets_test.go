@@ -121,8 +121,9 @@ func (l *leaks) check(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, text := range l.texts {
 		for _, secret := range secrets {
-			for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Split(secret, "+")[0]} {
-				if strings.Contains(text, form) {
+			// Half of a secret is one too, but a signature may begin with a plus, so the halves are cut by length.
+			for _, form := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
+				if strings.Contains(text, form) || strings.Contains(text, url.QueryEscape(form)) || strings.Contains(text, url.PathEscape(form)) {
 					t.Errorf("a secret is in: %s", text)
 				}
 			}
