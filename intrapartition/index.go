@@ -44,6 +44,10 @@ func (x *Index[T]) PatternName() string { return x.name }
 
 // Attach is called by patterns.NewRepository.
 func (x *Index[T]) Attach(host patterns.Host) error {
+	if host == nil {
+		x.repo = nil
+		return nil
+	}
 	repo, ok := host.(*patterns.Repository[T])
 	if !ok {
 		return fmt.Errorf("an index of %T does not fit a repository of %s", *new(T), host.EntityType())
@@ -92,7 +96,7 @@ func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundke
 	if x.repo == nil {
 		return nil, x.unattached("Get")
 	}
-	return x.repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)}, x.keep != nil)
+	return x.repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)}, x.keep)
 }
 
 // GetWhole is Get for an index that keeps less than the entity: it follows to the entity's own row. Between its two
@@ -113,7 +117,7 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 			yield(nil, x.unattached("Range"))
 			return
 		}
-		x.repo.Copies(x.rows(span), x.keep != nil).Partition(partition).All(ctx)(yield)
+		x.repo.Copies(x.rows(span), x.keep).Partition(partition).All(ctx)(yield)
 	}
 }
 
@@ -123,7 +127,7 @@ func (x *Index[T]) Query(span compoundkey.Span) (patterns.Query[T], error) {
 	if x.repo == nil {
 		return patterns.Query[T]{}, x.unattached("Query")
 	}
-	return x.repo.Copies(x.rows(span), x.keep != nil), nil
+	return x.repo.Copies(x.rows(span), x.keep), nil
 }
 
 func (x *Index[T]) unattached(op string) error {

@@ -36,7 +36,7 @@ func TestRequestCounts(t *testing.T) {
 			}
 			return nil
 		}},
-		{"read through a copy, and Replace", 2, func() error {
+		{"read through a copy, and Replace", 3, func() error {
 			e, err := byTag()
 			if err != nil {
 				return err
@@ -44,7 +44,7 @@ func TestRequestCounts(t *testing.T) {
 			e.Email = "june@contoso.com"
 			return repo.Replace(ctx, e)
 		}},
-		{"removal of a copy that is gone, read and Replace", 4, func() error {
+		{"removal of a copy that is gone, read and Replace", 5, func() error {
 			e, err := byTag()
 			if err != nil {
 				return err

@@ -233,13 +233,11 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, err
 		keys[i] = u.operations[0].key
 		index[keys[i]] = i
 	}
-	rows := source[Key]{table: b.table, codec: &Codec[Key]{}, known: map[string]int{},
-		load: func(_ context.Context, row *storedRow, _ bool) (*Key, error) { key := row.key; return &key, nil }}
-	for key, err := range rows.getMany(ctx, keys, &ParallelOptions[Key]{Concurrency: 4}) {
+	for row, err := range b.table.rawRows().getMany(ctx, keys, &ParallelOptions[storedRow]{Concurrency: 4}) {
 		if err != nil {
 			return nil, err
 		}
-		there[index[*key]] = true
+		there[index[row.key]] = true
 	}
 	var left, existing []*unit
 	for i, u := range units {

@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -34,10 +36,10 @@ func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
 		func(ctx context.Context) error { return r.Reconcile(ctx, intent) }))
 }
 
-// located gives errors of planning the operation and key of the change.
+// located gives the library's own errors the operation and key of the change.
 func (r *Repository[T]) located(w *work[T], err error) error {
-	e := asError(err)
-	if e == nil {
+	e, ok := err.(*Error) // the outermost only: what a runner or pattern wrapped around one means something
+	if !ok {
 		return err
 	}
 	located := *e
@@ -50,7 +52,10 @@ func (r *Repository[T]) located(w *work[T], err error) error {
 
 // commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
 func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
-	for attempt := 0; ; attempt++ {
+	if err := r.ground(ctx, w); err != nil {
+		return err
+	}
+	for attempt := 0; ; {
 		d, err := r.draft(ctx, w)
 		if err != nil {
 			return err
@@ -60,71 +65,120 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
 			return nil
 		}
-		if attempt+1 >= r.schema.MaxAttempts || !r.startsOver(ctx, &w.change, err) {
+		again, learned := r.startsOver(ctx, &w.change, err)
+		if learned {
+			continue // each thing is learned once, so this ends by itself
+		}
+		if attempt++; !again || attempt >= r.schema.MaxAttempts {
 			return err
 		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
+		if err := backoff.Wait(ctx, attempt-1); err != nil {
 			return err
 		}
 	}
 }
 
-// startsOver reports whether planning anew can help, and notes what the plan must do otherwise.
-func (r *Repository[T]) startsOver(ctx context.Context, c *Change, err error) bool {
-	e := asError(err)
-	if e == nil || errors.Is(err, ErrUnknownOutcome) {
-		return false
+// ground puts a change on the entity's own row, as far as what was read does not say enough. An entity that was read
+// through a copy is compared with its own row: a program without the index may have changed it and left the copy
+// behind, so the copy's ETag would guard nothing. Copies that such a program left behind where the entity's indexes
+// would have them are found, to be taken over or removed. Requests: none, for an entity that was read by its own key
+// and lists all indexes.
+func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
+	old := w.change.old
+	if old == nil {
+		return nil
+	}
+	if old.row != old.key.Row {
+		row, err := r.table.readRow(ctx, old.key)
+		if err != nil {
+			return err
+		}
+		if row.isCopy || row.writeID == "" || row.writeID != old.writeID {
+			return &Error{Index: -1, Key: old.key, Kind: ErrConflict}
+		}
+		own := *old
+		own.row = old.key.Row
+		w.change.old, w.etag = &own, row.etag
+	}
+	strays := old.rows(strayMemory)
+	keys := make([]Key, len(strays))
+	for i := range strays {
+		keys[i] = Key{old.key.Partition, strays[i].rowKey}
+	}
+	for row, err := range r.table.rawRows().getMany(ctx, keys, nil) {
+		if err != nil {
+			return err
+		}
+		if row.isCopy && !row.shared && row.primary == old.key.Row {
+			w.change.adopt(row)
+		}
+	}
+	return nil
+}
+
+// startsOver reports whether planning anew can help, and whether the next plan knows more than this one did.
+func (r *Repository[T]) startsOver(ctx context.Context, c *Change, err error) (again, learned bool) {
+	e, ok := err.(*Error)
+	if !ok || errors.Is(err, ErrUnknownOutcome) {
+		return false, false
 	}
 	moved := errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
 	switch e.role {
 	case roleShared:
-		return moved
+		return moved, false
 	case roleAdopted:
 		delete(c.adopted, e.Key.Row)
-		return moved
+		return moved, false
 	case roleStale:
 		if !errors.Is(e.Kind, ErrNotFound) {
-			return false
+			return false, false
 		}
 		if c.gone == nil {
 			c.gone = map[string]bool{}
 		}
 		c.gone[e.Key.Row] = true
-		return true
+		return true, true
 	case roleUnique:
-		return errors.Is(e.Kind, ErrDuplicate) && r.adopt(ctx, c, e.Key)
+		if errors.Is(e.Kind, ErrDuplicate) {
+			return r.takeOver(ctx, c, e.Key)
+		}
 	}
-	return false
+	return false, false
 }
 
-// adopt looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
-// writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone or has other
-// keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *Repository[T]) adopt(ctx context.Context, c *Change, key Key) bool {
+// takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
+// writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
+// written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
+func (r *Repository[T]) takeOver(ctx context.Context, c *Change, key Key) (again, learned bool) {
 	row, err := r.table.readRow(ctx, key)
 	if errors.Is(err, ErrNotFound) {
-		return true // given up since
+		return true, false // given up since
 	}
 	if err != nil || !row.isCopy || row.shared {
-		return false
+		return false, false
 	}
 	if row.primary != c.Key.Row {
 		owner, own, err := r.look(ctx, c.Kind.String(), Key{key.Partition, row.primary})
-		if err != nil {
-			return false
+		if err != nil || own != nil && own.writeID == row.writeID {
+			return false, false
 		}
 		if owner != nil {
-			rows, err := r.rowsOf(owner, own.key, own.properties, r.copyNames)
+			rows, err := r.rowsOf(owner, own.key, own.properties)
 			if err != nil || repeats(rows, key.Row) {
-				return false
+				return false, false
 			}
 		}
 	}
+	c.adopt(row)
+	return true, true
+}
+
+// adopt makes the plan take over a copy that was left behind.
+func (c *Change) adopt(row *storedRow) {
 	if c.adopted == nil {
 		c.adopted = map[string]azcore.ETag{}
 	}
-	c.adopted[key.Row] = row.etag
-	return true
+	c.adopted[row.key.Row] = row.etag
 }
 
 // store makes the properties to store of the entity, once for all attempts.
@@ -139,12 +193,39 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 	if err := checkReserved(p); err != nil {
 		return invalid("", err)
 	}
+	if err := r.checkMirror(&w.change, p); err != nil {
+		return err
+	}
 	for _, t := range r.transformers {
 		if p, err = t.Store(ctx, &w.change, p); err != nil {
 			return patternError(t, err, ErrInvalid)
 		}
 	}
 	w.change.Stored = p
+	return nil
+}
+
+// checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
+// or a field that is not stored, would be others after the next read, and rows would be left behind for good.
+func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
+	v, mirror := c.Entity.(*T), new(T)
+	if err := r.primary.codec.Decode(p, mirror); err != nil {
+		return err
+	}
+	r.primary.codec.setKey(mirror, c.Key)
+	if r.schema.Key(mirror) != c.Key {
+		return invalidf("", "its key depends on something that is not stored: it would be another after the next read")
+	}
+	for _, x := range r.copies {
+		given, err := x.Copies(v)
+		if err != nil {
+			return patternError(x, err, ErrInvalid)
+		}
+		read, err := x.Copies(mirror)
+		if err != nil || !slices.EqualFunc(given, read, func(a, b Copy) bool { return a.RowKey == b.RowKey }) {
+			return patternError(x, fmt.Errorf("its keys depend on something that is not stored: they would be others after the next read"), ErrInvalid)
+		}
+	}
 	return nil
 }
 

@@ -134,22 +134,28 @@ func (c *Codec[T]) meta(v *T) *Meta {
 	return meta.Addr().Interface().(*Meta)
 }
 
-// finish sets what a row says beside its properties: keys, ETag, time.
-func (c *Codec[T]) finish(row *storedRow, v *T) {
-	if c.plan == nil {
-		e := any(v).(*Entity)
-		e.Key, e.ETag, e.Timestamp = row.key, row.etag, row.time()
-		return
-	}
+// setKey sets the fields PartitionKey and RowKey of a struct that has them.
+func (c *Codec[T]) setKey(v *T, key Key) {
 	s := reflect.ValueOf(v).Elem()
 	if c.plan.partition != nil {
 		field, _ := fieldAt(s, c.plan.partition, true)
-		field.SetString(row.key.Partition)
+		field.SetString(key.Partition)
 	}
 	if c.plan.row != nil {
 		field, _ := fieldAt(s, c.plan.row, true)
-		field.SetString(row.key.Row)
+		field.SetString(key.Row)
 	}
+}
+
+// finish sets what a row says beside its properties: ETag, time, and the key, which for a copy is its entity's.
+func (c *Codec[T]) finish(row *storedRow, key Key, v *T) {
+	if c.plan == nil {
+		e := any(v).(*Entity)
+		e.Key, e.ETag, e.Timestamp = key, row.etag, row.time()
+		return
+	}
+	c.setKey(v, key)
+	s := reflect.ValueOf(v).Elem()
 	if c.plan.timestamp != nil {
 		field, _ := fieldAt(s, c.plan.timestamp, true)
 		field.Set(reflect.ValueOf(row.time()))

@@ -21,7 +21,8 @@ import (
 type Pattern interface {
 	// PatternName names the pattern in plans, errors and reports. It is unique in its repository.
 	PatternName() string
-	// Attach binds the pattern to its one repository; NewRepository calls it once. It makes no request.
+	// Attach binds the pattern to its one repository; NewRepository calls it once. It makes no request. A nil host
+	// releases it, when another pattern did not fit.
 	Attach(host Host) error
 }
 
@@ -30,6 +31,8 @@ type Pattern interface {
 type Host interface {
 	Table() *Table
 	EntityType() reflect.Type
+	// PropertyNames lists the properties that entities store, nil when they take any.
+	PropertyNames() []string
 	// RowPrefix is the prefix of the entities' own row keys, "" when the schema does not say.
 	RowPrefix() string
 }
@@ -42,8 +45,9 @@ type Copy struct {
 
 // CopyContributor contributes rows that follow from the entity alone. The repository compares what the entity had
 // with what it has: a row key that stays is rewritten, one that comes is inserted and must be free, one that goes is
-// deleted, all in the entity's own transaction. Every write touches every row of the entity, so that the ETag of any
-// row guards all. Verify and Rebuild need nothing else from such a pattern.
+// deleted, all in the entity's own transaction. Every write touches every row of the entity and leaves the same write
+// id in all of them, so that a copy that was left behind is told from one that is in step. To find and mend drift, nothing
+// else is needed from such a pattern.
 type CopyContributor interface {
 	Pattern
 	// Copies returns the entity's rows. It is pure: the same entity always has the same rows.
@@ -194,6 +198,8 @@ type Intent struct {
 type IntentRunner interface {
 	// Run makes the intent durable, calls commit, then reconcile, and forgets the intent. If the process dies on the
 	// way, or a call fails so that nobody knows, somebody calls Repository.Reconcile with the intent later. Both calls
-	// may only send while the contexts they get are alive.
+	// may only send while the contexts they get are alive. An error of commit is returned as it is, or wrapped in one that
+	// errors.Is finds it in. Once commit has returned nil the change is made: Run returns nil then, also when reconcile
+	// failed, since the intent is still there.
 	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
 }

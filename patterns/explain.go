@@ -34,20 +34,23 @@ type ExplainedRow struct {
 // ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan.
 func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
 	const op = "Explain"
-	w := &work[T]{op: op, entity: v, change: Change{Kind: kind, Key: r.schema.Key(v), Entity: v}}
+	var w *work[T]
+	var err error
 	switch kind {
 	case ChangeInsert:
-	case ChangeReplace, ChangeDelete:
-		var err error
-		if w, err = r.replacing(op, v); err != nil {
-			return nil, err
-		}
-		w.change.Kind = kind
+		w, err = r.inserting(op, v)
+	case ChangeReplace:
+		w, err = r.replacing(op, v)
+	case ChangeDelete:
+		w, err = r.deleting(ctx, op, v)
 	default:
-		return nil, r.invalid(op, w.change.Key, fmt.Errorf("Merge depends on what is stored; explain the Replace"))
+		return nil, r.invalid(op, Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
 	}
-	w.change.ID, w.change.DryRun = newWriteID(), true
+	if err != nil {
+		return nil, err
+	}
 	x := &Explanation{Kind: kind, Key: w.change.Key}
+	w.change.ID, w.change.DryRun = newWriteID(), true
 	if len(r.intents) > 0 {
 		intent, err := r.intentOf(ctx, w)
 		if err != nil {

@@ -22,12 +22,13 @@ type Meta struct {
 
 // state is what lies behind a Meta. It is never changed once made, since copies of an entity share it.
 type state struct {
-	key         Key    // of the entity
-	row         string // row key of the row that ETag belongs to: a copy's, when read through an index
-	incarnation string // set by the insert and kept by every update: tells an entity from its successor
-	writeID     string // of the write that left the state as read
-	copies      string // names of the patterns whose copies were written with the row
-	partial     bool   // read through a projection: some properties were not asked for
+	key         Key        // of the entity
+	row         string     // row key of the row that ETag belongs to: a copy's, when read through an index
+	incarnation string     // set by the insert and kept by every update: tells an entity from its successor
+	writeID     string     // of the write that left the state as read
+	copies      string     // names of the patterns whose copies were written with the row
+	carried     Properties // system properties of a later version of the library, written back as they are
+	partial     bool       // read through a projection: some properties were not asked for
 	memories    []memory
 }
 

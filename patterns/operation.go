@@ -17,11 +17,12 @@ type operation struct {
 	ifMatch    azcore.ETag // "" for an insert or an upsert
 	properties Properties
 
-	incarnation string // the four are written with the row when not empty or nil
+	incarnation string // the five are written with the row when not empty or nil
 	copies      string
 	primary     *string
 	shared      string
-	pattern     string // whose row it is, "" for the entity's own
+	carried     Properties // system properties of a later version of the library
+	pattern     string     // whose row it is, "" for the entity's own
 	role        role
 }
 
@@ -93,20 +94,36 @@ func (op *operation) row() (row Properties, size int, err error) {
 	}
 	row = op.withSystem()
 	size, err = checkRow(op.key, row)
+	if err == nil && op.incarnation != "" {
+		err = checkRoom(row, size)
+	}
 	return row, size, err
+}
+
+// checkRoom refuses a repository's row that is full without the write id, by which copies are compared with their
+// entity. Other rows do without.
+func checkRoom(row Properties, size int) error {
+	if len(row) >= MaxProperties {
+		return sizeOf("an entity", len(row)+1, MaxProperties, "properties")
+	}
+	if size += edm.PropertySize(propertyWriteID, edm.String(anyWriteID)); size > MaxEntitySize {
+		return sizeOf("an entity", size, MaxEntitySize, "bytes")
+	}
+	return nil
 }
 
 // withSystem is the row with the system properties that it cannot do without.
 func (op *operation) withSystem() Properties {
-	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" {
+	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" && len(op.carried) == 0 {
 		return op.properties
 	}
-	all := make(Properties, len(op.properties), len(op.properties)+3)
-	copy(all, op.properties)
+	all := make(Properties, 0, len(op.properties)+len(op.carried)+3)
+	all = append(append(all, op.properties...), op.carried...)
 	if op.incarnation != "" {
 		all = append(all, Property{propertyIncarnation, edm.String(op.incarnation)})
 	}
-	if op.copies != "" {
+	if op.copies != "" || op.incarnation != "" && op.verb == wire.VerbMerge {
+		// A merge without copies says so: the list that is stored would lie from now on.
 		all = append(all, Property{propertyCopies, edm.String(op.copies)})
 	}
 	if op.primary != nil {

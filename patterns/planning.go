@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,32 +20,36 @@ type plannedRow struct {
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-// copies are the names of the patterns whose copies to list.
-func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties, copies string) ([]plannedRow, error) {
+func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, error) {
 	rows, err := r.spread(nil, "", key, stored)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range r.copies {
-		if !namesCopies(copies, c.PatternName()) {
-			continue
-		}
-		made, err := c.Copies(v)
-		if err != nil {
+		if rows, err = r.appendCopies(rows, c, v, key, stored); err != nil {
 			return nil, patternError(c, err, ErrInvalid)
 		}
-		for _, copied := range made {
-			if copied.RowKey == key.Row {
-				return nil, patternError(c, fmt.Errorf("a copy has the entity's own row key"), ErrInvalid)
-			}
-			before := len(rows)
-			rows, err = r.spread(rows, c.PatternName(), Key{key.Partition, copied.RowKey}, project(stored, copied.Keep))
-			if err != nil {
-				return nil, patternError(c, err, ErrInvalid)
-			}
-			if repeats(rows[:before], rows[before].rowKey) {
-				return nil, patternError(c, fmt.Errorf("two rows of the entity have one row key"), ErrInvalid)
-			}
+	}
+	return rows, nil
+}
+
+// appendCopies appends the rows of one pattern's copies.
+func (r *Repository[T]) appendCopies(rows []plannedRow, c CopyContributor, v *T, key Key, stored Properties) ([]plannedRow, error) {
+	made, err := c.Copies(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, copied := range made {
+		if copied.RowKey == key.Row {
+			return nil, fmt.Errorf("a copy has the entity's own row key")
+		}
+		before := len(rows)
+		rows, err = r.spread(rows, c.PatternName(), Key{key.Partition, copied.RowKey}, project(stored, copied.Keep))
+		if err != nil {
+			return nil, err
+		}
+		if repeats(rows[:before], rows[before].rowKey) {
+			return nil, fmt.Errorf("two rows of the entity have one row key")
 		}
 	}
 	return rows, nil
@@ -100,22 +105,28 @@ func project(p Properties, keep []string) Properties {
 	return kept
 }
 
-// remember collects what the patterns must know of an entity when it changes next: the keys of all of its rows but
-// the first, copies of the named patterns among them, and what the other patterns ask for.
-func (r *Repository[T]) remember(v *T, key Key, stored Properties, copies string) ([]memory, error) {
+// remember collects what the patterns must know of a stored entity when it changes next: the keys of all of its rows
+// but the first, and what the other patterns ask for. listed are the patterns whose copies the entity's row lists; the
+// rows that others would have are remembered as strays. A key function that refuses the entity never made a copy.
+func (r *Repository[T]) remember(v *T, key Key, stored Properties, listed string) ([]memory, error) {
 	if len(r.patterns) == 0 {
 		return nil, nil
 	}
-	var memories []memory
-	if len(r.copies) > 0 || r.layout != nil {
-		rows, err := r.rowsOf(v, key, stored, copies)
-		if err != nil {
-			return nil, err
-		}
-		memories = make([]memory, 1, 1+len(r.rememberers))
-		memories[0].pattern = rowMemory
-		for _, row := range rows[1:] {
-			memories[0].items = append(memories[0].items, row.rowKey, row.pattern)
+	memories := make([]memory, 2, 2+len(r.rememberers))
+	memories[0].pattern, memories[1].pattern = rowMemory, strayMemory
+	rows, err := r.spread(nil, "", key, stored)
+	if err != nil {
+		return nil, err
+	}
+	memories[0].note(rows[1:])
+	for _, c := range r.copies {
+		copies, err := r.appendCopies(nil, c, v, key, stored)
+		switch {
+		case err != nil:
+		case namesCopies(listed, c.PatternName()):
+			memories[0].note(copies)
+		default:
+			memories[1].note(copies)
 		}
 	}
 	for _, p := range r.rememberers {
@@ -128,15 +139,26 @@ func (r *Repository[T]) remember(v *T, key Key, stored Properties, copies string
 	return memories, nil
 }
 
-// rowMemory is where the repository itself remembers rows: row key and pattern by turns. No pattern has this name.
-const rowMemory = propertyPrefix + "Rows"
+// Where the repository itself remembers rows: row key and pattern by turns. No pattern has these names.
+const (
+	rowMemory   = propertyPrefix + "Rows"
+	strayMemory = propertyPrefix + "Strays"
+)
 
-// oldRows returns the rows beside the first that the entity had when it was read.
-func (s *state) oldRows() []plannedRow {
+// note adds rows to a memory.
+func (m *memory) note(rows []plannedRow) {
+	for _, row := range rows {
+		m.items = append(m.items, row.rowKey, row.pattern)
+	}
+}
+
+// rows returns the rows beside the first that the entity had when it was read (rowMemory), or that may have been left
+// behind where indexes not listed would have them (strayMemory).
+func (s *state) rows(memory string) []plannedRow {
 	if s == nil {
 		return nil
 	}
-	items := s.remembered(rowMemory)
+	items := s.remembered(memory)
 	rows := make([]plannedRow, 0, len(items)/2)
 	for i := 0; i+1 < len(items); i += 2 {
 		rows = append(rows, plannedRow{rowKey: items[i], pattern: items[i+1]})
@@ -147,24 +169,26 @@ func (s *state) oldRows() []plannedRow {
 // draft is a change ready to be committed, with what the entity's Meta will be when it is.
 type draft struct {
 	operations []operation
+	etag       azcore.ETag // of the entity's own row: guards the whole
 	next       *state
 }
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
 func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged Properties) (*draft, error) {
-	d := &draft{next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames}}
+	d := &draft{etag: etag, next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames}}
 	if c.old != nil {
-		d.next.incarnation = c.old.incarnation
+		d.next.incarnation, d.next.carried = c.old.incarnation, c.old.carried
 	}
 	if d.next.incarnation == "" {
 		d.next.incarnation = newWriteID() // an insert, or an entity from before it was in a repository
 	}
 	if c.Kind == ChangeDelete {
-		d.add(operation{verb: wire.VerbDelete, key: c.Key, ifMatch: azcore.ETagAny})
-		for _, old := range c.old.oldRows() {
+		d.add(operation{verb: wire.VerbDelete, key: c.Key, ifMatch: etag})
+		for _, old := range c.old.rows(rowMemory) {
 			d.remove(c, old)
 		}
+		d.removeAdopted(c, nil)
 	} else if err := r.planRows(c, d, merged); err != nil {
 		return nil, err
 	}
@@ -177,23 +201,23 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 			d.addContributed(c.Key, contributor.PatternName(), row)
 		}
 	}
-	if c.old != nil && !d.require(c.old.row, etag) {
-		return nil, invalidf("", "the entity was read from row %q, which its patterns no longer have; read it again", c.old.row)
-	}
 	return d, nil
 }
 
 // planRows plans the rows that follow from the entity alone.
 func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 	v := c.Entity.(*T)
-	rows, err := r.rowsOf(v, c.Key, c.Stored, r.copyNames)
+	if r.schema.RowPrefix != "" && !r.primary.span.Contains(c.Key.Row) {
+		return invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
+	}
+	rows, err := r.rowsOf(v, c.Key, c.Stored)
 	if err != nil {
 		return err
 	}
 	if d.next.memories, err = r.remember(v, c.Key, c.Stored, r.copyNames); err != nil {
 		return err
 	}
-	old := c.old.oldRows()
+	old := c.old.rows(rowMemory)
 	for i := range rows {
 		d.addRow(c, &rows[i], i == 0, old, merged)
 	}
@@ -202,21 +226,24 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 			d.remove(c, row)
 		}
 	}
+	d.removeAdopted(c, rows)
 	return nil
 }
 
 // addRow plans one row that the entity will have.
 func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged Properties) {
 	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, copies: d.next.copies, pattern: row.pattern}
-	if !first {
+	if first {
+		o.carried = d.next.carried
+	} else {
 		o.primary = &d.next.key.Row
 	}
 	known := first && c.Kind != ChangeInsert || repeats(old, row.rowKey)
 	switch {
 	case known && c.Kind == ChangeMerge && first:
-		o.verb, o.ifMatch, o.properties = wire.VerbMerge, azcore.ETagAny, merged
+		o.verb, o.ifMatch, o.properties = wire.VerbMerge, d.etag, merged
 	case known && first:
-		o.verb, o.ifMatch = wire.VerbReplace, azcore.ETagAny
+		o.verb, o.ifMatch = wire.VerbReplace, d.etag
 	case known || row.pattern == "" && !first:
 		// Ours, since the entity's row lists it, so writing it whole also mends a row that is missing.
 		o.verb = wire.VerbReplace
@@ -254,18 +281,11 @@ func (d *draft) addContributed(key Key, pattern string, row RowOperation) {
 	d.add(o)
 }
 
-// require makes the transaction conditional on the ETag the entity was read with. The row it was read from may be a
-// copy: since every write touches every row of an entity, any row's ETag guards all.
-func (d *draft) require(row string, etag azcore.ETag) bool {
-	for i := range d.operations {
-		o := &d.operations[i]
-		if o.key.Row == row && o.role != roleShared {
-			o.ifMatch = etag
-			if o.role == roleStale {
-				o.role = roleEntity // here a missing row is news, not drift
-			}
-			return true
+// removeAdopted plans the removal of copies that were left behind and that the entity will not have.
+func (d *draft) removeAdopted(c *Change, rows []plannedRow) {
+	for _, rowKey := range slices.Sorted(maps.Keys(c.adopted)) {
+		if !repeats(rows, rowKey) {
+			d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, rowKey}, ifMatch: c.adopted[rowKey], role: roleAdopted})
 		}
 	}
-	return false
 }

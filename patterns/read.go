@@ -23,8 +23,9 @@ type storedRow struct {
 	writeID     string
 	incarnation string
 	copies      string
-	primary     string // row key of the entity's own row, on a copy or further row
-	shared      bool   // belongs to no one entity
+	primary     string     // row key of the entity's own row, on a copy or further row
+	shared      bool       // belongs to no one entity
+	carried     Properties // system properties of a later version of the library
 	isCopy      bool
 	properties  Properties
 }

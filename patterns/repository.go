@@ -62,24 +62,45 @@ func NewRepository[T any](table *Table, schema Schema[T], attached ...Pattern) (
 	if r.schema.MaxAttempts == 0 {
 		r.schema.MaxAttempts = defaultAttempts
 	}
-	for i, p := range r.patterns {
-		if err := r.attach(p, r.patterns[:i]); err != nil {
-			return nil, invalid(op, err)
-		}
-	}
-	if len(r.intents) > 0 && schema.Intents == nil {
-		return nil, invalidf(op, "%s has effects outside of the partition and needs Schema.Intents", r.intents[0].PatternName())
-	}
-	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
-	if r.primary, err = r.newPrimary(codec); err != nil {
+	if err := r.compose(codec); err != nil {
 		return nil, invalid(op, err)
+	}
+	for i, p := range r.patterns {
+		if err := p.Attach(r); err != nil {
+			for _, attached := range r.patterns[:i] {
+				_ = attached.Attach(nil) // free for another try; releasing has no error
+			}
+			return nil, invalid(op, fmt.Errorf("pattern %q: %w", p.PatternName(), err))
+		}
 	}
 	return r, nil
 }
 
+// compose checks that schema and patterns fit together, and sorts the patterns by what they contribute.
+func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
+	if r.schema.MaxAttempts < 0 {
+		return fmt.Errorf("a Schema.MaxAttempts of %d", r.schema.MaxAttempts)
+	}
+	for i, p := range r.patterns {
+		if err := r.compile(p, r.patterns[:i]); err != nil {
+			return err
+		}
+	}
+	if len(r.intents) > 0 && r.schema.Intents == nil {
+		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", r.intents[0].PatternName())
+	}
+	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
+	r.primary, err = r.newPrimary(codec)
+	return err
+}
+
 const defaultAttempts = 10
 
-func (r *Repository[T]) attach(p Pattern, others []Pattern) error {
+// compile notes what a pattern contributes.
+func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
+	if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("pattern %d is nil", len(others))
+	}
 	name := p.PatternName()
 	if name == "" || strings.HasPrefix(name, propertyPrefix) || strings.Contains(name, copyNameSeparator) {
 		return fmt.Errorf("a pattern of type %T has no name of its own, or one with a comma", p)
@@ -88,9 +109,6 @@ func (r *Repository[T]) attach(p Pattern, others []Pattern) error {
 		if other.PatternName() == name {
 			return fmt.Errorf("two patterns are named %q", name)
 		}
-	}
-	if err := p.Attach(r); err != nil {
-		return fmt.Errorf("pattern %q: %w", name, err)
 	}
 	if layout, ok := p.(Layout); ok {
 		if r.layout != nil {
@@ -126,6 +144,9 @@ func (r *Repository[T]) EntityType() reflect.Type { return reflect.TypeFor[T]() 
 // RowPrefix returns Schema.RowPrefix.
 func (r *Repository[T]) RowPrefix() string { return r.schema.RowPrefix }
 
+// PropertyNames lists the properties that T stores, nil when it takes any.
+func (r *Repository[T]) PropertyNames() []string { return r.primary.codec.PropertyNames() }
+
 // Patterns returns the attached patterns.
 func (r *Repository[T]) Patterns() []Pattern { return slices.Clone(r.patterns) }
 
@@ -143,25 +164,25 @@ func (r *Repository[T]) GetMany(ctx context.Context, keys []Key, options *Parall
 // Query begins a query of the entities; their index copies and further rows are left out.
 func (r *Repository[T]) Query() Query[T] { return newQuery(&r.primary) }
 
-// Copies reads the rows that a CopyContributor made, as entities. span is where their row keys lie; partial says that
-// the copies hold a selection of the properties. Index packages build their reads on it.
-func (r *Repository[T]) Copies(span compoundkey.Span, partial bool) Query[T] {
-	return newQuery(r.copiesSource(span, partial))
+// Copies reads the rows that a CopyContributor made, as entities. span is where their row keys lie; keep are the
+// properties that they hold, nil for all. Index packages build their reads on it.
+func (r *Repository[T]) Copies(span compoundkey.Span, keep []string) Query[T] {
+	return newQuery(r.copiesSource(span, keep))
 }
 
 // GetCopy reads one row that a CopyContributor made, as an entity. Requests: 1.
-func (r *Repository[T]) GetCopy(ctx context.Context, key Key, partial bool) (*T, error) {
-	return r.copiesSource(compoundkey.All(), partial).get(ctx, "Get", key)
+func (r *Repository[T]) GetCopy(ctx context.Context, key Key, keep []string) (*T, error) {
+	return r.copiesSource(compoundkey.All(), keep).get(ctx, "Get", key)
 }
 
-func (r *Repository[T]) copiesSource(span compoundkey.Span, partial bool) *source[T] {
+func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *source[T] {
 	src := r.primary
 	src.span, src.skips = span, r.layout != nil
 	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
 		if !row.isCopy || row.shared {
 			return nil, nil
 		}
-		return r.load(ctx, row, selected || partial)
+		return r.load(ctx, row, selected || keep != nil)
 	}
 	return &src
 }
@@ -222,8 +243,8 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 	if err := r.primary.codec.Decode(properties, v); err != nil {
 		return nil, nil, err
 	}
-	r.primary.codec.finish(row, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, partial: partial}
+	r.primary.codec.finish(row, key, v)
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, partial: partial}
 	if !partial {
 		if s.memories, err = r.remember(v, key, stored, row.copies); err != nil {
 			return nil, nil, err
@@ -236,13 +257,8 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 // moreRows reads further rows of a partition for the layout.
 func (r *Repository[T]) moreRows(partition string) RowReader {
 	return func(ctx context.Context, from, to string) ([]StoredRow, error) {
-		raw := source[storedRow]{table: r.table, codec: &Codec[storedRow]{}, load: func(_ context.Context, row *storedRow, _ bool) (*storedRow, error) {
-			kept := *row
-			kept.properties = slices.Clone(row.properties)
-			return &kept, nil
-		}}
 		var rows []StoredRow
-		for row, err := range newQuery(&raw).Partition(partition).Rows(compoundkey.Range(from, to)).All(ctx) {
+		for row, err := range newQuery(r.table.rawRows()).Partition(partition).Rows(compoundkey.Range(from, to)).All(ctx) {
 			if err != nil {
 				return nil, err
 			}
@@ -255,7 +271,7 @@ func (r *Repository[T]) moreRows(partition string) RowReader {
 // patternError says which pattern an error comes from. objection is the kind of an error that is neither the
 // library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
 func patternError(p Pattern, err, objection error) error {
-	if e := asError(err); e != nil {
+	if e, ok := err.(*Error); ok {
 		if e.Pattern != "" {
 			return err
 		}

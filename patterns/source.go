@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
@@ -35,6 +36,15 @@ func (s *source[T]) get(ctx context.Context, op string, key Key) (*T, error) {
 		return nil, &Error{Op: op, Table: s.table.name, Key: key, Index: -1, Kind: ErrNotFound}
 	}
 	return v, nil
+}
+
+// rawRows is the source of a table's rows as they are stored.
+func (t *Table) rawRows() *source[storedRow] {
+	return &source[storedRow]{table: t, codec: &Codec[storedRow]{}, load: func(_ context.Context, row *storedRow, _ bool) (*storedRow, error) {
+		kept := *row
+		kept.properties = slices.Clone(row.properties)
+		return &kept, nil
+	}}
 }
 
 // decodeError says which stored row could not be turned into a T.

@@ -28,10 +28,15 @@ type sealed struct {
 	table    string
 }
 
-func (s *sealed) PatternName() string             { return "sealed" }
-func (s *sealed) Attach(host patterns.Host) error { s.table = host.Table().Name(); return nil }
-func (s *sealed) Stage() patterns.Stage           { return patterns.StageEncrypt }
-func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
+func (s *sealed) PatternName() string { return "sealed" }
+func (s *sealed) Attach(host patterns.Host) error {
+	if host != nil {
+		s.table = host.Table().Name()
+	}
+	return nil
+}
+func (s *sealed) Stage() patterns.Stage { return patterns.StageEncrypt }
+func (s *sealed) aead() cipher.AEAD     { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
 func (s *sealed) additional(key patterns.Key) []byte {
 	return fmt.Appendf(nil, "%q %q %q %q", s.table, key.Partition, key.Row, s.property)
 }
@@ -188,8 +193,13 @@ func (halved) Join(ctx context.Context, first patterns.StoredRow, more patterns.
 // tally counts the entities of a partition in a row that all of them share.
 type tally struct{ table *patterns.Table }
 
-func (x *tally) PatternName() string                                 { return "tally" }
-func (x *tally) Attach(host patterns.Host) error                     { x.table = host.Table(); return nil }
+func (x *tally) PatternName() string { return "tally" }
+func (x *tally) Attach(host patterns.Host) error {
+	if host != nil {
+		x.table = host.Table()
+	}
+	return nil
+}
 func (x *tally) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
 
 func (x *tally) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
@@ -233,8 +243,8 @@ func (l *intentLog) Run(ctx context.Context, intent patterns.Intent, commit, rec
 	if l.die == "reconcile" {
 		return errDied
 	}
-	if err := reconcile(ctx); err != nil {
-		return err
+	if reconcile(ctx) != nil {
+		return nil // the change is made, and the intent is still there
 	}
 	if l.die == "forget" {
 		return errDied

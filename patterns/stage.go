@@ -8,10 +8,16 @@ import (
 )
 
 // StageInsert adds the insert of an entity, with all its rows, to a transaction of the caller's own on the same table
-// and partition. Nothing is sent before the transaction is committed; then the entity's Meta is brought up to date.
-// Patterns with effects outside of the partition cannot be staged: that is ErrInvalid.
+// and partition. Nothing is written before the transaction is committed; then the entity's Meta is brought up to date.
+// Patterns with effects outside of the partition cannot be staged: that is ErrInvalid. A change that was staged does not
+// start over by itself: a copy that another program left behind in its way is ErrDuplicate. Requests: 0; for a replace or
+// delete, 1 for an entity that was read through an index or a projection.
 func (r *Repository[T]) StageInsert(ctx context.Context, x *Transaction, v *T) error {
-	return r.stage(ctx, x, &work[T]{op: "StageInsert", entity: v, change: Change{Kind: ChangeInsert, Key: r.schema.Key(v), Entity: v}})
+	w, err := r.inserting("StageInsert", v)
+	if err != nil {
+		return err
+	}
+	return r.stage(ctx, x, w)
 }
 
 // StageReplace is StageInsert for a Replace.
@@ -23,20 +29,19 @@ func (r *Repository[T]) StageReplace(ctx context.Context, x *Transaction, v *T) 
 	return r.stage(ctx, x, w)
 }
 
-// StageDelete is StageInsert for a Delete, of an entity that was read whole.
+// StageDelete is StageInsert for a Delete.
 func (r *Repository[T]) StageDelete(ctx context.Context, x *Transaction, v *T) error {
-	const op = "StageDelete"
-	meta, err := r.known(op, v)
+	w, err := r.deleting(ctx, "StageDelete", v)
 	if err != nil {
 		return err
 	}
-	if meta.state.partial {
-		return r.invalid(op, meta.state.key, fmt.Errorf("it was read through a projection; read it whole"))
-	}
-	return r.stage(ctx, x, &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: meta.state.key, Entity: v, old: meta.state}})
+	return r.stage(ctx, x, w)
 }
 
 func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) error {
+	if x == nil {
+		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is nil"))
+	}
 	if x.table.name != r.table.name || x.table.account != r.table.account {
 		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is on table %s", x.table.name))
 	}
@@ -44,6 +49,9 @@ func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) e
 		return r.invalid(w.op, w.change.Key, fmt.Errorf("%s has effects outside of the partition, which a transaction cannot hold", r.intents[0].PatternName()))
 	}
 	w.change.ID = newWriteID()
+	if err := r.ground(ctx, w); err != nil {
+		return r.located(w, err)
+	}
 	d, err := r.draft(ctx, w)
 	if err != nil {
 		return r.located(w, err)

@@ -51,7 +51,7 @@ func (c *Codec[T]) load(row *storedRow) (*T, error) {
 	if err := c.Decode(properties, v); err != nil {
 		return nil, err
 	}
-	c.finish(row, v)
+	c.finish(row, row.key, v)
 	return v, nil
 }
 

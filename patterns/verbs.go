@@ -12,11 +12,36 @@ import (
 // Insert adds an entity with all its rows. It is ErrExists when there is one with this key, and ErrDuplicate, naming
 // the index in Error.Pattern, when another entity has one of its index keys; nothing is written then. Requests: 1.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
-	return r.run(ctx, &work[T]{op: "Insert", entity: v, change: Change{Kind: ChangeInsert, Key: r.schema.Key(v), Entity: v}})
+	w, err := r.inserting("Insert", v)
+	if err != nil {
+		return err
+	}
+	return r.run(ctx, w)
+}
+
+// inserting prepares the insert of an entity.
+func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return nil, err
+	}
+	return &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}, nil
+}
+
+// wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
+func (r *Repository[T]) wholeKey(op string, v *T) (Key, error) {
+	if v == nil {
+		return Key{}, r.invalid(op, Key{}, fmt.Errorf("the entity is nil"))
+	}
+	key := r.schema.Key(v)
+	if meta := r.primary.codec.meta(v); meta.state != nil && meta.state.partial {
+		return key, r.invalid(op, key, errPartial())
+	}
+	return key, nil
 }
 
 // Replace writes the entity in the place of what it was read as. It is ErrConflict when the entity has changed since.
-// Its key cannot change; index keys can. Requests: 1.
+// Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
 	w, err := r.replacing("Replace", v)
 	if err != nil {
@@ -27,22 +52,27 @@ func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
 
 // replacing prepares the replacement of an entity that was read or written before.
 func (r *Repository[T]) replacing(op string, v *T) (*work[T], error) {
-	key := r.schema.Key(v)
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return nil, err
+	}
 	meta, err := r.known(op, v)
 	if err != nil {
 		return nil, err
 	}
-	if meta.state.partial {
-		return nil, r.invalid(op, key, fmt.Errorf("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge"))
-	}
 	if key != meta.state.key {
-		return nil, r.invalid(op, meta.state.key, fmt.Errorf("the entity's key has changed; insert it anew and delete the old one"))
+		return nil, r.invalid(op, meta.state.key, errKeyChanged)
 	}
 	return &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: meta.state}}, nil
 }
 
+var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
+
 // known returns the Meta of an entity that was read or written before.
 func (r *Repository[T]) known(op string, v *T) (*Meta, error) {
+	if v == nil {
+		return nil, r.invalid(op, Key{}, fmt.Errorf("the entity is nil"))
+	}
 	meta := r.primary.codec.meta(v)
 	if meta.state == nil || meta.ETag == "" {
 		return nil, r.invalid(op, r.schema.Key(v), fmt.Errorf("the entity was not read before; read it, or use Upsert or the unconditional form"))
@@ -69,7 +99,10 @@ func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
 }
 
 func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert bool) error {
-	key := r.schema.Key(v)
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return err
+	}
 	return r.retry(ctx, func() (*work[T], error) {
 		old, _, err := r.look(ctx, op, key)
 		if err != nil {
@@ -135,23 +168,31 @@ func (r *Repository[T]) Update(ctx context.Context, key Key, change func(*T) err
 }
 
 // Delete removes the entity with all its rows. It is ErrConflict when the entity has changed since it was read.
-// Requests: 1, and 1 more for an entity that was read through a projection.
+// Requests: 1, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
-	const op = "Delete"
-	meta, err := r.known(op, v)
+	w, err := r.deleting(ctx, "Delete", v)
 	if err != nil {
 		return err
+	}
+	return r.run(ctx, w)
+}
+
+// deleting prepares the delete of an entity that was read or written before.
+func (r *Repository[T]) deleting(ctx context.Context, op string, v *T) (*work[T], error) {
+	meta, err := r.known(op, v)
+	if err != nil {
+		return nil, err
 	}
 	w := &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: meta.state.key, Entity: v, old: meta.state}}
 	if meta.state.partial {
 		whole, _, err := r.whole(ctx, op, meta)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m := r.primary.codec.meta(whole)
 		w.change.Entity, w.change.old, w.etag = whole, m.state, m.ETag
 	}
-	return r.run(ctx, w)
+	return w, nil
 }
 
 // DeleteUnconditional removes the entity whatever it is now. It is ErrNotFound when there is none. Requests: 2, more
@@ -190,7 +231,8 @@ func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *
 // Merge writes the named properties, all of v's when none are named, and leaves the entity's others as they are
 // stored. It is ErrConflict when the entity has changed since it was read. An entity that was read through a
 // projection must name them. Where a pattern rewrites properties or spreads them over rows, Merge is ErrInvalid.
-// Requests: 1 without patterns, 2 with: what an index holds follows from the whole entity.
+// Requests: 2; 1 for an entity that was read whole in a repository without patterns. What an index holds follows from
+// the whole entity.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	const op = "Merge"
 	meta, err := r.known(op, v)
@@ -202,7 +244,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 		return r.invalid(op, meta.state.key, err)
 	}
 	w := &work[T]{op: op, etag: meta.ETag, merged: merged, entity: new(T), change: Change{Kind: ChangeMerge, Key: meta.state.key, Entity: v, old: meta.state, Stored: merged}}
-	if len(r.patterns) > 0 {
+	if len(r.patterns) > 0 || meta.state.partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
 		}
@@ -229,6 +271,10 @@ func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *Me
 	if err := r.primary.codec.Decode(w.change.Stored, w.entity); err != nil {
 		return r.primary.decodeError(w.op, meta.state.key, err)
 	}
+	r.primary.codec.setKey(w.entity, meta.state.key)
+	if r.schema.Key(w.entity) != meta.state.key {
+		return r.invalid(w.op, meta.state.key, errKeyChanged)
+	}
 	w.change.Entity = w.entity
 	return nil
 }
@@ -245,7 +291,7 @@ func (r *Repository[T]) merging(v *T, meta *Meta, names []string) (Properties, e
 		return nil, fmt.Errorf("it was read through a projection; name the properties to merge")
 	}
 	if !meta.state.partial && r.schema.Key(v) != meta.state.key {
-		return nil, fmt.Errorf("the entity's key has changed; insert it anew and delete the old one")
+		return nil, errKeyChanged
 	}
 	all, err := r.primary.codec.Encode(v)
 	if err != nil {

@@ -64,7 +64,7 @@ func checkRequests(t *testing.T, r *report) {
 		"the first 25 of Sales by email":             1,
 		"the token with another query":               0,
 		"read by email":                              1,
-		"replaced, with another email and age":       1,
+		"replaced, with another email and age":       2,
 		"read by the old email and by the new":       2,
 		"a new employee with that email":             3,
 		"inserted with an email of his own":          1,
