@@ -46,19 +46,23 @@ func Shared() (*Service, error) {
 	return server.service, nil
 }
 
-// shared is this process's Azurite. It is the one variable of the package: without TestMain, nothing else lives as long
-// as the test binary does.
-var shared sharedAzurite
+// shared are this process's services. It is the one variable of the package: without TestMain, nothing else lives as
+// long as the test binary does.
+var shared sharedServices
 
-type sharedAzurite struct {
+type sharedServices struct {
 	once   sync.Once
 	server *AzuriteServer
 	err    error
+
+	simulatorOnce sync.Once
+	simulator     *Service
+	simulatorErr  error
 }
 
 // get starts the process's Azurite on the first call. A failure is kept: trying again for each test would only
 // take longer to say the same.
-func (s *sharedAzurite) get(progress func(message string)) (*AzuriteServer, error) {
+func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, error) {
 	s.once.Do(func() {
 		// Not t.Context(): the server outlives the test that happens to come first.
 		s.server, s.err = StartAzurite(context.Background(), &AzuriteOptions{Progress: progress})

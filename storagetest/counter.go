@@ -1,8 +1,9 @@
 package storagetest
 
 import (
+	"maps"
 	"net/http"
-	"sync/atomic"
+	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -11,21 +12,69 @@ import (
 // RequestCounter counts the requests that a client sends, repetitions included, so that a test can hold an operation to
 // what it may cost. It is a policy for ClientOptions.PerRetryPolicies. The zero value is ready, and it is safe for
 // concurrent use.
+//
+// It is an [Injector], too, that injects nothing: First(counter, faults) counts the calls that faults get to see. Put it in
+// one of the two places.
 type RequestCounter struct {
-	n atomic.Int64
+	mu    sync.Mutex
+	total int
+	kinds map[Kind]int
 }
 
 // Do counts a request and lets it go on.
 func (c *RequestCounter) Do(req *policy.Request) (*http.Response, error) {
-	c.n.Add(1)
+	c.Inject(describe(locator{}, req.Raw()))
 	return req.Next()
 }
 
+// Inject counts a call and leaves it alone.
+func (c *RequestCounter) Inject(call Call) Fault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total++
+	if c.kinds == nil {
+		c.kinds = map[Kind]int{}
+	}
+	c.kinds[call.Kind]++
+	return nil
+}
+
+// String says what it is.
+func (c *RequestCounter) String() string { return "(RequestCounter)" }
+
 // Count returns the number of requests so far.
-func (c *RequestCounter) Count() int { return int(c.n.Load()) }
+func (c *RequestCounter) Count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// CountOf returns the number of requests of one kind so far.
+func (c *RequestCounter) CountOf(kind Kind) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kinds[kind]
+}
+
+// Kinds returns the number of requests of each kind so far.
+func (c *RequestCounter) Kinds() map[Kind]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kinds := maps.Clone(c.kinds)
+	if kinds == nil {
+		kinds = map[Kind]int{}
+	}
+	return kinds
+}
 
 // Reset begins to count from zero and returns the number of requests before.
-func (c *RequestCounter) Reset() int { return int(c.n.Swap(0)) }
+func (c *RequestCounter) Reset() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.total
+	c.total, c.kinds = 0, nil
+	return n
+}
 
 // ClientOptions returns options for a client whose requests the counter counts.
 func (c *RequestCounter) ClientOptions() azcore.ClientOptions {

@@ -46,4 +46,3 @@ func TestRequestCounterCountsEveryAttempt(t *testing.T) {
 		t.Fatalf("one request counts as %d", n)
 	}
 }
-

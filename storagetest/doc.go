@@ -1,27 +1,36 @@
-// Package storagetest gives tests a table, queue and blob service to run against: Azurite, the emulator of Azure
-// Storage, installed once and started for them, or the account that AZURE_STORAGE_CONNECTION_STRING names.
+// Package storagetest gives tests a table, queue and blob service to run against, and breaks it where they like: a simulator
+// in memory; Azurite, the emulator of Azure Storage, installed once and started for them; or the account that
+// AZURE_STORAGE_CONNECTION_STRING names.
 //
 // # In a test
 //
-// [Azurite] is all that a test needs; no TestMain, no set-up step, no ports to agree on:
+// [Simulator] or [Azurite] is all that a test needs; no TestMain, no set-up step, no ports to agree on. Both return a
+// [Service], from which all clients are made in the same way:
 //
-//	svc := storagetest.Azurite(t)
-//	client, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil)
-//	table := svc.TableName(t) // unique, so tests can run in parallel
+//	s := storagetest.Simulator(t, nil)
+//	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
 //
-// All tests of one test binary share one Azurite process; names keep them apart. Azurite holds everything in memory.
+// A simulator is an account of its own, with a clock that the test sets. All tests of one test binary share one Azurite
+// process; names keep them apart ([Service.TableName]). Both hold everything in memory.
+//
+// # Faults
+//
+// [Service.Faulty] gives a client whose calls meet the faults of an [Injector]: requests that are not sent, answers that
+// are lost, cut off or wrong, processes that die. [Sweep] has every call of an operation meet every fault, and checks after
+// each what must hold. [Schedules] runs rivals in as many orders of their calls as there are seeds. A point or a seed that
+// fails can be run again, alone.
 //
 // # In a program
 //
-// [StartAzurite] starts an Azurite of the program's own and hands back an [AzuriteServer] to stop. Example functions,
-// which have no testing.TB, use it too.
+// [NewSimulator] needs no test. [StartAzurite] starts an Azurite of the program's own and hands back an [AzuriteServer] to
+// stop. Example functions, which have no testing.TB, use them too.
 //
 // # What is needed
 //
-// Node.js 20 or newer, with npm. The first use on a machine installs Azurite from a pinned lock file whose integrity
-// hashes are part of this package, without running install scripts, into the user's cache directory
-// (os.UserCacheDir()/tablepatterns); that takes about 15 seconds and 190 MB, and every later start less than a second.
-// A test without Node and without AZURE_STORAGE_CONNECTION_STRING fails; it is never skipped.
+// For the simulator, nothing. For Azurite, Node.js 20 or newer, with npm. The first use on a machine installs Azurite from
+// a pinned lock file whose integrity hashes are part of this package, without running install scripts, into the user's
+// cache directory (os.UserCacheDir()/tablepatterns); that takes about 15 seconds and 190 MB, and every later start less than
+// a second. A test on Azurite without Node and without AZURE_STORAGE_CONNECTION_STRING fails; it is never skipped.
 //
 // # What a crash leaves behind
 //
@@ -32,7 +41,8 @@
 //
 // # When not to use it
 //
-// Azurite is not the service: it does not hold the limits on an entity's size and number of properties, accepts values that
-// do not match their type, and does not enforce the key ranges of a shared access signature. Set
-// AZURE_STORAGE_CONNECTION_STRING to run the same tests on an account.
+// Neither is the service. The simulator knows the rules that the services document, and no load. Azurite does not hold
+// the limits on an entity's size and number of properties, accepts values that do not match their type, and does not enforce
+// the key ranges of a shared access signature; [Strict], which the ClientOptions of [Azurite] contain, does so in front of
+// it. Set AZURE_STORAGE_CONNECTION_STRING to run the same tests on an account.
 package storagetest

@@ -15,7 +15,8 @@ import (
 // shows this one.
 func TestEmployees(t *testing.T) {
 	svc := storagetest.Azurite(t)
-	client, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil)
+	options := &aztables.ClientOptions{ClientOptions: svc.ClientOptions}
+	client, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,12 @@ func (s *AzuriteServer) ConnectionString() string {
 	return s.service.ConnectionString
 }
 
+// Service is the server as [Azurite] hands it to tests: its ClientOptions keep it to Azure's rules.
+func (s *AzuriteServer) Service() *Service {
+	service := *s.service
+	return &service
+}
+
 // Stop ends Azurite, after it has written its data to AzuriteOptions.Location if it has one, and waits until it is gone. A
 // second Stop does nothing more and returns what the first returned.
 func (s *AzuriteServer) Stop() error {

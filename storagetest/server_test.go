@@ -35,7 +35,7 @@ func TestStopEndsAzuriteAndLeavesNoGoroutine(t *testing.T) {
 
 func TestServersAreApart(t *testing.T) {
 	a, b := start(t, nil), start(t, nil)
-	createTable(t, a.ConnectionString(), "Employees")
+	createTable(t, a.Service().ConnectionString, "Employees")
 	if names := tableNames(t.Context(), t, b.ConnectionString()); len(names) != 0 {
 		t.Errorf("the second server has the first one's tables: %v", names)
 	}

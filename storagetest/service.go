@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
 
 // Service is a storage service to test against. Its fields are what a client needs to reach it; its methods name
@@ -22,6 +26,14 @@ type Service struct {
 	// connection string does not give is empty.
 	TableEndpoint, QueueEndpoint, BlobEndpoint string
 
+	// ClientOptions are for the clients: they hold the transport to the simulator, or the one that keeps Azurite to
+	// Azure's rules ([Strict]), or faults. A client made without them reaches Azurite as it is, and the simulator not at all.
+	ClientOptions azcore.ClientOptions
+
+	// Clock is the simulator's time; nil for every other service.
+	Clock *Clock
+
+	sim *simulator.Simulator
 	// keep is set for an account that outlives the tests: what they name there is deleted when they end.
 	keep bool
 }
@@ -51,9 +63,15 @@ func newAzuriteService(a addresses) *Service {
 		QueueEndpoint: a.Queue + "/" + azuriteAccount,
 		BlobEndpoint:  a.Blob + "/" + azuriteAccount,
 	}
+	s.setConnectionString()
+	s.ClientOptions.Transport = newStrict(newHTTPClient(), newLocator(s))
+	return s
+}
+
+// setConnectionString writes the connection string of a service whose other fields are set.
+func (s *Service) setConnectionString() {
 	s.ConnectionString = "DefaultEndpointsProtocol=http;AccountName=" + s.AccountName + ";AccountKey=" + s.AccountKey +
 		";BlobEndpoint=" + s.BlobEndpoint + ";QueueEndpoint=" + s.QueueEndpoint + ";TableEndpoint=" + s.TableEndpoint + ";"
-	return s
 }
 
 // newAccountService describes the account that a connection string names. Its errors name the setting that is wrong,

@@ -1,0 +1,185 @@
+package simulator
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// authenticator tells who sends a request and what they may do.
+//
+// It does not look at the age of a request's date: clients date by their own clock, and the simulator's is virtual. Nor
+// does it know where a request comes from, so a signature's range of IP addresses is signed and not enforced.
+type authenticator struct {
+	account  string
+	key      []byte
+	bearer   string
+	clock    *Clock
+	policies map[serviceName]policySource
+}
+
+// policySource finds the stored access policy of a table, queue or container.
+type policySource func(resource, id string) (xmlPolicy, bool)
+
+func faultAuthentication() *Fault {
+	return refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. "+
+		"Make sure the value of Authorization header is formed correctly including the signature.")
+}
+
+func faultNoAuthentication() *Fault {
+	return refuse(http.StatusUnauthorized, "NoAuthenticationInformation", "Server failed to authenticate the request. "+
+		"Please refer to the information in the www-authenticate header.")
+}
+
+func faultPermission() *Fault {
+	return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission.")
+}
+
+func faultAuthorization() *Fault {
+	return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+}
+
+// check authenticates a request.
+func (a *authenticator) check(name serviceName, req *http.Request) (*grant, *Fault) {
+	header := headerOf(req.Header, "Authorization")
+	if header == "" {
+		if strings.Contains(req.URL.RawQuery, "sig=") {
+			return a.checkSAS(name, req)
+		}
+		return nil, faultNoAuthentication()
+	}
+	scheme, credentials, _ := strings.Cut(header, " ")
+	if scheme == "Bearer" {
+		if a.bearer == "" || credentials != a.bearer {
+			return nil, refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header.")
+		}
+		return &grant{owner: true}, nil
+	}
+	account, signature, _ := strings.Cut(credentials, ":")
+	if account != a.account {
+		return nil, faultAuthentication()
+	}
+	for _, text := range a.textsToSign(name, scheme, req) {
+		if a.signed(text, signature) {
+			return &grant{owner: true}, nil
+		}
+	}
+	return nil, faultAuthentication()
+}
+
+// signed tells whether signature is that of text under the account's key.
+func (a *authenticator) signed(text, signature string) bool {
+	sum, err := base64.StdEncoding.DecodeString(signature)
+	if err != nil {
+		return false
+	}
+	h := hmac.New(sha256.New, a.key)
+	h.Write([]byte(text)) // a hash takes everything
+	return hmac.Equal(sum, h.Sum(nil))
+}
+
+// textsToSign are the texts one of which the request's signature must be of; none for a scheme that the service does not
+// know.
+func (a *authenticator) textsToSign(name serviceName, scheme string, req *http.Request) []string {
+	date := headerOf(req.Header, "x-ms-date")
+	if date == "" {
+		date = headerOf(req.Header, "Date")
+	}
+	switch {
+	case date == "":
+		return nil
+	case name == serviceTable && scheme == "SharedKeyLite":
+		return []string{date + "\n" + a.liteResource(req.URL)}
+	case name == serviceTable && scheme == "SharedKey":
+		return []string{strings.Join([]string{req.Method, headerOf(req.Header, "Content-MD5"), headerOf(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n")}
+	case name != serviceTable && scheme == "SharedKey":
+		return a.fullTexts(req)
+	}
+	return nil
+}
+
+// liteResource names what a request to the table service is about: account, path, and comp if there is one.
+func (a *authenticator) liteResource(u *url.URL) string {
+	resource := "/" + a.account + pathOf(u)
+	if strings.Contains(u.RawQuery, "comp=") {
+		if comp := queryOf(u).Get("comp"); comp != "" {
+			resource += "?comp=" + comp
+		}
+	}
+	return resource
+}
+
+func pathOf(u *url.URL) string {
+	if path := u.EscapedPath(); path != "" {
+		return path
+	}
+	return "/"
+}
+
+// fullTexts are the two texts that clients of queues and blobs sign: with the x-ms- headers in the order of their bytes,
+// and in the order that the service is said to have, where dashes do not count. Each is right where the orders are the same.
+func (a *authenticator) fullTexts(req *http.Request) []string {
+	h := req.Header
+	length := headerOf(h, "Content-Length")
+	if length == "0" {
+		length = ""
+	}
+	date := headerOf(h, "Date")
+	if headerOf(h, "x-ms-date") != "" {
+		date = ""
+	}
+	fields := []string{req.Method, headerOf(h, "Content-Encoding"), headerOf(h, "Content-Language"), length, headerOf(h, "Content-MD5"),
+		headerOf(h, "Content-Type"), date, headerOf(h, "If-Modified-Since"), headerOf(h, "If-Match"), headerOf(h, "If-None-Match"),
+		headerOf(h, "If-Unmodified-Since"), headerOf(h, "Range")}
+	texts := make([]string, 0, 2)
+	for _, order := range []func(a, b string) int{strings.Compare, compareWithoutDashes} {
+		text := strings.Join(append(slices.Clip(fields), canonicalHeaders(h, order), a.fullResource(req.URL)), "\n")
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// compareWithoutDashes orders names in lower case: dashes do not count, and underscores come before digits.
+func compareWithoutDashes(a, b string) int {
+	weigh := strings.NewReplacer("-", "", "_", "!")
+	return cmp.Or(strings.Compare(weigh.Replace(a), weigh.Replace(b)), strings.Compare(a, b))
+}
+
+func canonicalHeaders(h http.Header, order func(a, b string) int) string {
+	values := map[string]string{}
+	var names []string
+	for name, v := range h {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-ms-") {
+			names = append(names, name)
+			values[name] = strings.Join(v, ",")
+		}
+	}
+	slices.SortFunc(names, order)
+	for i, name := range names {
+		names[i] = name + ":" + values[name]
+	}
+	return strings.Join(names, "\n")
+}
+
+// fullResource names what a request to the queue or blob service is about: account, path and the whole query.
+func (a *authenticator) fullResource(u *url.URL) string {
+	resource := "/" + a.account + pathOf(u)
+	query := queryOf(u)
+	names := make([]string, 0, len(query))
+	for name := range query {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		slices.Sort(query[name])
+		resource += "\n" + strings.ToLower(name) + ":" + strings.Join(query[name], ",")
+	}
+	return resource
+}

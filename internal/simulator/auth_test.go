@@ -1,0 +1,442 @@
+package simulator
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	blobsas "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+	queuesas "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2/sas"
+)
+
+func TestSharedKey(t *testing.T) {
+	a := withTable(t, Options{})
+	for name, spoil := range map[string]func(*http.Request){
+		"another path":    func(r *http.Request) { r.URL.Path = "/Other()" },
+		"another date":    func(r *http.Request) { r.Header.Set("x-ms-date", "Mon, 02 Jan 2006 15:04:05 GMT") },
+		"no date":         func(r *http.Request) { r.Header.Del("x-ms-date") },
+		"another account": func(r *http.Request) { replaceHeader(r, "contoso:", "fabrikam:") },
+		"another scheme":  func(r *http.Request) { replaceHeader(r, "SharedKeyLite", "SharedKey") },
+		"no base64":       func(r *http.Request) { r.Header.Set("Authorization", "SharedKeyLite contoso:?") },
+		"another comp":    func(r *http.Request) { r.URL.RawQuery = "comp=acl" },
+		"nonsense":        func(r *http.Request) { r.Header.Set("Authorization", "nonsense") },
+	} {
+		req := a.request(http.MethodGet, "/Employees()", "")
+		spoil(req)
+		a.do(req).check(t, name, 403, "AuthenticationFailed")
+	}
+	req := a.request(http.MethodGet, "/Employees()", "")
+	req.Header.Del("Authorization")
+	a.do(req).check(t, "nothing", 401, "NoAuthenticationInformation")
+
+	req = a.request(http.MethodGet, "/Employees()", "", "Content-Type", "application/json")
+	key, _ := base64.StdEncoding.DecodeString(a.Key())
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("GET\n\napplication/json\n" + req.Header.Get("x-ms-date") + "\n/contoso/Employees()"))
+	req.Header.Set("Authorization", "SharedKey contoso:"+base64.StdEncoding.EncodeToString(h.Sum(nil)))
+	a.do(req).check(t, "SharedKey", 200, "")
+}
+
+func replaceHeader(r *http.Request, old, text string) {
+	r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), old, text, 1))
+}
+
+func TestBearerTokens(t *testing.T) {
+	for token, status := range map[string]int{"": 401, "right": 200, "wrong": 401} {
+		for _, a := range []account{withTable(t, Options{BearerToken: "right"}), withTable(t, Options{})} {
+			req := a.request(http.MethodGet, "/Employees()", "")
+			req.Header.Set("Authorization", "Bearer "+token)
+			want := status
+			if a.auth.bearer == "" {
+				want = 401
+			}
+			if r := a.do(req); r.StatusCode != want {
+				t.Errorf("%q: %d", token, r.StatusCode)
+			}
+		}
+	}
+}
+
+// anonymous sends a request that has nothing but a signature in its address to vouch for it.
+func (a account) anonymous(method, address, body string, headers ...string) reply {
+	a.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, address, bytes.NewReader([]byte(body)))
+	noErrorTB(a.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return a.do(req)
+}
+
+func noErrorTB(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a account) tableKey() *aztables.SharedKeyCredential {
+	a.t.Helper()
+	credential, err := aztables.NewSharedKeyCredential(a.Account(), a.Key())
+	noErrorTB(a.t, err)
+	return credential
+}
+
+// tableSAS is the SDK's signature for the table, with the range of keys that the SDK signs and leaves out.
+func (a account) tableSAS(v aztables.SASSignatureValues) string {
+	a.t.Helper()
+	if v.TableName == "" {
+		v.TableName = "Employees"
+	}
+	if v.ExpiryTime.IsZero() && v.Identifier == "" {
+		v.ExpiryTime = a.Clock().Now().Add(time.Hour)
+	}
+	text, err := v.Sign(a.tableKey())
+	noErrorTB(a.t, err)
+	more := url.Values{}
+	for name, value := range map[string]string{"spk": v.StartPartitionKey, "srk": v.StartRowKey, "epk": v.EndPartitionKey, "erk": v.EndRowKey} {
+		if value != "" {
+			more.Set(name, value)
+		}
+	}
+	return strings.TrimSuffix(text+"&"+more.Encode(), "&")
+}
+
+func TestTableSignatures(t *testing.T) {
+	a := withTable(t, Options{})
+	insert(a, "p", "r", "")
+	now := a.Clock().Now()
+	sum := func(v aztables.SASSignatureValues) string { return a.tableSAS(v) }
+	get := func(sas string) reply {
+		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "")
+	}
+	good := sum(aztables.SASSignatureValues{Permissions: "r"})
+	get(good).check(t, "good", 200, "")
+	a.anonymous(http.MethodGet, a.TableEndpoint()+"/employees()?"+good, "").check(t, "name in another case", 200, "")
+	for name, c := range map[string]struct{ sas, code string }{
+		"expired":           {sum(aztables.SASSignatureValues{Permissions: "r", ExpiryTime: now}), "AuthenticationFailed"},
+		"not yet":           {sum(aztables.SASSignatureValues{Permissions: "r", StartTime: now.Add(time.Second)}), "AuthenticationFailed"},
+		"more permissions":  {strings.Replace(good, "sp=r", "sp=raud", 1), "AuthenticationFailed"},
+		"another signature": {strings.Replace(good, "sig=", "sig=A", 1), "AuthenticationFailed"},
+		"a wider range":     {good + "&epk=z", "AuthenticationFailed"},
+		"another table":     {sum(aztables.SASSignatureValues{Permissions: "r", TableName: "Other"}), "AuthorizationFailure"},
+		"no reading":        {sum(aztables.SASSignatureValues{Permissions: "aud"}), "AuthorizationPermissionMismatch"},
+		"HTTPS only":        {sum(aztables.SASSignatureValues{Permissions: "r", Protocol: aztables.SASProtocolHTTPS}), "AuthorizationProtocolMismatch"},
+		"no such policy":    {sum(aztables.SASSignatureValues{Identifier: "none"}), "AuthenticationFailed"},
+		"an old version":    {sum(aztables.SASSignatureValues{Permissions: "r", Version: "2015-04-05"}), "AuthenticationFailed"},
+	} {
+		get(c.sas).check(t, name, 403, c.code)
+	}
+	https := sum(aztables.SASSignatureValues{Permissions: "r", Protocol: aztables.SASProtocolHTTPS})
+	a.anonymous(http.MethodGet, strings.Replace(a.TableEndpoint(), "http", "https", 1)+"/Employees()?"+https, "").check(t, "HTTPS", 200, "")
+	get(sum(aztables.SASSignatureValues{Permissions: "r", StartTime: now})).check(t, "from now", 200, "")
+	a.Clock().Advance(time.Hour)
+	get(good).check(t, "an hour later", 403, "AuthenticationFailed")
+	all := sum(aztables.SASSignatureValues{Permissions: "raud"})
+	for _, r := range []reply{
+		a.anonymous(http.MethodGet, a.TableEndpoint()+"/Tables?"+all, ""), a.anonymous(http.MethodPost, a.TableEndpoint()+"/Tables?"+all, `{"TableName":"Other"}`),
+		a.anonymous(http.MethodDelete, a.TableEndpoint()+"/Tables('Employees')?"+all, ""), a.anonymous(http.MethodGet, a.TableEndpoint()+"/?restype=service&comp=properties&"+all, ""),
+		a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees?comp=acl&"+all, ""),
+	} {
+		if r.StatusCode != 403 {
+			t.Errorf("%s: %d", r.Request.URL.Path, r.StatusCode)
+		}
+	}
+}
+
+func TestTablePermissionsByVerb(t *testing.T) {
+	for permissions, allowed := range map[string]string{"r": "get query", "a": "insert", "u": "update", "d": "delete", "au": "insert update upsert", "raud": "get query insert update upsert delete"} {
+		a := withTable(t, Options{})
+		insert(a, "p", "r", "")
+		sas := a.tableSAS(aztables.SASSignatureValues{Permissions: permissions})
+		const key = "(PartitionKey='p',RowKey='r')"
+		for _, c := range []struct{ name, method, target, body, condition string }{
+			{"get", "GET", key, "", ""}, {"query", "GET", "()", "", ""}, {"insert", "POST", "", `{"PartitionKey":"p","RowKey":"new"}`, ""},
+			{"update", "PUT", key, "{}", "*"}, {"update", "PATCH", key, "{}", "*"}, {"upsert", "PUT", key, "{}", ""}, {"upsert", "MERGE", key, "{}", ""}, {"delete", "DELETE", key, "", "*"},
+		} {
+			var headers []string
+			if c.condition != "" {
+				headers = []string{"If-Match", c.condition}
+			}
+			r := a.anonymous(c.method, a.TableEndpoint()+"/Employees"+c.target+"?"+sas, c.body, headers...)
+			if ok := r.StatusCode < 300; ok != strings.Contains(" "+allowed+" ", " "+c.name+" ") {
+				t.Errorf("%s with %s: %d %s", c.name, permissions, r.StatusCode, r.text)
+			}
+		}
+	}
+}
+
+func TestTableKeyRanges(t *testing.T) {
+	a := withTable(t, Options{})
+	for _, pk := range []string{"a", "b", "c", "d"} {
+		for _, rk := range []string{"1", "2", "3"} {
+			insert(a, pk, rk, "")
+		}
+	}
+	for _, c := range []struct {
+		v    aztables.SASSignatureValues
+		want string
+	}{
+		{aztables.SASSignatureValues{StartPartitionKey: "b", EndPartitionKey: "c"}, "b1 b2 b3 c1 c2 c3"},
+		{aztables.SASSignatureValues{StartPartitionKey: "b", EndPartitionKey: "b"}, "b1 b2 b3"},
+		{aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", EndPartitionKey: "d", EndRowKey: "1"}, "b2 b3 c1 c2 c3 d1"},
+		{aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", EndPartitionKey: "b", EndRowKey: "2"}, "b2"},
+		{aztables.SASSignatureValues{StartPartitionKey: "c"}, "c1 c2 c3 d1 d2 d3"}, {aztables.SASSignatureValues{EndPartitionKey: "a", EndRowKey: "2"}, "a1 a2"},
+	} {
+		for _, chaos := range []Chaos{{}, {Unordered: true}} {
+			a.SetChaos(chaos)
+			c.v.Permissions = "raud"
+			sas := a.tableSAS(c.v)
+			var read, written []string
+			body := a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "").text
+			for _, row := range a.Rows("Employees") {
+				if strings.Contains(body, `"PartitionKey":"`+row.PartitionKey+`","RowKey":"`+row.RowKey+`"`) {
+					read = append(read, row.PartitionKey+row.RowKey)
+				}
+				address := a.TableEndpoint() + "/Employees(PartitionKey='" + row.PartitionKey + "',RowKey='" + row.RowKey + "')?" + sas
+				got, put := a.anonymous(http.MethodGet, address, "").StatusCode, a.anonymous(http.MethodPut, address, "{}", "If-Match", "*").StatusCode
+				if got == 200 && put == 204 {
+					written = append(written, row.PartitionKey+row.RowKey)
+				} else if got != 403 || put != 403 {
+					t.Errorf("%s%s: %d %d", row.PartitionKey, row.RowKey, got, put)
+				}
+			}
+			if strings.Join(read, " ") != c.want || strings.Join(written, " ") != c.want {
+				t.Errorf("%+v: read %v, wrote %v, want %s", c.v, read, written, c.want)
+			}
+		}
+	}
+	a.SetChaos(Chaos{})
+	sas := a.tableSAS(aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", Permissions: "au"})
+	body := batchBody(part("PUT", "(PartitionKey='b',RowKey='2')", "{}") + part("PUT", "(PartitionKey='b',RowKey='1')", "{}"))
+	r := a.anonymous(http.MethodPost, a.TableEndpoint()+"/$batch?"+sas, body, "Content-Type", "multipart/mixed; boundary=b")
+	if r.code(t) != "202 AuthorizationFailure" || !strings.Contains(r.text, `"1:This`) {
+		t.Error(r.StatusCode, r.text)
+	}
+}
+
+func TestStoredPolicies(t *testing.T) {
+	a := withTable(t, Options{})
+	expiry := a.Clock().Now().Add(time.Hour).Format(time.RFC3339)
+	policy := func(id, start, expiry, permission string) {
+		t.Helper()
+		a.want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers><SignedIdentifier><Id>"+id+"</Id><AccessPolicy><Start>"+start+"</Start><Expiry>"+expiry+
+			"</Expiry><Permission>"+permission+"</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>", 204, "")
+	}
+	get := func(v aztables.SASSignatureValues) int {
+		t.Helper()
+		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+a.tableSAS(v), "").StatusCode
+	}
+	policy("readers", "", expiry, "r")
+	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 200 {
+		t.Errorf("by the policy alone: %d", got)
+	}
+	if got := get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}); got != 403 {
+		t.Errorf("permissions said twice: %d", got)
+	}
+	policy("readers", "", expiry, "")
+	if got := get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}); got != 200 {
+		t.Errorf("permissions by the signature: %d", got)
+	}
+	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 403 {
+		t.Errorf("no permissions: %d", got)
+	}
+	policy("others", "", expiry, "r")
+	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 403 {
+		t.Errorf("revoked: %d", got)
+	}
+	a.Clock().Advance(time.Hour)
+	if got := get(aztables.SASSignatureValues{Identifier: "others"}); got != 403 {
+		t.Errorf("expired: %d", got)
+	}
+}
+
+func TestAccountSignatures(t *testing.T) {
+	a := withTable(t, Options{})
+	sas := func(services, types, permissions string) string {
+		t.Helper()
+		v, err := aztables.AccountSASSignatureValues{ExpiryTime: a.Clock().Now().Add(time.Hour), Permissions: permissions, Services: services, ResourceTypes: types}.Sign(a.tableKey())
+		noError(t, err)
+		return "?" + v.Encode()
+	}
+	for _, c := range []struct{ services, types, permissions, method, target, body, code string }{
+		{"t", "o", "r", "GET", "/Employees()", "", ""}, {"bqt", "sco", "rwdlacup", "GET", "/Employees()", "", ""},
+		{"q", "o", "r", "GET", "/Employees()", "", "AuthorizationServiceMismatch"}, {"t", "c", "r", "GET", "/Employees()", "", "AuthorizationPermissionMismatch"}, {"t", "o", "a", "GET", "/Employees()", "", "AuthorizationPermissionMismatch"},
+		{"t", "c", "l", "GET", "/Tables", "", ""}, {"t", "o", "l", "GET", "/Tables", "", "AuthorizationPermissionMismatch"}, {"t", "c", "c", "POST", "/Tables", `{"TableName":"New1"}`, ""},
+		{"t", "c", "w", "POST", "/Tables", `{"TableName":"New2"}`, ""}, {"t", "c", "r", "POST", "/Tables", `{"TableName":"New3"}`, "AuthorizationPermissionMismatch"},
+		{"t", "o", "a", "POST", "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, ""}, {"t", "o", "a", "PUT", "/Employees(PartitionKey='p',RowKey='r')", `{}`, "AuthorizationPermissionMismatch"},
+		{"t", "sco", "rwdlacup", "GET", "/Employees", "", ""}, {"t", "c", "d", "DELETE", "/Tables('New1')", "", ""},
+	} {
+		status := 200
+		if c.code != "" {
+			status = 403
+		}
+		r := a.anonymous(c.method, a.TableEndpoint()+c.target+sas(c.services, c.types, c.permissions), c.body)
+		if r.StatusCode/100 != status/100 || !strings.Contains(r.text, c.code) {
+			t.Errorf("%+v: %d %s", c, r.StatusCode, r.text)
+		}
+	}
+}
+
+func TestQueuesAndBlobsThroughTheSDK(t *testing.T) {
+	a := newAccount(t, Options{})
+	ctx := testContext(t)
+	queueKey, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	queues, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), queueKey, &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	_, err = queues.CreateQueue(ctx, "work", nil)
+	noError(t, err)
+	_, err = queues.NewQueueClient("work").EnqueueMessage(ctx, "hello", nil)
+	noError(t, err)
+	got, err := queues.NewQueueClient("work").DequeueMessage(ctx, nil)
+	noError(t, err)
+	if len(got.Messages) != 1 || *got.Messages[0].MessageText != "hello" {
+		t.Errorf("%+v", got)
+	}
+
+	blobKey, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	blobs, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), blobKey, &blobservice.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	photos := blobs.NewContainerClient("photos")
+	_, err = photos.Create(ctx, nil)
+	noError(t, err)
+	hi := "hi"
+	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), &blockblob.UploadBufferOptions{
+		Metadata: map[string]*string{"first-1": &hi, "First_2": &hi, "firsta": &hi}, HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &hi}})
+	if err != nil && !strings.Contains(err.Error(), "InvalidMetadata") {
+		t.Fatal(err) // the names need not be right; the signature over them must be
+	}
+	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), nil)
+	noError(t, err)
+	wrong, err := blob.NewSharedKeyCredential(a.Account(), "AAAA")
+	noError(t, err)
+	stranger, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", wrong, &container.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	_, err = stranger.NewBlobClient("a b/ü.jpg").DownloadStream(ctx, nil)
+	wantSDKError(t, err, 403, "AuthenticationFailed")
+}
+
+func TestQueueSignatures(t *testing.T) {
+	a := newAccount(t, Options{})
+	ctx := testContext(t)
+	key, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	owner, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), key, &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	for _, name := range []string{"work", "rest"} {
+		_, err = owner.CreateQueue(ctx, name, nil)
+		noError(t, err)
+	}
+	with := func(permissions string) *azqueue.QueueClient {
+		t.Helper()
+		v, err := queuesas.QueueSignatureValues{QueueName: "work", Permissions: permissions, ExpiryTime: a.Clock().Now().Add(time.Hour)}.SignWithSharedKey(key)
+		noError(t, err)
+		client, err := azqueue.NewQueueClientWithNoCredential(a.QueueEndpoint()+"/work?"+v.Encode(), &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
+		noError(t, err)
+		return client
+	}
+	_, err = with("a").EnqueueMessage(ctx, "x", nil)
+	noError(t, err)
+	_, err = with("r").PeekMessage(ctx, nil)
+	noError(t, err)
+	_, err = with("r").EnqueueMessage(ctx, "x", nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	_, err = with("rau").DequeueMessage(ctx, nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	got, err := with("p").DequeueMessage(ctx, nil)
+	noError(t, err)
+	_, err = with("p").DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
+	noError(t, err)
+	_, err = with("raup").Delete(ctx, nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	_, err = with("raup").ClearMessages(ctx, nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	a.Clock().Advance(-time.Hour) // so that the next signature has expired when it is used
+	late := with("r")
+	a.Clock().Advance(time.Hour)
+	_, err = late.PeekMessage(ctx, nil)
+	wantSDKError(t, err, 403, "AuthenticationFailed")
+	elsewhere := strings.Replace(with("r").URL(), "/work?", "/rest/messages?peekonly=true&", 1)
+	a.anonymous(http.MethodGet, elsewhere, "").check(t, "another queue", 403, "AuthenticationFailed")
+	signed, err := owner.GetSASURL(queuesas.AccountResourceTypes{Service: true}, queuesas.AccountPermissions{List: true}, a.Clock().Now().Add(time.Hour), nil)
+	noError(t, err)
+	// The SDK allows HTTPS only.
+	a.anonymous(http.MethodGet, strings.Replace(strings.Replace(signed, "?", "?comp=list&", 1), "http:", "https:", 1), "").check(t, "list", 200, "")
+}
+
+func TestBlobSignatures(t *testing.T) {
+	a := newAccount(t, Options{})
+	ctx := testContext(t)
+	key, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	owner, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", key, &container.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	_, err = owner.Create(ctx, nil)
+	noError(t, err)
+	for _, name := range []string{"a b/1.jpg", "other"} {
+		_, err = owner.NewBlockBlobClient(name).UploadBuffer(ctx, []byte("data"), nil)
+		noError(t, err)
+	}
+	options := &blob.ClientOptions{ClientOptions: a.clientOptions()}
+	read := func(address string) error {
+		t.Helper()
+		client, err := blob.NewClientWithNoCredential(address, options)
+		noError(t, err)
+		resp, err := client.DownloadStream(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "data" {
+			return errors.New("another body")
+		}
+		return nil
+	}
+	one := owner.NewBlobClient("a b/1.jpg")
+	signed, err := one.GetSASURL(blobsas.BlobPermissions{Read: true}, a.Clock().Now().Add(time.Hour), nil)
+	noError(t, err)
+	noError(t, read(signed))
+	_, query, _ := strings.Cut(signed, "?")
+	wantSDKError(t, read(owner.NewBlobClient("other").URL()+"?"+query), 403, "AuthenticationFailed")
+	client, err := blob.NewClientWithNoCredential(signed, options)
+	noError(t, err)
+	_, err = client.Delete(ctx, nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+
+	all, err := owner.GetSASURL(blobsas.ContainerPermissions{Read: true, List: true}, a.Clock().Now().Add(time.Hour), nil)
+	noError(t, err)
+	_, query, _ = strings.Cut(all, "?")
+	noError(t, read(owner.NewBlobClient("other").URL()+"?"+query))
+	lister, err := container.NewClientWithNoCredential(all, &container.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	page, err := lister.NewListBlobsFlatPager(nil).NextPage(ctx)
+	noError(t, err)
+	if len(page.Segment.BlobItems) != 2 {
+		t.Errorf("%d blobs", len(page.Segment.BlobItems))
+	}
+	_, err = lister.NewBlockBlobClient("new").UploadBuffer(ctx, []byte("data"), nil)
+	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	a.Clock().Advance(time.Hour)
+	wantSDKError(t, read(signed), 403, "AuthenticationFailed")
+	var denied *azcore.ResponseError
+	if err := read(signed); !errors.As(err, &denied) {
+		t.Error(err)
+	}
+}

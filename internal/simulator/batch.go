@@ -1,0 +1,200 @@
+package simulator
+
+import (
+	"bytes"
+	"mime"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// batchPart is one operation of a transaction's body, its headers and body still unread.
+type batchPart struct {
+	method string
+	target string // address and query, without scheme and host
+	header http.Header
+	body   []byte
+}
+
+// batch is a transaction's body taken apart. A query stands alone, outside of a change set.
+type batch struct {
+	parts []batchPart
+	query bool
+}
+
+// parseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
+func parseBatch(contentType string, body []byte) (*batch, *Fault) {
+	boundary, ok := boundaryOf(contentType)
+	if !ok {
+		return nil, faultBatch()
+	}
+	outer, ok := splitMultipart(body, boundary)
+	if !ok || len(outer) != 1 {
+		return nil, faultBatch()
+	}
+	header, content, ok := cutHeader(outer[0])
+	if !ok {
+		return nil, faultBatch()
+	}
+	if isHTTP(header) {
+		part, ok := parsePart(content)
+		if !ok || part.method != http.MethodGet {
+			return nil, faultBatch()
+		}
+		return &batch{parts: []batchPart{part}, query: true}, nil
+	}
+	if boundary, ok = boundaryOf(header.Get("Content-Type")); !ok {
+		return nil, faultBatch()
+	}
+	inner, ok := splitMultipart(content, boundary)
+	if !ok || len(inner) == 0 {
+		return nil, faultBatch()
+	}
+	b := &batch{parts: make([]batchPart, len(inner))}
+	for i := range inner {
+		header, content, ok := cutHeader(inner[i])
+		if !ok || !isHTTP(header) {
+			return nil, faultBatch()
+		}
+		if b.parts[i], ok = parsePart(content); !ok || b.parts[i].method == http.MethodGet {
+			return nil, faultBatch()
+		}
+	}
+	return b, nil
+}
+
+func faultBatch() *Fault { return faultInput("One of the request inputs is not valid.") }
+
+// boundaryOf reads the boundary of multipart/mixed.
+func boundaryOf(contentType string) (string, bool) {
+	media, parameters, err := mime.ParseMediaType(contentType)
+	boundary := parameters["boundary"]
+	return boundary, err == nil && media == "multipart/mixed" && boundary != ""
+}
+
+func isHTTP(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && media == "application/http"
+}
+
+// splitMultipart returns what stands between the delimiter lines. The body must end with the closing one; the line ending
+// before a delimiter belongs to the delimiter.
+func splitMultipart(body []byte, boundary string) (parts [][]byte, ok bool) {
+	delimiter := []byte("--" + boundary)
+	start := -1 // of the part under way
+	for at := 0; at < len(body); {
+		line, next := body[at:], len(body)
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			line, next = line[:end], at+end+1
+		}
+		if rest, is := bytes.CutPrefix(line, delimiter); is {
+			rest = bytes.TrimRight(rest, " \t\r")
+			last := string(rest) == "--"
+			if last || len(rest) == 0 {
+				if start >= 0 {
+					parts = append(parts, trimNewline(body[start:max(start, at)]))
+				}
+				if last {
+					return parts, len(bytes.TrimSpace(body[next:])) == 0
+				}
+				start = next
+			}
+		}
+		at = next
+	}
+	return nil, false
+}
+
+// trimNewline takes one line ending off the end.
+func trimNewline(b []byte) []byte {
+	b, cut := bytes.CutSuffix(b, []byte("\n"))
+	if cut {
+		b = bytes.TrimSuffix(b, []byte("\r"))
+	}
+	return b
+}
+
+// cutHeader reads header lines up to an empty one.
+func cutHeader(text []byte) (http.Header, []byte, bool) {
+	h := http.Header{}
+	for {
+		line, rest, found := bytes.Cut(text, []byte("\n"))
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		if len(line) == 0 {
+			return h, rest, found || len(h) > 0
+		}
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+			return nil, nil, false
+		}
+		key := textproto.CanonicalMIMEHeaderKey(string(name))
+		h[key] = append(h[key], string(bytes.TrimSpace(value)))
+		if text = rest; !found {
+			return h, nil, true
+		}
+	}
+}
+
+// parsePart reads a request as it stands in a part.
+func parsePart(text []byte) (batchPart, bool) {
+	line, rest, _ := bytes.Cut(text, []byte("\n"))
+	words := strings.Split(string(bytes.TrimSuffix(line, []byte("\r"))), " ")
+	if len(words) != 3 || words[0] == "" || !strings.HasPrefix(words[2], "HTTP/1.") {
+		return batchPart{}, false
+	}
+	p := batchPart{method: words[0]}
+	var ok bool
+	if p.target, ok = cutHost(words[1]); !ok {
+		return batchPart{}, false
+	}
+	if p.header, p.body, ok = cutHeader(rest); !ok {
+		return batchPart{}, false
+	}
+	if length := p.header.Get("Content-Length"); length != "" {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(p.body) || len(bytes.TrimSpace(p.body[n:])) > 0 {
+			return batchPart{}, false
+		}
+		p.body = p.body[:n]
+	}
+	return p, true
+}
+
+// cutHost takes scheme and host off an address, which may also do without them.
+func cutHost(target string) (string, bool) {
+	for _, scheme := range []string{"http://", "https://"} {
+		if rest, ok := strings.CutPrefix(target, scheme); ok {
+			slash := strings.IndexByte(rest, '/')
+			if slash < 0 {
+				return "", false
+			}
+			return rest[slash:], true
+		}
+	}
+	return target, strings.HasPrefix(target, "/")
+}
+
+// address reads the part's address. prefix is what stands before it in the path where the account is named there.
+func (p *batchPart) address(prefix string) (address, *Fault) {
+	path, _, _ := strings.Cut(p.target, "?")
+	path, err := url.PathUnescape(strings.TrimPrefix(path, prefix))
+	if err != nil {
+		return address{}, faultSyntax()
+	}
+	return parseAddress(path)
+}
+
+// operation reads the part's operation and holds it against the rules.
+func (p *batchPart) operation(prefix string) (*operation, *Fault) {
+	a, fault := p.address(prefix)
+	if fault != nil {
+		return nil, fault
+	}
+	op, fault := parseOperation(p.method, a, p.header, p.body)
+	if fault == nil {
+		op.contentID = p.header.Get("Content-ID")
+	}
+	return op, fault
+}

@@ -1,0 +1,190 @@
+package simulator
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc64"
+	"net/http"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+)
+
+const (
+	blockBlob  = "BlockBlob"
+	appendBlob = "AppendBlob"
+)
+
+// storedBlob is one blob, or, not committed, no more than the blocks put for one.
+type storedBlob struct {
+	kind              string
+	committed         bool
+	created, modified time.Time
+	etag              string
+	metadata          map[string]string
+	headers           blobHeaders
+	copied            *blobCopy
+
+	size   int64
+	blocks []blobBlock // a block blob's content
+	ends   []int64     // where each block ends
+
+	appended []byte // an append blob's content; only ever added to
+	appends  int    // its blocks
+
+	staged   map[string]blobBlock // blocks put and not committed
+	stagedAt time.Time
+}
+
+// blobBlock is a block; content put as a whole is a block without an id.
+type blobBlock struct {
+	id   string
+	data []byte
+}
+
+// blobHeaders are the headers a blob is stored with and answered with.
+type blobHeaders struct {
+	contentType, encoding, language, disposition, cacheControl, md5 string
+}
+
+// blobCopy says where a blob was copied from.
+type blobCopy struct {
+	id, source string
+	completed  time.Time
+}
+
+// storedHeaders reads what is to be stored with a blob.
+func storedHeaders(h http.Header) blobHeaders {
+	return blobHeaders{
+		contentType: h.Get("x-ms-blob-content-type"), encoding: h.Get("x-ms-blob-content-encoding"),
+		language: h.Get("x-ms-blob-content-language"), disposition: h.Get("x-ms-blob-content-disposition"),
+		cacheControl: h.Get("x-ms-blob-cache-control"), md5: h.Get("x-ms-blob-content-md5"),
+	}
+}
+
+// orStandard fills in the content type that blobs have unless told otherwise.
+func (h blobHeaders) orStandard() blobHeaders {
+	if h.contentType == "" {
+		h.contentType = "application/octet-stream"
+	}
+	return h
+}
+
+// touch marks a change of the blob.
+func (b *storedBlob) touch(clock *Clock) {
+	b.modified = clock.Stamp()
+	b.etag = xmlETag(b.modified)
+	if b.created.IsZero() {
+		b.created = b.modified
+	}
+}
+
+// setBlocks makes the blocks the blob's content.
+func (b *storedBlob) setBlocks(blocks []blobBlock) {
+	b.blocks, b.ends, b.size = blocks, make([]int64, len(blocks)), 0
+	for i, block := range blocks {
+		b.size += int64(len(block.data))
+		b.ends[i] = b.size
+	}
+}
+
+// content returns the bytes from one offset up to another. They are copied only where they lie in several blocks.
+func (b *storedBlob) content(from, to int64) []byte {
+	if from >= to {
+		return nil
+	}
+	if b.kind == appendBlob {
+		return b.appended[from:to:to]
+	}
+	i := sort.Search(len(b.ends), func(i int) bool { return b.ends[i] > from })
+	start := b.ends[i] - int64(len(b.blocks[i].data))
+	if to <= b.ends[i] {
+		return b.blocks[i].data[from-start : to-start : to-start]
+	}
+	joined := make([]byte, 0, to-from)
+	for ; start < to; i++ {
+		data := b.blocks[i].data
+		joined = append(joined, data[max(0, from-start):min(int64(len(data)), to-start)]...)
+		start = b.ends[i]
+	}
+	return joined
+}
+
+// store puts the blob in its place.
+func (t *blobTarget) store(b *storedBlob) {
+	k := t.container
+	if i, found := slices.BinarySearch(k.names, t.name); !found {
+		k.names = slices.Insert(k.names, i, t.name)
+	}
+	k.blobs[t.name] = b
+}
+
+func (t *blobTarget) remove() {
+	k := t.container
+	if i, found := slices.BinarySearch(k.names, t.name); found {
+		k.names = slices.Delete(k.names, i, i+1)
+	}
+	delete(k.blobs, t.name)
+}
+
+// written answers a request that changed the blob.
+func (b *storedBlob) written(status int) *answer {
+	a := newAnswer(status)
+	a.header.Set("ETag", b.etag)
+	a.header.Set("Last-Modified", xmlTime(b.modified))
+	a.header.Set("x-ms-request-server-encrypted", "true")
+	return a
+}
+
+func invalidBlobType() *xmlError {
+	return newXMLError(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
+}
+
+// checkHashes compares the body with the hashes that the request gives of it, and returns them for the answer.
+func checkHashes(c *xmlCall) (http.Header, *xmlError) {
+	h := http.Header{}
+	if want := c.header.Get("Content-MD5"); want != "" {
+		if raw, err := base64.StdEncoding.DecodeString(want); err != nil || len(raw) != md5.Size {
+			return nil, newXMLError(http.StatusBadRequest, "InvalidMd5",
+				"The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.")
+		}
+		if got := base64MD5(c.body); got != want {
+			return nil, newXMLError(http.StatusBadRequest, "Md5Mismatch",
+				"The MD5 value specified in the request did not match with the MD5 value calculated by the server.").
+				with("UserSpecifiedMd5", want).with("ServerCalculatedMd5", got)
+		}
+		h.Set("Content-MD5", want)
+	}
+	if want := c.header.Get("x-ms-content-crc64"); want != "" {
+		got := base64CRC64(c.body)
+		if got != want {
+			return nil, newXMLError(http.StatusBadRequest, "Crc64Mismatch",
+				"The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.").
+				with("UserSpecifiedCrc64", want).with("ServerCalculatedCrc64", got)
+		}
+		h.Set("x-ms-content-crc64", want)
+	}
+	return h, nil
+}
+
+func base64MD5(data []byte) string {
+	sum := md5.Sum(data)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// base64CRC64 is the checksum in the services' own polynomial and byte order.
+func base64CRC64(data []byte) string {
+	sum := crc64.Checksum(data, crc64.MakeTable(0x9A6C9329AC4BC9B5))
+	return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, sum))
+}
+
+// addHeaders copies one header into another.
+func addHeaders(to, from http.Header) {
+	for name, values := range from {
+		to[name] = values
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,112 @@
+package simulator
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// conditions are the four conditional headers of a request.
+type conditions struct {
+	match, noneMatch               string
+	modifiedSince, unmodifiedSince string
+}
+
+// blobConditions reads them; the prefix is x-ms-source- for those on the source of a copy.
+func blobConditions(h http.Header, prefix string) conditions {
+	return conditions{
+		match: h.Get(prefix + "If-Match"), noneMatch: h.Get(prefix + "If-None-Match"),
+		modifiedSince: h.Get(prefix + "If-Modified-Since"), unmodifiedSince: h.Get(prefix + "If-Unmodified-Since"),
+	}
+}
+
+func conditionNotMet(status int) *xmlError {
+	return newXMLError(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
+}
+
+// checkRead holds the conditions of a request that reads a blob. None can ask for a blob that is not there.
+func (k conditions) checkRead(b *storedBlob) *xmlError {
+	if k.noneMatch == "*" {
+		return newXMLError(http.StatusBadRequest, "UnsatisfiableCondition",
+			"The request includes an unsatisfiable condition for this operation.")
+	}
+	return k.check(b.etag, b.modified, true)
+}
+
+// check holds the conditions against something that exists. A read that finds nothing new is answered 304, all else 412.
+func (k conditions) check(etag string, modified time.Time, read bool) *xmlError {
+	failed := conditionNotMet(http.StatusPreconditionFailed)
+	unmodifiedSince, err := conditionTime("If-Unmodified-Since", k.unmodifiedSince)
+	if err != nil {
+		return err
+	}
+	modifiedSince, err := conditionTime("If-Modified-Since", k.modifiedSince)
+	if err != nil {
+		return err
+	}
+	// Times in headers are whole seconds, and so is the blob's own where it is compared with them.
+	modified = modified.Truncate(time.Second)
+	if k.match != "" {
+		if !matchesETag(k.match, etag) {
+			return failed
+		}
+	} else if !unmodifiedSince.IsZero() && modified.After(unmodifiedSince) {
+		return failed
+	}
+	unchanged := failed
+	if read {
+		unchanged = conditionNotMet(http.StatusNotModified)
+	}
+	if k.noneMatch != "" {
+		if matchesETag(k.noneMatch, etag) {
+			return unchanged
+		}
+	} else if !modifiedSince.IsZero() && !modified.After(modifiedSince) {
+		return unchanged
+	}
+	return nil
+}
+
+// checkReplace holds the conditions of a request that writes a blob whole, against the blob there is or nil.
+func (k conditions) checkReplace(b *storedBlob) *xmlError {
+	if b == nil {
+		if k.match != "" {
+			return conditionNotMet(http.StatusPreconditionFailed)
+		}
+		return nil
+	}
+	if k.noneMatch == "*" {
+		return newXMLError(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
+	}
+	return k.checkChange(b)
+}
+
+// checkChange holds the conditions of a request that changes a blob. Only reads may list several ETags.
+func (k conditions) checkChange(b *storedBlob) *xmlError {
+	if strings.Contains(k.match, ",") || strings.Contains(k.noneMatch, ",") {
+		return newXMLError(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
+			"Multiple condition headers are not supported.")
+	}
+	return k.check(b.etag, b.modified, false)
+}
+
+func matchesETag(list, etag string) bool {
+	for _, item := range strings.Split(list, ",") {
+		if item = strings.TrimSpace(item); item == "*" || sameETag(item, etag) {
+			return true
+		}
+	}
+	return false
+}
+
+// conditionTime parses the time of a condition; without one it is zero.
+func conditionTime(name, text string) (time.Time, *xmlError) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := http.ParseTime(text)
+	if err != nil {
+		return time.Time{}, xmlInvalidHeader(name, text)
+	}
+	return t, nil
+}

@@ -1,0 +1,121 @@
+package simulator
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// rangeHashLimit is the most bytes of a range whose hash the service works out.
+const rangeHashLimit = 4 * mib
+
+// get reads the blob, or a range of it.
+func (b *storedBlob) get(c *xmlCall) (*answer, *xmlError) {
+	if err := blobConditions(c.header, "").checkRead(b); err != nil {
+		return nil, err
+	}
+	from, to, ranged := blobRange(c.header)
+	if !ranged {
+		a := b.describe(http.StatusOK)
+		setHeader(a.header, "Content-MD5", b.headers.md5)
+		a.body = b.content(0, b.size)
+		return a, nil
+	}
+	if from >= b.size {
+		return nil, newXMLError(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
+			"The range specified is invalid for the current size of the resource.")
+	}
+	to = min(to, b.size)
+	a := b.describe(http.StatusPartialContent)
+	setHeader(a.header, "x-ms-blob-content-md5", b.headers.md5)
+	a.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.size))
+	a.body = b.content(from, to)
+	for name, hash := range map[string]func([]byte) string{"md5": base64MD5, "crc64": base64CRC64} {
+		if !strings.EqualFold(c.header.Get("x-ms-range-get-content-"+name), "true") {
+			continue
+		}
+		if to-from > rangeHashLimit {
+			return nil, newXMLError(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
+		}
+		answered := map[string]string{"md5": "Content-MD5", "crc64": "x-ms-content-crc64"}[name]
+		a.header.Set(answered, hash(a.body))
+	}
+	return a, nil
+}
+
+// blobRange reads the range asked for, as offsets from and up to. The service knows no others than bytes=from- and
+// bytes=from-to, and answers any other with the whole blob.
+func blobRange(h http.Header) (from, to int64, ok bool) {
+	text := h.Get("x-ms-range")
+	if text == "" {
+		text = h.Get("Range")
+	}
+	first, last, ok := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
+	if !ok || !strings.HasPrefix(text, "bytes=") {
+		return 0, 0, false
+	}
+	from, err := strconv.ParseInt(first, 10, 64)
+	if err != nil || from < 0 {
+		return 0, 0, false
+	}
+	if last == "" {
+		return from, math.MaxInt64, true
+	}
+	to, err = strconv.ParseInt(last, 10, 64)
+	if err != nil || to < from || to == math.MaxInt64 {
+		return 0, 0, false
+	}
+	return from, to + 1, true
+}
+
+// properties answers with the blob's headers alone.
+func (b *storedBlob) properties(c *xmlCall) (*answer, *xmlError) {
+	if err := blobConditions(c.header, "").checkRead(b); err != nil {
+		return nil, err
+	}
+	a := b.describe(http.StatusOK)
+	setHeader(a.header, "Content-MD5", b.headers.md5)
+	if c.req.Method == http.MethodHead {
+		a.header.Set("Content-Length", itoa(b.size))
+	}
+	return a, nil
+}
+
+// describe puts the blob's properties among the headers.
+func (b *storedBlob) describe(status int) *answer {
+	a := newAnswer(status)
+	h := a.header
+	h.Set("ETag", b.etag)
+	h.Set("Last-Modified", xmlTime(b.modified))
+	h.Set("x-ms-creation-time", xmlTime(b.created))
+	h.Set("x-ms-blob-type", b.kind)
+	h.Set("x-ms-lease-status", "unlocked")
+	h.Set("x-ms-lease-state", "available")
+	h.Set("x-ms-server-encrypted", "true")
+	h.Set("Accept-Ranges", "bytes")
+	if b.kind == appendBlob {
+		h.Set("x-ms-blob-committed-block-count", strconv.Itoa(b.appends))
+	}
+	setHeader(h, "Content-Type", b.headers.contentType)
+	setHeader(h, "Content-Encoding", b.headers.encoding)
+	setHeader(h, "Content-Language", b.headers.language)
+	setHeader(h, "Content-Disposition", b.headers.disposition)
+	setHeader(h, "Cache-Control", b.headers.cacheControl)
+	if b.copied != nil {
+		h.Set("x-ms-copy-id", b.copied.id)
+		h.Set("x-ms-copy-source", b.copied.source)
+		h.Set("x-ms-copy-status", "success")
+		h.Set("x-ms-copy-progress", fmt.Sprintf("%d/%d", b.size, b.size))
+		h.Set("x-ms-copy-completion-time", xmlTime(b.copied.completed))
+	}
+	setMetadata(h, b.metadata)
+	return a
+}
+
+func setHeader(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}

@@ -1,0 +1,246 @@
+package simulator
+
+import (
+	"bytes"
+	"crypto/md5"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/google/go-cmp/cmp"
+)
+
+func readSeeker(text string) io.ReadSeekCloser { return nopCloser{strings.NewReader(text)} }
+
+type nopCloser struct{ io.ReadSeeker }
+
+// Close does nothing: there is nothing to close.
+func (nopCloser) Close() error { return nil }
+
+func TestBlobUploadAndProperties(t *testing.T) {
+	ctx, b := testContext(t), newTestBlobs(t, 1)
+	photos := b.container(t)
+	a := photos.NewBlockBlobClient("a/b c+ü#?.jpg")
+	up, err := a.UploadBuffer(ctx, []byte("hello"), &blockblob.UploadBufferOptions{
+		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("image/jpeg"), BlobContentEncoding: to.Ptr("gzip"), BlobContentLanguage: to.Ptr("de"),
+			BlobContentDisposition: to.Ptr("inline"), BlobCacheControl: to.Ptr("no-store")},
+		Metadata: map[string]*string{"Size": to.Ptr("5")},
+	})
+	noError(t, err)
+	got, err := a.GetProperties(ctx, nil)
+	noError(t, err)
+	if *got.ETag != *up.ETag || *got.ContentLength != 5 || *got.ContentType != "image/jpeg" || *got.ContentEncoding != "gzip" ||
+		*got.ContentLanguage != "de" || *got.ContentDisposition != "inline" || *got.CacheControl != "no-store" || *got.Metadata["Size"] != "5" ||
+		*got.BlobType != blob.BlobTypeBlockBlob || !got.LastModified.Equal(testStart()) || !got.CreationTime.Equal(testStart()) {
+		t.Errorf("properties %+v", got)
+	}
+	if sum := md5.Sum([]byte("hello")); !bytes.Equal(got.ContentMD5, sum[:]) {
+		t.Errorf("MD5 %x, want %x", got.ContentMD5, sum)
+	}
+
+	// Metadata and headers are replaced as a whole, each without the other.
+	_, err = a.SetMetadata(ctx, map[string]*string{"other": to.Ptr("x")}, nil)
+	noError(t, err)
+	_, err = a.SetHTTPHeaders(ctx, blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, nil)
+	noError(t, err)
+	after, err := a.GetProperties(ctx, nil)
+	noError(t, err)
+	if len(after.Metadata) != 1 || *after.Metadata["Other"] != "x" || *after.ContentType != "text/plain" || after.ContentEncoding != nil || *after.ETag == *got.ETag {
+		t.Errorf("properties %+v", after)
+	}
+
+	_, err = a.Delete(ctx, nil)
+	noError(t, err)
+	_, err = a.GetProperties(ctx, nil)
+	wantSDKError(t, err, 404, "BlobNotFound")
+	_, err = a.Delete(ctx, nil)
+	wantSDKError(t, err, 404, "BlobNotFound")
+}
+
+func TestBlobOverwrite(t *testing.T) {
+	ctx, b := testContext(t), newTestBlobs(t, 1)
+	photos := b.container(t)
+	a := photos.NewBlockBlobClient("a")
+	_, err := a.Upload(ctx, readSeeker("first"), &blockblob.UploadOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})
+	noError(t, err)
+	before := b.want(t, rawCall{method: "GET", target: "/photos/a"}, 200, "")
+	_, err = a.Upload(ctx, readSeeker("second"), nil)
+	noError(t, err)
+	got, err := a.DownloadStream(ctx, nil)
+	noError(t, err)
+	text, err := io.ReadAll(got.Body)
+	noError(t, err)
+	if string(text) != "second" || len(got.Metadata) != 0 || string(before.body) != "first" {
+		t.Errorf("content %q, metadata %v; read before: %q", text, got.Metadata, before.body)
+	}
+	_, err = a.Upload(ctx, readSeeker("third"), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
+		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}})
+	wantSDKError(t, err, 409, "BlobAlreadyExists")
+}
+
+func TestBlobMetadataRules(t *testing.T) {
+	b := newTestBlobs(t, 1)
+	b.container(t)
+	b.putRaw(t, "a", "x")
+	for name, rule := range metadataRules() {
+		t.Run(name, func(t *testing.T) {
+			put := map[bool]int{true: 201, false: 400}[rule.code == ""]
+			set := map[bool]int{true: 200, false: 400}[rule.code == ""]
+			header := map[string]string{"x-ms-blob-type": "BlockBlob"}
+			for k, v := range rule.header {
+				header[k] = v
+			}
+			b.want(t, rawCall{"PUT", "/photos/new", header, ""}, put, rule.code)
+			b.want(t, rawCall{"PUT", "/photos/a?comp=metadata", rule.header, ""}, set, rule.code)
+		})
+	}
+}
+
+func TestBlobHashes(t *testing.T) {
+	b := newTestBlobs(t, 1)
+	b.container(t)
+	b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	sum, crc := base64MD5([]byte("hello")), base64CRC64([]byte("hello"))
+	for name, test := range map[string]struct {
+		header, value, code string
+	}{
+		"md5":         {"Content-MD5", sum, ""},
+		"other md5":   {"Content-MD5", base64MD5([]byte("hell0")), "Md5Mismatch"},
+		"bad md5":     {"Content-MD5", "AAAA", "InvalidMd5"},
+		"crc64":       {"x-ms-content-crc64", crc, ""},
+		"other crc64": {"x-ms-content-crc64", base64CRC64([]byte("hell0")), "Crc64Mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := map[bool]int{true: 201, false: 400}[test.code == ""]
+			for _, target := range []string{"/photos/a", "/photos/b?comp=block&blockid=AAAA", "/photos/log?comp=appendblock"} {
+				a := b.want(t, rawCall{"PUT", target, map[string]string{"x-ms-blob-type": "BlockBlob", test.header: test.value}, "hello"}, status, test.code)
+				if test.code == "" && a.header.Get(test.header) != test.value {
+					t.Errorf("%s answered with %s %q", target, test.header, a.header.Get(test.header))
+				}
+			}
+		})
+	}
+}
+
+// The SDK computes the service's own checksum; the simulator's must be the same.
+func TestBlobCRC64FromSDK(t *testing.T) {
+	ctx, b := testContext(t), newTestBlobs(t, 1)
+	photos := b.container(t)
+	_, err := photos.NewBlockBlobClient("a").StageBlock(ctx, "AAAA", readSeeker(strings.Repeat("hello", 1000)),
+		&blockblob.StageBlockOptions{TransactionalValidation: blob.TransferValidationTypeComputeCRC64()})
+	noError(t, err)
+}
+
+func TestBlobPutSizes(t *testing.T) {
+	b := newTestBlobs(t, 1)
+	b.container(t)
+	// The pages of untouched memory are shared: what has no hash worked out costs little.
+	big := make([]byte, 100*mib+1)
+	block := func(version string) rawCall {
+		return rawCall{"PUT", "/photos/a?comp=block&blockid=AAAA", map[string]string{"x-ms-version": version}, ""}
+	}
+	appended := func(version string) rawCall {
+		return rawCall{"PUT", "/photos/log?comp=appendblock", map[string]string{"x-ms-version": version}, ""}
+	}
+	put := rawCall{"PUT", "/photos/a", map[string]string{"x-ms-version": "2015-12-11", "x-ms-blob-type": "BlockBlob"}, ""}
+	for name, test := range map[string]struct {
+		call rawCall
+		most int
+	}{
+		"block of old":     {block("2015-12-11"), 4 * mib},
+		"block of newer":   {block("2018-11-09"), 100 * mib},
+		"append of old":    {appended("2021-12-02"), 4 * mib},
+		"append of newest": {appended("2022-11-02"), 100 * mib},
+		"put of old":       {put, 64 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+			checkAnswer(t, test.call, b.sendBytes(t, test.call, big[:test.most]), 201, "")
+			checkAnswer(t, test.call, b.sendBytes(t, test.call, big[:test.most+1]), 413, "RequestBodyTooLarge")
+		})
+	}
+	b.want(t, block("2026-06-06"), 400, "InvalidHeaderValue")
+	b.want(t, appended("2026-06-06"), 400, "InvalidHeaderValue")
+	checkAnswer(t, block("2026-06-06"), b.sendBytes(t, block("2026-06-06"), big), 201, "")
+	if limit := putLimit().of(&xmlCall{}); limit != 5000*mib {
+		t.Errorf("newest put limit %d", limit)
+	}
+}
+
+func TestBlobCopy(t *testing.T) {
+	ctx, b := testContext(t), newTestBlobs(t, 1)
+	photos := b.container(t)
+	source := photos.NewBlockBlobClient("dir/source ü")
+	_, err := source.UploadBuffer(ctx, []byte("hello"), &blockblob.UploadBufferOptions{Metadata: map[string]*string{"a": to.Ptr("1")},
+		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}})
+	noError(t, err)
+	target := photos.NewBlobClient("target")
+	copied, err := target.StartCopyFromURL(ctx, source.URL()+"?sig=secret", nil)
+	noError(t, err)
+	if *copied.CopyStatus != blob.CopyStatusTypeSuccess {
+		t.Errorf("status %s", *copied.CopyStatus)
+	}
+	_, err = source.UploadBuffer(ctx, []byte("other"), nil)
+	noError(t, err)
+	got, err := target.DownloadStream(ctx, nil)
+	noError(t, err)
+	text, err := io.ReadAll(got.Body)
+	noError(t, err)
+	if string(text) != "hello" || *got.Metadata["A"] != "1" || *got.ContentType != "text/plain" || *got.CopyID != *copied.CopyID || *got.CopySource != source.URL() {
+		t.Errorf("copied %q, %v, %s, %s", text, got.Metadata, *got.ContentType, *got.CopySource)
+	}
+	_, err = target.StartCopyFromURL(ctx, source.URL(), &blob.StartCopyFromURLOptions{Metadata: map[string]*string{"b": to.Ptr("2")}})
+	noError(t, err)
+	again, err := target.GetProperties(ctx, nil)
+	noError(t, err)
+	if diff := cmp.Diff(map[string]*string{"B": to.Ptr("2")}, again.Metadata); diff != "" {
+		t.Error(diff)
+	}
+	_, err = target.CopyFromURL(ctx, source.URL(), nil)
+	noError(t, err)
+	b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	const at = "http://contoso.sim.test/"
+	for name, test := range map[string]struct {
+		header map[string]string
+		status int
+		code   string
+	}{
+		"no container":    {map[string]string{"x-ms-copy-source": at + "others/a"}, 404, "ContainerNotFound"},
+		"no blob":         {map[string]string{"x-ms-copy-source": at + "photos/none"}, 404, "BlobNotFound"},
+		"other account":   {map[string]string{"x-ms-copy-source": "http://fabrikam.sim.test/photos/target"}, 404, "CannotVerifyCopySource"},
+		"no address":      {map[string]string{"x-ms-copy-source": "photos/target"}, 400, "InvalidHeaderValue"},
+		"other type":      {map[string]string{"x-ms-copy-source": at + "photos/log"}, 409, "InvalidBlobType"},
+		"source changed":  {map[string]string{"x-ms-copy-source": at + "photos/target", "x-ms-source-if-match": "x"}, 412, "SourceConditionNotMet"},
+		"put from source": {map[string]string{"x-ms-copy-source": at + "photos/target", "x-ms-blob-type": "BlockBlob"}, 400, "UnsupportedHeader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.want(t, rawCall{"PUT", "/photos/target", test.header, ""}, test.status, test.code)
+		})
+	}
+}
+
+// Both an append blob and its copy grow after the copying, each by itself.
+func TestBlobCopyOfAppendBlob(t *testing.T) {
+	b := newTestBlobs(t, 1)
+	b.container(t)
+	b.want(t, rawCall{"PUT", "/photos/one", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	add := func(name, text string) {
+		b.want(t, rawCall{"PUT", "/photos/" + name + "?comp=appendblock", nil, text}, 201, "")
+	}
+	for range 5 {
+		add("one", "0123456789")
+	}
+	b.want(t, rawCall{"PUT", "/photos/two", map[string]string{"x-ms-copy-source": "http://contoso.sim.test/photos/one"}, ""}, 202, "")
+	add("one", "one")
+	add("two", "two")
+	for name, end := range map[string]string{"one": "one", "two": "two"} {
+		got := b.want(t, rawCall{method: "GET", target: "/photos/" + name}, 200, "")
+		if want := strings.Repeat("0123456789", 5) + end; !bytes.Equal(got.body, []byte(want)) {
+			t.Errorf("%s holds %q, want %q", name, got.body, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package simulator
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Chaos is what may go wrong although the service keeps its rules. The zero Chaos is a calm day. Rates are between 0
+// and 1 and are drawn, request by request, from the simulator's one seed: the same requests in the same order meet the
+// same chaos. Requests of several goroutines come in no fixed order, so neither do their draws.
+type Chaos struct {
+	// ShortPages is the rate of queries whose page ends after a random number of entities, with a continuation.
+	ShortPages float64
+	// EmptyPages is the rate of queries that return nothing but a continuation, though there may be entities to return.
+	EmptyPages float64
+	// PartitionPages is the rate of queries whose page ends where a partition does.
+	PartitionPages float64
+	// NoNextRowKey is the rate of continuations that name no row, where they lead to the first row of a partition.
+	NoNextRowKey float64
+	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
+	Unordered bool
+
+	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError.
+	Busy, Internal float64
+	// Applied is the share of those failures that come after the request was carried out.
+	Applied float64
+
+	// Latency is how far each request moves the virtual clock, and Jitter the most that is added to it at random.
+	Latency, Jitter time.Duration
+	// Before is called with each request before anything is done with it, for tests that come in between. It may
+	// call the simulator.
+	Before func(*http.Request)
+
+	// PartitionLimit answers 503 ServerBusy to whatever exceeds PartitionRate entities a second in one partition, by
+	// the virtual clock. Without Latency that clock stands nearly still: the partition recovers by Clock.Advance.
+	PartitionLimit bool
+
+	// QueueOutOfOrder is the rate of queue messages handed out of turn, and QueueTwice that of messages handed to two
+	// receivers.
+	QueueOutOfOrder, QueueTwice float64
+}
+
+// PartitionRate is the number of entities a second that one partition is built for.
+const PartitionRate = 2000
+
+// dice is the simulator's only source of chance, safe for concurrent use.
+type dice struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func newDice(seed uint64) *dice {
+	return &dice{rng: rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
+}
+
+// chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change
+// what another kind draws where it is off.
+func (d *dice) chance(rate float64) bool {
+	if rate <= 0 {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.Float64() < rate
+}
+
+// below returns a number from 0 to n-1.
+func (d *dice) below(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(n)
+}
+
+// delay moves the clock as far as one request takes.
+func (c *Chaos) delay(d *dice, clock *Clock) {
+	latency := c.Latency
+	if c.Jitter > 0 {
+		latency += time.Duration(d.below(int(c.Jitter)))
+	}
+	if latency > 0 {
+		clock.Advance(latency)
+	}
+}
+
+// failure decides whether a request fails for no fault of its own, and whether it is carried out all the same.
+func (c *Chaos) failure(d *dice) (f *Fault, applied bool) {
+	switch {
+	case d.chance(c.Busy):
+		f = faultServerBusy()
+	case d.chance(c.Internal):
+		f = faultInternal()
+	default:
+		return nil, false
+	}
+	return f, d.chance(c.Applied)
+}

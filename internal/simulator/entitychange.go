@@ -1,0 +1,78 @@
+package simulator
+
+import "net/http"
+
+// change is what an operation makes of its entity: another one, or none.
+type change struct {
+	op     *operation
+	entity *entity // nil for a delete
+}
+
+// plan finds what an operation would change, without changing anything.
+func (t *table) plan(op *operation) (change, *Fault) {
+	old := t.rows.get(op.pk, op.rk)
+	if op.ifMatch != "" {
+		if old == nil {
+			return change{}, faultNotFound()
+		}
+		if op.ifMatch != "*" && op.ifMatch != old.etag {
+			return change{}, refuse(http.StatusPreconditionFailed, "UpdateConditionNotSatisfied",
+				"The update condition specified in the request was not satisfied.")
+		}
+	}
+	if op.verb == verbDelete {
+		return change{op: op}, nil
+	}
+	e := &entity{pk: op.pk, rk: op.rk, properties: op.properties}
+	if old == nil {
+		return change{op, e}, nil
+	}
+	switch op.verb {
+	case verbInsert:
+		return change{}, refuse(http.StatusConflict, "EntityAlreadyExists", "The specified entity already exists.")
+	case verbMerge:
+		e.properties = merged(old.properties, op.properties)
+		if fault := checkEntity(e.pk, e.rk, e.properties); fault != nil {
+			return change{}, fault
+		}
+	}
+	e.sorted()
+	return change{op, e}, nil
+}
+
+// apply carries a change out.
+func (t *table) apply(c change, clock *Clock) {
+	if c.entity == nil {
+		t.rows.remove(c.op.pk, c.op.rk)
+		return
+	}
+	c.entity.stamp(clock.Stamp())
+	t.rows.put(c.entity)
+}
+
+// commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation
+// that failed.
+func (s *tableService) commit(g *grant, ops []*operation) (changes []change, index int, fault *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, fault := s.find(ops[0].table)
+	if fault != nil {
+		return nil, 0, fault
+	}
+	changes = make([]change, len(ops))
+	for i, op := range ops {
+		if fault := g.change(op); fault != nil {
+			return nil, i, fault
+		}
+		if changes[i], fault = t.plan(op); fault != nil {
+			return nil, i, fault
+		}
+	}
+	if !s.admit(t, ops[0].pk, len(ops)) {
+		return nil, 0, faultServerBusy()
+	}
+	for _, c := range changes {
+		t.apply(c, s.clock)
+	}
+	return changes, 0, nil
+}

@@ -1,0 +1,199 @@
+package simulator
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// sentEntity is an entity as a request's body has it, read and not yet checked against the rules.
+type sentEntity struct {
+	pk, rk       string
+	hasPK, hasRK bool
+	properties   []property
+}
+
+// rawProperty is a property whose annotation may still follow.
+type rawProperty struct {
+	name string
+	kind jsontext.Kind
+	text string // of a string: unquoted
+	typ  edm.Type
+}
+
+// readEntity reads a body. Values must be what their annotation says, or what their JSON shows: an integer without
+// annotation is an Edm.Int32 and must fit one, a number with a point or an exponent is an Edm.Double.
+func readEntity(body []byte) (*sentEntity, *Fault) {
+	raw, fault := readProperties(body)
+	if fault != nil {
+		return nil, fault
+	}
+	sent := &sentEntity{properties: make([]property, 0, len(raw))}
+	for i := range raw {
+		if fault := sent.add(&raw[i]); fault != nil {
+			return nil, fault
+		}
+	}
+	return sent, nil
+}
+
+// readProperties reads names, values and annotations, in whatever order they come.
+func readProperties(body []byte) ([]rawProperty, *Fault) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(bytes.TrimPrefix(body, []byte("\uFEFF"))))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, faultBody()
+	}
+	var all []rawProperty
+	at := map[string]int{}
+	of := func(name string) *rawProperty {
+		i, ok := at[name]
+		if !ok {
+			i = len(all)
+			at[name] = i
+			all = append(all, rawProperty{name: name})
+		}
+		return &all[i]
+	}
+	for d.PeekKind() == '"' {
+		t, err := d.ReadToken()
+		if err != nil {
+			return nil, faultJSON(err)
+		}
+		name := t.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, faultJSON(err)
+		}
+		if target, ok := strings.CutSuffix(name, "@odata.type"); ok && target != "" {
+			typ, ok := edm.ParseType([]byte(unquoted(value)))
+			if !ok {
+				return nil, faultBody()
+			}
+			of(target).typ = typ
+			continue
+		}
+		if strings.HasPrefix(name, "odata.") || strings.Contains(name, "@odata.") {
+			continue // what an answer says of an entity, sent back with it
+		}
+		p := of(name)
+		p.kind, p.text = value.Kind(), unquoted(value)
+	}
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '}' {
+		return nil, faultJSON(err)
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return nil, faultBody()
+	}
+	return all, nil
+}
+
+func faultJSON(err error) *Fault {
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		return refuse(http.StatusBadRequest, "DuplicatePropertiesSpecified", "A property is specified more than one time.")
+	}
+	return faultBody()
+}
+
+// unquoted returns the text of a JSON string, and any other value as it is.
+func unquoted(v jsontext.Value) string {
+	if v.Kind() != '"' {
+		return string(v)
+	}
+	// The decoder has checked the value.
+	text, _ := jsontext.AppendUnquote(nil, v)
+	return string(text)
+}
+
+// add takes one property over: a key, a custom property, or nothing for null and for the service's own Timestamp.
+func (s *sentEntity) add(p *rawProperty) *Fault {
+	switch p.name {
+	case timestampName:
+		return nil
+	case partitionKeyName, rowKeyName:
+		if p.kind == 'n' || p.kind == 0 {
+			return nil
+		}
+		if p.kind != '"' || p.typ != edm.TypeNull && p.typ != edm.TypeString {
+			return faultBody()
+		}
+		if p.name == partitionKeyName {
+			s.pk, s.hasPK = p.text, true
+		} else {
+			s.rk, s.hasRK = p.text, true
+		}
+		return nil
+	}
+	if fault := checkName(p.name); fault != nil {
+		return fault
+	}
+	v, fault := p.value()
+	if fault != nil || v.IsNull() {
+		return fault
+	}
+	s.properties = append(s.properties, property{p.name, v})
+	return nil
+}
+
+// value makes the typed value.
+func (p *rawProperty) value() (edm.Value, *Fault) {
+	var v edm.Value
+	var err error
+	switch p.kind {
+	case 'n':
+		return edm.Value{}, nil
+	case 0: // an annotation of nothing
+		return edm.Value{}, faultBody()
+	case '"':
+		v, err = edm.FromText(typeOr(p.typ, edm.TypeString), []byte(p.text))
+	case 't', 'f':
+		if typeOr(p.typ, edm.TypeBoolean) != edm.TypeBoolean {
+			return edm.Value{}, faultBody()
+		}
+		v = edm.Boolean(p.kind == 't')
+	case '0':
+		v, err = p.number()
+	default: // objects and arrays
+		return edm.Value{}, faultBody()
+	}
+	if err != nil {
+		return edm.Value{}, faultBody()
+	}
+	if p.typ == edm.TypeDateTime && v.Check() != nil {
+		return edm.Value{}, faultOutOfRange(p.name, p.text)
+	}
+	return v, nil
+}
+
+var errNumber = errors.New("a number that its type does not hold")
+
+// number reads a JSON number. An Edm.Int64 is sent as a string: as a number it could have lost digits on its way.
+func (p *rawProperty) number() (edm.Value, error) {
+	if p.typ == edm.TypeInt64 {
+		return edm.Value{}, errNumber
+	}
+	v, err := edm.FromNumber(p.typ, []byte(p.text))
+	if err != nil {
+		return v, err
+	}
+	if v.Type() == edm.TypeInt64 {
+		return edm.Value{}, errNumber // without annotation and beyond 32 bits
+	}
+	if f, ok := v.Float(); ok && math.IsInf(f, 0) {
+		return edm.Value{}, errNumber
+	}
+	return v, nil
+}
+
+func typeOr(t, absent edm.Type) edm.Type {
+	if t == edm.TypeNull {
+		return absent
+	}
+	return t
+}

@@ -1,0 +1,150 @@
+package simulator
+
+import (
+	"net/http"
+	"strings"
+)
+
+// servePoint answers with one entity.
+func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault) {
+	accept, fields, fault := c.shape()
+	if fault != nil {
+		return nil, fault
+	}
+	if fault := g.entities(a.table, "r"); fault != nil {
+		return nil, fault
+	}
+	if !g.covers(a.pk, a.rk) {
+		return nil, faultAuthorization()
+	}
+	name, e, fault := s.point(a)
+	if fault != nil {
+		return nil, fault
+	}
+	w := entityWriter{metadata: accept, endpoint: c.endpoint(), account: s.account, table: name, fields: fields}
+	out := c.answer(http.StatusOK)
+	out.header["Content-Type"] = []string{accept.contentType()}
+	out.header["Etag"] = []string{e.etag}
+	out.body = w.appendOne(make([]byte, 0, 512), e)
+	return out, nil
+}
+
+// shape reads what form of an answer a request for entities asks for.
+func (c *call) shape() (m metadata, fields []string, fault *Fault) {
+	if c.req.URL.RawQuery == "" {
+		m, fault = metadataOf(headerOf(c.req.Header, "Accept"), "")
+		return m, nil, fault
+	}
+	values := queryOf(c.req.URL)
+	if m, fault = metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format")); fault != nil {
+		return m, nil, fault
+	}
+	fields, fault = parseSelect(values.Get("$select"))
+	return m, fields, fault
+}
+
+func (s *tableService) point(a address) (name string, e *entity, fault *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, fault := s.find(a.table)
+	if fault != nil {
+		return "", nil, fault
+	}
+	if e = t.rows.get(a.pk, a.rk); e == nil {
+		return "", nil, faultNotFound()
+	}
+	if !s.admit(t, a.pk, 1) {
+		return "", nil, faultServerBusy()
+	}
+	return t.name, e, nil
+}
+
+// serveChange carries one operation out.
+func (s *tableService) serveChange(c *call, g *grant, a address) (*answer, *Fault) {
+	op, fault := parseOperation(c.req.Method, a, c.req.Header, c.body)
+	if fault != nil {
+		return nil, fault
+	}
+	changes, _, fault := s.commit(g, []*operation{op})
+	if fault != nil {
+		return nil, fault
+	}
+	out := c.answer(http.StatusNoContent)
+	s.describe(c, out, changes[0])
+	return out, nil
+}
+
+// describe fills in what an answer says of a change that was made.
+func (s *tableService) describe(c *call, out *answer, made change) {
+	op := made.op
+	if made.entity != nil {
+		out.header["Etag"] = []string{made.entity.etag}
+	}
+	if op.verb != verbInsert {
+		return
+	}
+	address := c.endpoint() + "/" + string(appendEntityAddress(nil, op.table, op.pk, op.rk))
+	out.header["Location"] = []string{address}
+	if op.prefer != "" {
+		out.header["Preference-Applied"] = []string{op.prefer}
+	}
+	if op.prefer == "return-no-content" {
+		out.header["Dataserviceid"] = []string{address}
+		return
+	}
+	w := entityWriter{metadata: op.metadata, endpoint: c.endpoint(), account: s.account, table: op.table}
+	out.status = http.StatusCreated
+	out.header["Content-Type"] = []string{op.metadata.contentType()}
+	out.body = w.appendOne(nil, made.entity)
+}
+
+// serveQuery answers with a page of entities.
+func (s *tableService) serveQuery(c *call, g *grant, table string) (*answer, *Fault) {
+	values := queryOf(c.req.URL)
+	q, fault := parseQuery(values)
+	if fault != nil {
+		return nil, fault
+	}
+	accept, fault := metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format"))
+	if fault != nil {
+		return nil, fault
+	}
+	if fault := g.entities(table, "r"); fault != nil {
+		return nil, fault
+	}
+	name, p, fault := s.read(g, table, q)
+	if fault != nil {
+		return nil, fault
+	}
+	w := entityWriter{metadata: accept, endpoint: c.endpoint(), account: s.account, table: name, fields: q.fields}
+	out := c.answer(http.StatusOK)
+	out.header["Content-Type"] = []string{accept.contentType()}
+	if p.next != nil {
+		out.header["X-Ms-Continuation-Nextpartitionkey"] = []string{appendToken(p.next.pk, p.after)}
+		if !p.noRow {
+			out.header["X-Ms-Continuation-Nextrowkey"] = []string{appendToken(p.next.rk, p.after)}
+		}
+	}
+	out.body = w.appendPage(nil, p.entities, values.Has("$select"))
+	return out, nil
+}
+
+// appendPage appends an answer that is a list of entities.
+func (w *entityWriter) appendPage(dst []byte, entities []*entity, selected bool) []byte {
+	dst = append(dst, '{')
+	if w.metadata != noMetadata {
+		dst = w.appendContext(dst)
+		if selected {
+			dst = append(append(dst, "&$select="...), strings.Join(w.fields, ",")...)
+		}
+		dst = append(dst, `",`...)
+	}
+	dst = append(dst, `"value":[`...)
+	for i, e := range entities {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = w.appendBody(append(dst, '{'), e)
+	}
+	return append(dst, "]}"...)
+}

@@ -1,0 +1,76 @@
+package simulator
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Fault is a refusal, with the service's status, code and message.
+type Fault struct {
+	Status        int
+	Code, Message string
+}
+
+func (f *Fault) Error() string { return f.Code + ": " + f.Message }
+
+const faultTime = "2006-01-02T15:04:05.0000000Z"
+
+// appendJSON appends the table service's error body.
+func (f *Fault) appendJSON(dst []byte, requestID string, at time.Time) []byte {
+	dst = append(append(dst, `{"odata.error":{"code":"`...), f.Code...)
+	dst = append(dst, `","message":{"lang":"en-US","value":`...)
+	dst = edm.AppendQuoted(dst, strings.ToValidUTF8(f.Message, "\uFFFD"))
+	dst = append(append(dst[:len(dst)-1], `\nRequestId:`...), requestID...)
+	dst = at.UTC().AppendFormat(append(dst, `\nTime:`...), faultTime)
+	return append(dst, `"}}}`...)
+}
+
+// xml is the same refusal where XML is spoken: by the queue and the blob service, and about a table's policies.
+func (f *Fault) xml() *xmlError { return newXMLError(f.Status, f.Code, f.Message) }
+
+func refuse(status int, code, message string) *Fault { return &Fault{status, code, message} }
+
+// The faults that more than one place finds.
+
+func faultInput(message string) *Fault {
+	return refuse(http.StatusBadRequest, "InvalidInput", message)
+}
+
+func faultSyntax() *Fault { return faultInput("Bad Request - Error in query syntax.") }
+
+func faultBody() *Fault { return faultInput("An error occurred while processing this request.") }
+
+func faultOutOfRange(property, value string) *Fault {
+	return refuse(http.StatusBadRequest, "OutOfRangeInput", "The '"+property+"' parameter of value '"+value+"' is out of range.")
+}
+
+func faultNotFound() *Fault {
+	return refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
+}
+
+func faultTableNotFound() *Fault {
+	return refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
+}
+
+func faultMethod() *Fault {
+	return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
+}
+
+func faultServerBusy() *Fault {
+	return refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
+}
+
+func faultInternal() *Fault {
+	return refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
+}
+
+func faultTooLarge() *Fault {
+	return refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit.")
+}
+
+func faultMissingHeader() *Fault {
+	return refuse(http.StatusBadRequest, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")
+}

@@ -1,0 +1,104 @@
+package simulator_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// libraryTable is a table of a simulator as the library sees it.
+func libraryTable(t *testing.T, o simulator.Options) (*simulator.Simulator, *patterns.Table) {
+	t.Helper()
+	sim, err := simulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: sim.TableEndpoint(), Queue: sim.QueueEndpoint(), Blob: sim.BlobEndpoint()},
+		sim.Account(), sim.Key(), &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: sim,
+			Retry: policy.RetryOptions{MaxRetries: 20, RetryDelay: time.Microsecond, MaxRetryDelay: time.Microsecond}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := account.Table("Employees")
+	if err := table.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return sim, table
+}
+
+func row(pk, rk string, n int) *patterns.Entity {
+	return &patterns.Entity{Key: patterns.Key{Partition: pk, Row: rk}, Properties: patterns.Properties{{Name: "N", Value: patterns.Int32(int32(n))}}}
+}
+
+func TestTheLibraryOnASimulator(t *testing.T) {
+	sim, table := libraryTable(t, simulator.Options{})
+	ctx := t.Context()
+	rows := table.Entities()
+	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("error %v", err)
+	}
+	got, err := rows.Get(ctx, patterns.Key{Partition: "O'Brien", Row: "it's"})
+	if err != nil || string(got.ETag) != sim.Rows("Employees")[0].ETag {
+		t.Fatalf("%+v %v", got, err)
+	}
+	x := table.NewTransaction()
+	x.Insert(row("O'Brien", "new", 2))
+	x.Insert(row("O'Brien", "it's", 3))
+	_, err = x.Commit(ctx)
+	var failed *patterns.Error
+	if !errors.As(err, &failed) || !errors.Is(err, patterns.ErrExists) || failed.Index != 1 || failed.Code != "EntityAlreadyExists" {
+		t.Errorf("error %+v", err)
+	}
+	if err := table.Drop(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := table.Create(ctx); !errors.Is(err, patterns.ErrTableBeingDeleted) {
+		t.Errorf("error %v", err)
+	}
+	sim.Clock().Advance(simulator.DefaultTableDeletion)
+	if err := table.Create(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheLibraryInChaos: whatever fails before or after it was applied, and however pages are cut, what was written is
+// there once and is read once.
+func TestTheLibraryInChaos(t *testing.T) {
+	for seed := range uint64(5) {
+		sim, table := libraryTable(t, simulator.Options{Seed: seed})
+		sim.SetChaos(simulator.Chaos{Busy: 0.1, Internal: 0.1, Applied: 0.5, ShortPages: 0.5, EmptyPages: 0.3, PartitionPages: 0.3, NoNextRowKey: 0.5})
+		rows := table.Entities()
+		for i := range 60 {
+			x := table.NewTransaction()
+			for j := range 3 {
+				x.Insert(row(fmt.Sprint("p", i%4), fmt.Sprintf("r%03d-%d", i, j), i))
+			}
+			if _, err := x.Commit(t.Context()); err != nil {
+				t.Fatalf("seed %d, transaction %d: %v", seed, i, err)
+			}
+		}
+		seen := map[patterns.Key]bool{}
+		for e, err := range rows.Query().AllowTableScan().All(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[e.Key] {
+				t.Errorf("%v was read twice", e.Key)
+			}
+			seen[e.Key] = true
+		}
+		if len(seen) != 180 || len(sim.Rows("Employees")) != 180 {
+			t.Errorf("seed %d: %d rows read, %d stored, want 180", seed, len(seen), len(sim.Rows("Employees")))
+		}
+	}
+}

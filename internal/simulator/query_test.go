@@ -1,0 +1,201 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+)
+
+// fill inserts partitions × rows entities past the wire.
+func fill(a account, partitions, rows int) {
+	a.t.Helper()
+	t, _ := a.tables.find("Employees")
+	for i := range partitions {
+		for j := range rows {
+			t.apply(change{entity: &entity{pk: fmt.Sprintf("p%03d", i), rk: fmt.Sprintf("r%06d", j)}}, a.Clock())
+		}
+	}
+}
+
+// walk reads all pages of a query; it returns the keys, page by page. Pages that come without end are an error.
+func (a account) walk(target string) (pages [][]string) {
+	a.t.Helper()
+	key := regexp.MustCompile(`"PartitionKey":"([^"]*)","RowKey":"([^"]*)"`)
+	more := ""
+	for range 100000 {
+		r := a.want(http.MethodGet, target+more, "", 200, "")
+		var keys []string
+		for _, m := range key.FindAllStringSubmatch(r.text, -1) {
+			keys = append(keys, m[1]+"/"+m[2])
+		}
+		pages = append(pages, keys)
+		partition, row := r.Header.Get("x-ms-continuation-NextPartitionKey"), r.Header.Get("x-ms-continuation-NextRowKey")
+		if partition == "" {
+			return pages
+		}
+		more = "&NextPartitionKey=" + url.QueryEscape(partition)
+		if row != "" {
+			more += "&NextRowKey=" + url.QueryEscape(row)
+		}
+	}
+	a.t.Fatal("the pages do not end")
+	return nil
+}
+
+func sizes(pages [][]string) (n []int) {
+	for _, p := range pages {
+		n = append(n, len(p))
+	}
+	return n
+}
+
+func TestPages(t *testing.T) {
+	a := withTable(t, Options{})
+	fill(a, 3, 700)
+	for target, want := range map[string][]int{
+		"/Employees()?x=": {1000, 1000, 100}, "/Employees()?$top=700": {700, 700, 700}, "/Employees?$top=900": {900, 900, 300},
+		"/Employees()?$filter=" + url.QueryEscape("PartitionKey eq 'p001'"):                                                           {700},
+		"/Employees()?$filter=" + url.QueryEscape("PartitionKey eq 'p001' and RowKey gt 'r000001' and RowKey le 'r000003'"):           {2},
+		"/Employees()?$filter=" + url.QueryEscape("PartitionKey gt 'p000' and PartitionKey lt 'p002'"):                                {700},
+		"/Employees()?$filter=" + url.QueryEscape("PartitionKey eq 'p001' and RowKey eq 'r000001'"):                                   {1},
+		"/Employees()?$filter=" + url.QueryEscape("PartitionKey eq 'p001' and PartitionKey eq 'p002'"):                                {0},
+		"/Employees()?$filter=" + url.QueryEscape("RowKey eq 'r000699'"):                                                              {3},
+		"/Employees()?$top=2&$filter=" + url.QueryEscape("PartitionKey eq 'p001' and (RowKey eq 'r000001' or RowKey eq 'r000002')"):   {2, 0},
+		"/Employees()?$top=2&$filter=" + url.QueryEscape("not (PartitionKey ge 'p001') and (RowKey le 'r000000' or RowKey eq 'r01')"): {1},
+	} {
+		if got := sizes(a.walk(target)); !slices.Equal(got, want) {
+			t.Errorf("%s: pages of %v, want %v", target, got, want)
+		}
+	}
+	all := slices.Concat(a.walk("/Employees()?$top=999")...)
+	if !slices.IsSorted(all) || len(slices.Compact(all)) != 2100 {
+		t.Errorf("%d keys, sorted %v", len(all), slices.IsSorted(all))
+	}
+}
+
+func TestKeysAreOrderedByUTF16(t *testing.T) {
+	a := withTable(t, Options{})
+	keys := []string{"", "A", "B", "a", "aa", "b", "\u00e9", "\ud7ff", "😀", "\U0010FFFF", "\uE000", "\uFFFD"}
+	for _, k := range slices.Backward(keys) {
+		insert(a, k, "r", "")
+		insert(a, "zz", k, "")
+	}
+	var pks, rks []string
+	for _, row := range a.Rows("Employees") {
+		if row.PartitionKey == "zz" {
+			rks = append(rks, row.RowKey)
+		} else {
+			pks = append(pks, row.PartitionKey)
+		}
+	}
+	if !slices.Equal(pks, keys) || !slices.Equal(rks, keys) {
+		t.Errorf("%q\n%q\nwant %q", pks, rks, keys)
+	}
+	for _, page := range [][]string{slices.Concat(a.walk("/Employees()?$top=1")...)} {
+		if len(page) != 2*len(keys) {
+			t.Errorf("%d rows by pages of one", len(page))
+		}
+	}
+}
+
+func TestQueriesThroughTheSDK(t *testing.T) {
+	a := withTable(t, Options{})
+	insert(a, "p", "1", `,"Age":30,"Name":"Kim"`)
+	insert(a, "p", "2", `,"Age":40`)
+	insert(a, "q", "3", `,"Age":50`)
+	pager := a.client().NewClient("Employees").NewListEntitiesPager(&aztables.ListEntitiesOptions{
+		Filter: to.Ptr("Age gt 30"), Select: to.Ptr("RowKey,Name"), Top: to.Ptr(int32(1))})
+	var rows []string
+	for pager.More() {
+		page, err := pager.NextPage(testContext(t))
+		noError(t, err)
+		for _, e := range page.Entities {
+			rows = append(rows, string(e))
+		}
+	}
+	if len(rows) != 2 || !strings.Contains(rows[0], `"RowKey":"2"`) || strings.Contains(rows[0], "Age") {
+		t.Errorf("rows %q", rows)
+	}
+}
+
+func TestQueryAnswersAsRecorded(t *testing.T) {
+	a := withTable(t, Options{})
+	insert(a, "p", "r", `,"Age":30`)
+	etag := `{"odata.etag":"W/\"datetime'2026-11-20T12%3A00%3A00.0000001Z'\"",`
+	r := a.want(http.MethodGet, "/Employees()?$select=Age", "", 200, "")
+	if want := `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Employees&$select=Age","value":[` + etag + `"Age":30}]}`; r.text != want {
+		t.Errorf("%s\nwant %s", r.text, want)
+	}
+	r = a.want(http.MethodGet, "/employees()?$select=", "", 200, "")
+	if want := `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Employees&$select=","value":[` + etag + `"PartitionKey":"p","RowKey":"r",` +
+		`"Timestamp":"2026-11-20T12:00:00.0000001Z","Age":30}]}`; r.text != want {
+		t.Errorf("%s\nwant %s", r.text, want)
+	}
+	r = a.want(http.MethodGet, "/Employees()?$filter=Age%20lt%200", "", 200, "", "Accept", "application/json;odata=nometadata")
+	if r.text != `{"value":[]}` {
+		t.Error(r.text)
+	}
+}
+
+func TestQueryOptions(t *testing.T) {
+	a := withTable(t, Options{})
+	insert(a, "p", "r", "")
+	comparisons := func(n int) string {
+		return url.QueryEscape(strings.Join(slices.Repeat([]string{"A eq 1"}, n), " and "))
+	}
+	for target, code := range map[string]string{
+		"?$top=1": "", "?$top=1000": "", "?$top=0": "InvalidInput", "?$top=1001": "InvalidInput", "?$top=-1": "InvalidInput", "?$top=x": "InvalidInput", "?$top=": "InvalidInput",
+		"?$filter=" + comparisons(15): "", "?$filter=" + comparisons(16): "InvalidInput",
+		"?$filter=": "", "?$filter=A%20eq": "InvalidInput", "?$filter=" + url.QueryEscape("Name eq 'O'Brien'"): "InvalidInput", "?$filter=" + url.QueryEscape("startswith(Name,'a')"): "InvalidInput",
+		"?$filter=" + url.QueryEscape("A eq 3000000000"): "InvalidInput", "?$filter=" + url.QueryEscape("A eq 3000000000L"): "", "?$filter=" + url.QueryEscape("A eq B"): "InvalidInput",
+		"?$select=*": "", "?$select=A,B": "", "?$select=A,": "InvalidInput", "?$select=a-b": "InvalidInput",
+		"?NextPartitionKey=x": "InvalidInput", "?NextRowKey=1!4!cA--": "InvalidInput", "?NextPartitionKey=1!5!cA--": "InvalidInput", "?NextPartitionKey=1!4!cA--&NextRowKey=1!4!c@--": "InvalidInput",
+		"?NextPartitionKey=1!4!cA--": "", "?NextPartitionKey=1!4!cA--&NextRowKey=1!4!cg--": "", "?NextPartitionKey=1!0!": "",
+	} {
+		status := 200
+		if code != "" {
+			status = 400
+		}
+		a.want(http.MethodGet, "/Employees()"+target, "", status, code)
+	}
+	a.want(http.MethodGet, "/Nobody()", "", 404, "TableNotFound")
+	a.want(http.MethodGet, "/No-body()", "", 400, "InvalidResourceName")
+	a.want(http.MethodGet, "/Employees()", "", 415, "MediaTypeNotSupported", "Accept", "application/atom+xml")
+}
+
+// TestPlansLoseNothing compares what bounded reading finds with what the filter alone says.
+func TestPlansLoseNothing(t *testing.T) {
+	a := withTable(t, Options{})
+	fill(a, 5, 5)
+	var terms []string
+	for _, op := range []string{"eq", "ne", "gt", "ge", "lt", "le"} {
+		terms = append(terms, "PartitionKey "+op+" 'p002'", "RowKey "+op+" 'r000003'", "'p003' "+op+" PartitionKey")
+	}
+	for _, x := range terms {
+		for _, y := range terms {
+			for _, format := range []string{"%s and %s", "%s or %s", "%s and not (%s)", "PartitionKey eq 'p001' and (%s or %s)"} {
+				filter := fmt.Sprintf(format, x, y)
+				e, err := odata.Parse(filter)
+				noError(t, err)
+				want := 0
+				for _, row := range a.Rows("Employees") {
+					if odata.Match(e, (&entity{pk: row.PartitionKey, rk: row.RowKey}).get) {
+						want++
+					}
+				}
+				if got := len(slices.Concat(a.walk("/Employees()?$top=3&$filter=" + url.QueryEscape(filter))...)); got != want {
+					t.Errorf("%s: %d rows, want %d", filter, got, want)
+				}
+			}
+		}
+	}
+}

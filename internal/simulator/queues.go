@@ -1,0 +1,185 @@
+package simulator
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// queueDeleteDelay is how long the name of a deleted queue cannot be taken again.
+const queueDeleteDelay = 40 * time.Second
+
+// queueService is the queue service of one account.
+type queueService struct {
+	clock *Clock
+	dice  *dice
+	chaos *Chaos
+
+	mu          sync.Mutex
+	queues      map[string]*queue
+	deleted     map[string]time.Time // when names of deleted queues were given up
+	deleteDelay time.Duration
+	serial      uint64
+}
+
+// queue is one queue with its messages.
+type queue struct {
+	metadata map[string]string
+	policies []xmlPolicy
+	byID     map[string]*queueMessage
+	byTime   queueHeap
+}
+
+func newQueueService(clock *Clock, d *dice, chaos *Chaos) *queueService {
+	return &queueService{clock: clock, dice: d, chaos: chaos, queues: map[string]*queue{}, deleted: map[string]time.Time{},
+		deleteDelay: queueDeleteDelay}
+}
+
+// serve answers one request whose sender may do what it asks for. The path begins with the queue's name.
+func (s *queueService) serve(req *http.Request, body []byte) *answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial++
+	c := newXMLCall(req, body, s.clock.Now(), s.serial)
+	a, err := s.dispatch(c)
+	if err != nil {
+		a = err.answer(c)
+	}
+	return c.finish(a)
+}
+
+// policy finds a stored access policy, for a signature that names one.
+func (s *queueService) policy(queueName, id string) (xmlPolicy, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[queueName]
+	if q == nil {
+		return xmlPolicy{}, false
+	}
+	return findXMLPolicy(q.policies, id)
+}
+
+func (s *queueService) dispatch(c *xmlCall) (*answer, *xmlError) {
+	name, rest, _ := strings.Cut(strings.Trim(c.req.URL.Path, "/"), "/")
+	if name == "" {
+		if c.req.Method != http.MethodGet || c.query.Get("comp") != "list" {
+			return nil, xmlInvalidQuery("comp", c.query.Get("comp"), "The account has no such resource.")
+		}
+		return s.list(c)
+	}
+	if err := xmlCheckName(name); err != nil {
+		return nil, err
+	}
+	if rest == "" && c.query.Get("comp") == "" {
+		switch c.req.Method {
+		case http.MethodPut:
+			return s.create(c, name)
+		case http.MethodDelete:
+			return s.drop(c, name)
+		}
+		return nil, xmlUnsupportedVerb(c.req.Method)
+	}
+	q := s.queues[name]
+	if q == nil {
+		return nil, newXMLError(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+	}
+	if rest == "" {
+		return q.attributes(c)
+	}
+	messages, id, _ := strings.Cut(rest, "/")
+	if messages != "messages" {
+		return nil, newXMLError(http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
+	}
+	if id != "" {
+		return s.message(c, q, id)
+	}
+	return s.messages(c, q)
+}
+
+func (s *queueService) create(c *xmlCall, name string) (*answer, *xmlError) {
+	if err := c.checkMetadata(); err != nil {
+		return nil, err
+	}
+	if q := s.queues[name]; q != nil {
+		if sameMetadata(q.metadata, c.metadata) {
+			return newAnswer(http.StatusNoContent), nil
+		}
+		return nil, newXMLError(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
+	}
+	if gone, ok := s.deleted[name]; ok && c.now.Before(gone.Add(s.deleteDelay)) {
+		return nil, newXMLError(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
+	}
+	delete(s.deleted, name)
+	s.queues[name] = &queue{metadata: c.metadata, byID: map[string]*queueMessage{}}
+	return newAnswer(http.StatusCreated), nil
+}
+
+func (s *queueService) drop(c *xmlCall, name string) (*answer, *xmlError) {
+	if s.queues[name] == nil {
+		return nil, newXMLError(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+	}
+	delete(s.queues, name)
+	s.deleted[name] = c.now
+	return newAnswer(http.StatusNoContent), nil
+}
+
+// attributes reads and writes what belongs to the queue itself.
+func (q *queue) attributes(c *xmlCall) (*answer, *xmlError) {
+	comp := c.query.Get("comp")
+	if comp != "metadata" && comp != "acl" {
+		return nil, xmlInvalidQuery("comp", comp, "A queue has no such resource.")
+	}
+	read := c.req.Method == http.MethodGet || c.req.Method == http.MethodHead
+	switch {
+	case read && comp == "metadata":
+		a := newAnswer(http.StatusOK)
+		setMetadata(a.header, q.metadata)
+		a.header.Set("x-ms-approximate-messages-count", q.count(c.now))
+		return a, nil
+	case read:
+		return writeXMLPolicies(newAnswer(http.StatusOK), q.policies), nil
+	case c.req.Method != http.MethodPut:
+		return nil, xmlUnsupportedVerb(c.req.Method)
+	case comp == "metadata":
+		if err := c.checkMetadata(); err != nil {
+			return nil, err
+		}
+		q.metadata = c.metadata
+		return newAnswer(http.StatusNoContent), nil
+	}
+	policies, err := parseXMLPolicies(c.body)
+	if err != nil {
+		return nil, err
+	}
+	q.policies = policies
+	return newAnswer(http.StatusNoContent), nil
+}
+
+func (s *queueService) list(c *xmlCall) (*answer, *xmlError) {
+	names := make([]string, 0, len(s.queues))
+	for name := range s.queues {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	p, err := newXMLPage(c, s.dice, s.chaos)
+	if err != nil {
+		return nil, err
+	}
+	found, next := p.take(names)
+	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint())
+	p.writeHead(w)
+	w.begin("Queues")
+	for _, name := range found {
+		w.begin("Queue")
+		w.element("Name", name)
+		if c.includes("metadata") {
+			w.metadata(s.queues[name].metadata)
+		}
+		w.end()
+	}
+	w.end()
+	w.element("NextMarker", next)
+	return w.answer(newAnswer(http.StatusOK)), nil
+}

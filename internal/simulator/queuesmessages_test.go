@@ -1,0 +1,434 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+const week = 7 * 24 * 60 * 60
+
+func message(text string) string {
+	return "<QueueMessage><MessageText>" + text + "</MessageText></QueueMessage>"
+}
+
+func TestMessagePutLimits(t *testing.T) {
+	q := newTestQueues(t, 1)
+	q.queue(t, "orders")
+	full := strings.Repeat("x", 64<<10)
+	for name, test := range map[string]struct {
+		query, body string
+		status      int
+		code        string
+	}{
+		"plain":                   {"", message("x"), 201, ""},
+		"empty":                   {"", message(""), 201, ""},
+		"64 KiB":                  {"", message(full), 201, ""},
+		"64 KiB and one":          {"", message(full + "x"), 413, "RequestBodyTooLarge"},
+		"64 KiB in two-byte":      {"", message(strings.Repeat("ä", 32<<10)), 201, ""},
+		"one more of two bytes":   {"", message(strings.Repeat("ä", 32<<10) + "x"), 413, "RequestBodyTooLarge"},
+		"64 KiB escaped":          {"", message(strings.Repeat("&lt;", 64<<10)), 201, ""},
+		"visible at once":         {"visibilitytimeout=0", message("x"), 201, ""},
+		"visible before time":     {"visibilitytimeout=-1", message("x"), 400, "OutOfRangeQueryParameterValue"},
+		"a week":                  {fmt.Sprintf("visibilitytimeout=%d&messagettl=-1", week), message("x"), 201, ""},
+		"a week and one":          {fmt.Sprintf("visibilitytimeout=%d&messagettl=-1", week+1), message("x"), 400, "OutOfRangeQueryParameterValue"},
+		"no number":               {"visibilitytimeout=soon", message("x"), 400, "InvalidQueryParameterValue"},
+		"ttl 1":                   {"messagettl=1", message("x"), 201, ""},
+		"ttl 0":                   {"messagettl=0", message("x"), 400, "InvalidQueryParameterValue"},
+		"ttl -1":                  {"messagettl=-1", message("x"), 201, ""},
+		"ttl -2":                  {"messagettl=-2", message("x"), 400, "InvalidQueryParameterValue"},
+		"ttl of ages":             {"messagettl=9223372036854775807", message("x"), 201, ""},
+		"visible before the end":  {"visibilitytimeout=9&messagettl=10", message("x"), 201, ""},
+		"visible at the end":      {"visibilitytimeout=10&messagettl=10", message("x"), 400, "InvalidQueryParameterValue"},
+		"never visible":           {fmt.Sprintf("visibilitytimeout=%d", week), message("x"), 400, "InvalidQueryParameterValue"},
+		"no body":                 {"", "", 400, "InvalidXmlDocument"},
+		"no document":             {"", "hello", 400, "InvalidXmlDocument"},
+		"other document":          {"", "<Message><MessageText>x</MessageText></Message>", 400, "InvalidXmlDocument"},
+		"no text":                 {"", "<QueueMessage></QueueMessage>", 400, "InvalidXmlDocument"},
+		"cut off":                 {"", "<QueueMessage><MessageText>x</MessageText>", 400, "InvalidXmlDocument"},
+		"more after it":           {"", message("x") + message("y"), 400, "InvalidXmlDocument"},
+		"space and comment after": {"", message("x") + "\n<!-- end -->", 201, ""},
+		"tab":                     {"", message("\t"), 201, ""},
+		"control character":       {"", message("\x01"), 400, "InvalidXmlDocument"},
+		"control by reference":    {"", message("&#x1;"), 400, "InvalidXmlDocument"},
+		"NUL":                     {"", message("\x00"), 400, "InvalidXmlDocument"},
+		"U+FFFE":                  {"", message("\ufffe"), 400, "InvalidXmlDocument"},
+		"not UTF-8":               {"", message("\xff"), 400, "InvalidXmlDocument"},
+		"unknown entity":          {"", message("&nbsp;"), 400, "InvalidXmlDocument"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q.want(t, rawCall{method: "POST", target: "/orders/messages?" + test.query, body: test.body}, test.status, test.code)
+		})
+	}
+}
+
+func TestMessageGetLimits(t *testing.T) {
+	q := newTestQueues(t, 1)
+	q.queue(t, "orders")
+	for query, code := range map[string]string{
+		"":                    "",
+		"numofmessages=1":     "",
+		"numofmessages=0":     "OutOfRangeQueryParameterValue",
+		"numofmessages=32":    "",
+		"numofmessages=33":    "OutOfRangeQueryParameterValue",
+		"visibilitytimeout=1": "",
+		"visibilitytimeout=0": "OutOfRangeQueryParameterValue",
+		fmt.Sprintf("visibilitytimeout=%d", week):   "",
+		fmt.Sprintf("visibilitytimeout=%d", week+1): "OutOfRangeQueryParameterValue",
+		"peekonly=true&numofmessages=32":            "",
+		"peekonly=true&numofmessages=33":            "OutOfRangeQueryParameterValue",
+		"peekonly=true&numofmessages=0":             "OutOfRangeQueryParameterValue",
+	} {
+		status := map[bool]int{true: 200, false: 400}[code == ""]
+		q.want(t, rawCall{method: "GET", target: "/orders/messages?" + query}, status, code)
+	}
+}
+
+// enqueue puts messages, each with its text.
+func enqueue(t *testing.T, q *azqueue.QueueClient, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		_, err := q.EnqueueMessage(testContext(t), text, nil)
+		noError(t, err)
+	}
+}
+
+// dequeue gets up to 32 messages for the given time and returns their texts with their counts.
+func dequeue(t *testing.T, q *azqueue.QueueClient, hide time.Duration) []string {
+	t.Helper()
+	got, err := q.DequeueMessages(testContext(t), &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(32)),
+		VisibilityTimeout: to.Ptr(int32(hide / time.Second))})
+	noError(t, err)
+	texts := []string{}
+	for _, m := range got.Messages {
+		texts = append(texts, fmt.Sprintf("%s %d", *m.MessageText, *m.DequeueCount))
+	}
+	return texts
+}
+
+func wantTexts(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("messages %q, want %q", got, want)
+	}
+}
+
+func TestMessageVisibility(t *testing.T) {
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	enqueue(t, orders, "a", "b", " <&> \n\tü")
+	wantTexts(t, dequeue(t, orders, 30*time.Second), "a 1", "b 1", " <&> \n\tü 1")
+	wantTexts(t, dequeue(t, orders, time.Second))
+	q.clock.Advance(30*time.Second - 100)
+	wantTexts(t, dequeue(t, orders, time.Second))
+	q.clock.Advance(100)
+	wantTexts(t, dequeue(t, orders, time.Second), "a 2", "b 2", " <&> \n\tü 2")
+
+	// Without a time of its own, a get hides a message for 30 seconds.
+	q.clock.Advance(time.Second)
+	got, err := orders.DequeueMessage(testContext(t), nil)
+	noError(t, err)
+	if m := got.Messages[0]; *m.DequeueCount != 3 || !m.TimeNextVisible.Equal(testStart().Add(61*time.Second)) {
+		t.Errorf("count %d, next visible %v", *m.DequeueCount, *m.TimeNextVisible)
+	}
+}
+
+func TestMessagePutVisibility(t *testing.T) {
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	put, err := orders.EnqueueMessage(testContext(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
+	noError(t, err)
+	m := put.Messages[0]
+	if !m.InsertionTime.Equal(testStart()) || !m.TimeNextVisible.Equal(testStart().Add(time.Minute)) || !m.ExpirationTime.Equal(testStart().Add(week*time.Second)) {
+		t.Errorf("inserted %v, visible %v, expires %v", *m.InsertionTime, *m.TimeNextVisible, *m.ExpirationTime)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(*m.MessageID) {
+		t.Errorf("id %q", *m.MessageID)
+	}
+	q.clock.Advance(time.Minute - 100)
+	wantTexts(t, dequeue(t, orders, time.Second))
+	q.clock.Advance(100)
+	wantTexts(t, dequeue(t, orders, time.Second), "later 1")
+	// The receipt from the put was good until the get.
+	_, err = orders.DeleteMessage(testContext(t), *m.MessageID, *m.PopReceipt, nil)
+	wantSDKError(t, err, 404, "MessageNotFound")
+}
+
+func TestMessageReceiptOfPut(t *testing.T) {
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	put, err := orders.EnqueueMessage(testContext(t), "x", nil)
+	noError(t, err)
+	up, err := orders.UpdateMessage(testContext(t), *put.Messages[0].MessageID, *put.Messages[0].PopReceipt, "y", nil)
+	noError(t, err)
+	_, err = orders.DeleteMessage(testContext(t), *put.Messages[0].MessageID, *up.PopReceipt, nil)
+	noError(t, err)
+}
+
+func TestMessageExpiry(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	put := func(text string, ttl int32) {
+		_, err := orders.EnqueueMessage(ctx, text, &azqueue.EnqueueMessageOptions{TimeToLive: &ttl})
+		noError(t, err)
+	}
+	put("short", 10)
+	put("held", 10)
+	put("ever", -1)
+	enqueue(t, orders, "week")
+	q.clock.Advance(10*time.Second - 100)
+	wantCount(t, orders, 4)
+	q.clock.Advance(100)
+	wantCount(t, orders, 2)
+	wantTexts(t, dequeue(t, orders, time.Second), "ever 1", "week 1")
+	q.clock.Advance(week*time.Second - 10*time.Second)
+	wantTexts(t, dequeue(t, orders, time.Second), "ever 2")
+	q.clock.Advance(100 * 365 * 24 * time.Hour)
+	wantTexts(t, dequeue(t, orders, time.Second), "ever 3")
+	got, err := orders.PeekMessage(ctx, nil)
+	noError(t, err)
+	if len(got.Messages) != 0 {
+		t.Error("a hidden message can be peeked")
+	}
+}
+
+func TestMessageExpiryWhileHeld(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	_, err := orders.EnqueueMessage(ctx, "x", &azqueue.EnqueueMessageOptions{TimeToLive: to.Ptr(int32(10))})
+	noError(t, err)
+	got, err := orders.DequeueMessage(ctx, nil)
+	noError(t, err)
+	id, receipt := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
+	update := func(seconds int32) error {
+		up, err := orders.UpdateMessage(ctx, id, receipt, "x", &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
+		if err == nil {
+			receipt = *up.PopReceipt
+		}
+		return err
+	}
+	noError(t, update(10))
+	wantSDKError(t, update(11), 400, "InvalidQueryParameterValue")
+	q.clock.Advance(10 * time.Second)
+	wantSDKError(t, update(0), 404, "MessageNotFound")
+	_, err = orders.DeleteMessage(ctx, id, receipt, nil)
+	wantSDKError(t, err, 404, "MessageNotFound")
+}
+
+func wantCount(t *testing.T, q *azqueue.QueueClient, want int64) {
+	t.Helper()
+	got, err := q.GetProperties(testContext(t), nil)
+	noError(t, err)
+	if *got.ApproximateMessagesCount != want {
+		t.Errorf("%d messages counted, want %d", *got.ApproximateMessagesCount, want)
+	}
+}
+
+func TestMessagePeek(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	enqueue(t, orders, "a", "b", "c")
+	for range 2 {
+		got, err := orders.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
+		noError(t, err)
+		if len(got.Messages) != 2 || *got.Messages[0].MessageText != "a" || *got.Messages[1].MessageText != "b" || *got.Messages[0].DequeueCount != 0 {
+			t.Fatalf("peeked %v", got.Messages)
+		}
+	}
+	raw := q.want(t, rawCall{method: "GET", target: "/orders/messages?peekonly=true"}, 200, "")
+	if strings.Contains(string(raw.body), "PopReceipt") || strings.Contains(string(raw.body), "TimeNextVisible") {
+		t.Errorf("a peek gives a receipt: %s", raw.body)
+	}
+	wantTexts(t, dequeue(t, orders, time.Second), "a 1", "b 1", "c 1")
+}
+
+func TestMessageReceipts(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	enqueue(t, orders, "a", "b")
+	got, err := orders.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
+	noError(t, err)
+	a, b := got.Messages[0], got.Messages[1]
+	if *a.PopReceipt == *b.PopReceipt {
+		t.Fatal("one receipt for two messages")
+	}
+	path := "/orders/messages/" + *a.MessageID + "?popreceipt="
+	at := func(id, receipt string) string {
+		return "/orders/messages/" + id + "?visibilitytimeout=0&popreceipt=" + url.QueryEscape(receipt)
+	}
+	for name, test := range map[string]struct {
+		target string
+		status int
+		code   string
+	}{
+		"another message's": {at(*a.MessageID, *b.PopReceipt), 400, "PopReceiptMismatch"},
+		"no receipt":        {at(*a.MessageID, "AAAA"), 400, "InvalidQueryParameterValue"},
+		"not base64":        {at(*a.MessageID, "!"), 400, "InvalidQueryParameterValue"},
+		"missing":           {path, 400, "MissingRequiredQueryParameter"},
+		"unknown message":   {at("0000", *a.PopReceipt), 404, "MessageNotFound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q.want(t, rawCall{method: "DELETE", target: test.target}, test.status, test.code)
+			q.want(t, rawCall{method: "PUT", target: test.target, body: message("x")}, test.status, test.code)
+		})
+	}
+
+	// A receipt outlives the time it was given for, until somebody else gets the message.
+	q.clock.Advance(31 * time.Second)
+	_, err = orders.DeleteMessage(ctx, *b.MessageID, *b.PopReceipt, nil)
+	noError(t, err)
+	wantTexts(t, dequeue(t, orders, time.Second), "a 2")
+	_, err = orders.UpdateMessage(ctx, *a.MessageID, *a.PopReceipt, "x", nil)
+	wantSDKError(t, err, 404, "MessageNotFound")
+	wantCount(t, orders, 1)
+}
+
+func TestMessageUpdate(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	enqueue(t, orders, "a")
+	got, err := orders.DequeueMessage(ctx, nil)
+	noError(t, err)
+	id, first := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
+	up, err := orders.UpdateMessage(ctx, id, first, "b", &azqueue.UpdateMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
+	noError(t, err)
+	if *up.PopReceipt == first || !up.TimeNextVisible.Equal(testStart().Add(time.Minute)) {
+		t.Errorf("receipt %s, next visible %v", *up.PopReceipt, *up.TimeNextVisible)
+	}
+	_, err = orders.DeleteMessage(ctx, id, first, nil)
+	wantSDKError(t, err, 404, "MessageNotFound")
+	receipt := *up.PopReceipt
+	target := func(query string) string {
+		return "/orders/messages/" + id + "?popreceipt=" + url.QueryEscape(receipt) + query
+	}
+	for name, test := range map[string]struct {
+		query, body string
+		status      int
+		code        string
+	}{
+		"no time":        {"", message("x"), 400, "MissingRequiredQueryParameter"},
+		"before time":    {"&visibilitytimeout=-1", message("x"), 400, "OutOfRangeQueryParameterValue"},
+		"week and one":   {fmt.Sprintf("&visibilitytimeout=%d", week+1), message("x"), 400, "OutOfRangeQueryParameterValue"},
+		"illegal text":   {"&visibilitytimeout=1", message("\x02"), 400, "InvalidXmlDocument"},
+		"64 KiB and one": {"&visibilitytimeout=1", message(strings.Repeat("x", 64<<10+1)), 413, "RequestBodyTooLarge"},
+		"a week":         {fmt.Sprintf("&visibilitytimeout=%d", week), message("c"), 204, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A refused update leaves the message and its receipt alone.
+			a := q.want(t, rawCall{method: "PUT", target: target(test.query), body: test.body}, test.status, test.code)
+			if r := a.header.Get("x-ms-popreceipt"); r != "" {
+				receipt = r
+			}
+		})
+	}
+	// Without a body the text stays, and a time of 0 makes the message visible.
+	q.want(t, rawCall{method: "PUT", target: target("&visibilitytimeout=0")}, 204, "")
+	wantTexts(t, dequeue(t, orders, time.Second), "c 2")
+}
+
+func TestMessageClear(t *testing.T) {
+	ctx := testContext(t)
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	enqueue(t, orders, "a", "b")
+	got, err := orders.DequeueMessage(ctx, nil)
+	noError(t, err)
+	wantCount(t, orders, 2)
+	_, err = orders.ClearMessages(ctx, nil)
+	noError(t, err)
+	wantCount(t, orders, 0)
+	_, err = orders.DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
+	wantSDKError(t, err, 404, "MessageNotFound")
+}
+
+// chaosRun puts and gets with the given chaos, and returns what each get handed out.
+func chaosRun(t *testing.T, seed uint64, chaos Chaos) (texts []string, stale map[string]int) {
+	t.Helper()
+	ctx, q := testContext(t), newTestQueues(t, seed)
+	orders := q.queue(t, "orders")
+	*q.chaos = chaos
+	for i := range 20 {
+		enqueue(t, orders, fmt.Sprintf("%02d", i))
+	}
+	var held []*azqueue.DequeuedMessage
+	for range 40 {
+		got, err := orders.DequeueMessage(ctx, nil)
+		noError(t, err)
+		for _, m := range got.Messages {
+			texts = append(texts, *m.MessageText)
+			held = append(held, m)
+		}
+	}
+	stale = map[string]int{}
+	for _, m := range held {
+		stale[deleteCode(ctx, orders, m)]++
+	}
+	wantCount(t, orders, 0)
+	return texts, stale
+}
+
+func deleteCode(ctx context.Context, q *azqueue.QueueClient, m *azqueue.DequeuedMessage) string {
+	_, err := q.DeleteMessage(ctx, *m.MessageID, *m.PopReceipt, nil)
+	if err == nil {
+		return ""
+	}
+	code, _, _ := strings.Cut(strings.SplitAfter(err.Error(), "ERROR CODE: ")[1], "\n")
+	return code
+}
+
+func TestMessageChaos(t *testing.T) {
+	var inOrder []string
+	for i := range 20 {
+		inOrder = append(inOrder, fmt.Sprintf("%02d", i))
+	}
+	calm, stale := chaosRun(t, 1, Chaos{})
+	if diff := cmp.Diff(inOrder, calm); diff != "" || stale[""] != 20 {
+		t.Errorf("calm: %v %s", stale, diff)
+	}
+
+	shuffled, stale := chaosRun(t, 1, Chaos{QueueOutOfOrder: 0.5})
+	again, _ := chaosRun(t, 1, Chaos{QueueOutOfOrder: 0.5})
+	other, _ := chaosRun(t, 2, Chaos{QueueOutOfOrder: 0.5})
+	if !slices.Equal(shuffled, again) || slices.Equal(shuffled, other) || slices.Equal(shuffled, calm) {
+		t.Errorf("out of order: %v\nthe same seed: %v\nanother: %v", shuffled, again, other)
+	}
+	if sorted := slices.Sorted(slices.Values(shuffled)); !slices.Equal(sorted, inOrder) || stale[""] != 20 {
+		t.Errorf("out of order: %v, %v", sorted, stale)
+	}
+
+	twice, stale := chaosRun(t, 3, Chaos{QueueTwice: 0.3})
+	if len(twice) <= 20 {
+		t.Errorf("nothing handed out twice: %v", twice)
+	}
+	// Each message was deleted once, with its last receipt; the receipts before it were refused in the service's two ways.
+	if stale[""] != 20 || stale["MessageNotFound"] == 0 || stale["PopReceiptMismatch"] == 0 {
+		t.Errorf("handed out twice: %v", stale)
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(twice))); !slices.Equal(distinct, inOrder) {
+		t.Errorf("handed out twice: %v", distinct)
+	}
+}
+
+// A message that was put to be hidden, and never handed out, stays hidden whatever chaos there is: its writer relies on it.
+func TestMessageChaosKeepsHidden(t *testing.T) {
+	q := newTestQueues(t, 1)
+	orders := q.queue(t, "orders")
+	_, err := orders.EnqueueMessage(testContext(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
+	noError(t, err)
+	*q.chaos = Chaos{QueueTwice: 1, QueueOutOfOrder: 1}
+	wantTexts(t, dequeue(t, orders, time.Second))
+}

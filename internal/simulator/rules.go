@@ -1,0 +1,106 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+)
+
+// The rules of this file need no state: Strict holds them in front of a service that does not.
+
+// maxKeyUnits is the length of a key in UTF-16 units: 1 KiB.
+const maxKeyUnits = 512
+
+// CheckTableName holds the rule for the name of a table: 3 to 63 letters and digits, a letter first, and not Tables.
+func CheckTableName(name string) *Fault {
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return refuse(http.StatusBadRequest, "InvalidResourceName", "The specified resource name contains invalid characters.")
+		}
+	}
+	if len(name) < 3 || len(name) > 63 {
+		return refuse(http.StatusBadRequest, "OutOfRangeInput", "The specified resource name length is not within the permissible limits.")
+	}
+	if sameTable(name, "tables") {
+		return faultInput("One of the request inputs is not valid.")
+	}
+	return nil
+}
+
+// CheckKey holds the rules for PartitionKey or RowKey, named by property.
+func CheckKey(property, key string) *Fault {
+	if !utf8.ValidString(key) {
+		return faultInput("One of the request inputs is not valid.")
+	}
+	if n := edm.Units(key); n > maxKeyUnits {
+		return refuse(http.StatusBadRequest, "KeyValueTooLarge",
+			fmt.Sprintf("The %s exceeds the maximum allowed size (1KB): it has %d UTF-16 units.", property, n))
+	}
+	for _, r := range key {
+		if r < 0x20 || r >= 0x7F && r <= 0x9F || r == '/' || r == '\\' || r == '#' || r == '?' {
+			return faultOutOfRange(property, key)
+		}
+	}
+	return nil
+}
+
+// CheckKeys holds them for both keys.
+func CheckKeys(pk, rk string) *Fault {
+	if fault := CheckKey(partitionKeyName, pk); fault != nil {
+		return fault
+	}
+	return CheckKey(rowKeyName, rk)
+}
+
+func checkName(name string) *Fault {
+	if edm.IsPlainName(name) {
+		return nil
+	}
+	if edm.Units(name) > edm.MaxNameUnits {
+		return refuse(http.StatusBadRequest, "PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
+	}
+	if edm.CheckName(name) != nil {
+		return refuse(http.StatusBadRequest, "PropertyNameInvalid", "The property name '"+name+"' is invalid.")
+	}
+	return nil
+}
+
+// checkEntity holds the rules for a whole entity as it would be stored: keys, number of properties, sizes.
+func checkEntity(pk, rk string, properties []property) *Fault {
+	if fault := CheckKeys(pk, rk); fault != nil {
+		return fault
+	}
+	if n := len(properties); n > edm.MaxProperties {
+		return refuse(http.StatusBadRequest, "TooManyProperties", fmt.Sprintf("The entity contains more properties than allowed. "+
+			"Each entity can include up to %d properties to store data. Each entity also has 3 system properties. This one has %d.", edm.MaxProperties, n))
+	}
+	size := edm.KeySize(pk, rk)
+	for i := range properties {
+		if properties[i].value.Check() != nil {
+			return refuse(http.StatusBadRequest, "PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). "+
+				"If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
+		}
+		size += edm.PropertySize(properties[i].name, properties[i].value)
+	}
+	if size > edm.MaxEntitySize {
+		return refuse(http.StatusBadRequest, "EntityTooLarge", fmt.Sprintf("The entity is larger than the maximum allowed size (1MB): it has %d bytes.", size))
+	}
+	return nil
+}
+
+// CheckFilter parses a $filter and holds the rules for it.
+func CheckFilter(text string) (odata.Expr, *Fault) {
+	e, err := odata.Parse(text)
+	if err != nil {
+		return nil, faultSyntax()
+	}
+	if n := odata.Comparisons(e); n > edm.MaxComparisons {
+		return nil, faultInput(fmt.Sprintf("The filter has %d comparisons, more than the %d that are allowed.", n, edm.MaxComparisons))
+	}
+	return e, nil
+}

@@ -1,0 +1,44 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Row is a stored entity as a test sees it.
+type Row struct {
+	PartitionKey, RowKey string
+	ETag                 string
+	Timestamp            time.Time
+	Properties           map[string]edm.Value
+}
+
+// Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not
+// there. No request is made.
+func (s *Simulator) Rows(tableName string) []Row {
+	var entities []*entity
+	s.tables.mu.Lock()
+	t, fault := s.tables.find(tableName)
+	if fault == nil {
+		for _, leaf := range t.rows.leaves {
+			entities = append(entities, leaf...)
+		}
+	}
+	s.tables.mu.Unlock()
+	if fault != nil {
+		return nil
+	}
+	rows := make([]Row, len(entities))
+	for i, e := range entities {
+		at, _ := e.timestamp.Time()
+		rows[i] = Row{PartitionKey: e.pk, RowKey: e.rk, ETag: e.etag, Timestamp: at, Properties: make(map[string]edm.Value, len(e.properties))}
+		for _, p := range e.properties {
+			rows[i].Properties[p.name] = p.value
+		}
+	}
+	return rows
+}
+
+// Tables returns the names of the tables that are there, in the order of their listing.
+func (s *Simulator) Tables() []string { return s.tables.names() }

@@ -1,0 +1,118 @@
+package simulator
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tableService is the table service of one account. One lock covers all of it: a request sees the tables as they are at
+// one moment, and changes them at one.
+type tableService struct {
+	account  string
+	clock    *Clock
+	dice     *dice
+	chaos    *Chaos
+	deletion time.Duration // how long a dropped table's name stays taken
+
+	mu         sync.Mutex
+	tables     map[string]*table    // by name in lower case
+	taken      map[string]time.Time // names of dropped tables, until when
+	properties []byte               // of the service, as they were set
+}
+
+// table is one table, its name as it was created.
+type table struct {
+	name     string
+	rows     rowSet
+	policies []xmlPolicy
+	meters   map[string]*meter // by partition, where a rate is held
+}
+
+func newTableService(account string, clock *Clock, d *dice, chaos *Chaos, deletion time.Duration) *tableService {
+	return &tableService{account: account, clock: clock, dice: d, chaos: chaos, deletion: deletion,
+		tables: map[string]*table{}, taken: map[string]time.Time{}}
+}
+
+// find returns a table; the caller holds the lock.
+func (s *tableService) find(name string) (*table, *Fault) {
+	if t := s.tables[strings.ToLower(name)]; t != nil {
+		return t, nil
+	}
+	return nil, faultTableNotFound()
+}
+
+// create makes a table.
+func (s *tableService) create(name string) *Fault {
+	if fault := CheckTableName(name); fault != nil {
+		return fault
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := strings.ToLower(name)
+	if s.tables[key] != nil {
+		return refuse(http.StatusConflict, "TableAlreadyExists", "The table specified already exists.")
+	}
+	if until, ok := s.taken[key]; ok {
+		if s.clock.Now().Before(until) {
+			return refuse(http.StatusConflict, "TableBeingDeleted", "The specified table is being deleted. Try operation later.")
+		}
+		delete(s.taken, key)
+	}
+	s.tables[key] = &table{name: name}
+	return nil
+}
+
+// drop deletes a table with all that is in it. Its name stays taken for a while.
+func (s *tableService) drop(name string) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := strings.ToLower(name)
+	if s.tables[key] == nil {
+		return faultNotFound()
+	}
+	delete(s.tables, key)
+	s.taken[key] = s.clock.Now().Add(s.deletion)
+	return nil
+}
+
+// policy finds a table's stored access policy.
+func (s *tableService) policy(name, id string) (xmlPolicy, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, fault := s.find(name)
+	if fault != nil {
+		return xmlPolicy{}, false
+	}
+	return findXMLPolicy(t.policies, id)
+}
+
+// meter counts the entities of one partition as a bucket that fills with PartitionRate a second.
+type meter struct {
+	left float64
+	at   time.Time
+}
+
+// admit takes n entities out of the partition's bucket, and tells whether there were that many; the caller holds the lock.
+func (s *tableService) admit(t *table, partition string, n int) bool {
+	if !s.chaos.PartitionLimit {
+		return true
+	}
+	now := s.clock.Now()
+	m := t.meters[partition]
+	if m == nil {
+		if t.meters == nil {
+			t.meters = map[string]*meter{}
+		}
+		m = &meter{left: PartitionRate, at: now}
+		t.meters[partition] = m
+	}
+	m.left = min(PartitionRate, m.left+now.Sub(m.at).Seconds()*PartitionRate)
+	m.at = now
+	if m.left < float64(n) {
+		return false
+	}
+	m.left -= float64(n)
+	return true
+}

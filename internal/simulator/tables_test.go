@@ -1,0 +1,184 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+func TestTablesThroughTheSDK(t *testing.T) {
+	a := newAccount(t, Options{})
+	ctx := testContext(t)
+	client := a.client()
+	for _, name := range []string{"Employees", "beta2", "Alpha"} {
+		_, err := client.CreateTable(ctx, name, nil)
+		noError(t, err)
+	}
+	_, err := client.CreateTable(ctx, "EMPLOYEES", nil)
+	wantSDKError(t, err, 409, "TableAlreadyExists")
+
+	if got, want := listTables(t, client, nil), []string{"Alpha", "beta2", "Employees"}; !slices.Equal(got, want) {
+		t.Errorf("tables %q, want %q", got, want)
+	}
+	one := &aztables.ListTablesOptions{Top: to.Ptr(int32(1))}
+	if got, want := listTables(t, client, one), []string{"Alpha", "beta2", "Employees"}; !slices.Equal(got, want) {
+		t.Errorf("tables by one %q, want %q", got, want)
+	}
+	filter := &aztables.ListTablesOptions{Filter: to.Ptr("TableName ge 'E'")}
+	if got, want := listTables(t, client, filter), []string{"Employees", "beta2"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("tables by filter %q, want %q", got, want)
+	}
+
+	_, err = client.DeleteTable(ctx, "employees", nil)
+	noError(t, err)
+	_, err = client.DeleteTable(ctx, "Employees", nil)
+	wantSDKError(t, err, 404, "ResourceNotFound")
+	_, err = client.NewClient("Employees").GetEntity(ctx, "p", "r", nil)
+	wantSDKError(t, err, 404, "TableNotFound")
+}
+
+func listTables(t *testing.T, client *aztables.ServiceClient, o *aztables.ListTablesOptions) []string {
+	t.Helper()
+	var names []string
+	for pager := client.NewListTablesPager(o); pager.More(); {
+		page, err := pager.NextPage(testContext(t))
+		noError(t, err)
+		for _, table := range page.Tables {
+			names = append(names, *table.Name)
+		}
+	}
+	return names
+}
+
+func TestADroppedTablesNameStaysTaken(t *testing.T) {
+	for _, c := range []struct {
+		deletion, taken time.Duration
+	}{{0, 40 * time.Second}, {5 * time.Minute, 5 * time.Minute}, {-1, 0}} {
+		a := newAccount(t, Options{TableDeletion: c.deletion})
+		body := `{"TableName":"Employees"}`
+		a.want(http.MethodPost, "/Tables", body, 201, "")
+		a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, 201, "")
+		a.want(http.MethodDelete, "/Tables('Employees')", "", 204, "")
+		if c.taken > 0 {
+			a.want(http.MethodPost, "/Tables", `{"TableName":"employees"}`, 409, "TableBeingDeleted")
+			a.Clock().Advance(c.taken - 100*time.Nanosecond)
+			a.want(http.MethodPost, "/Tables", body, 409, "TableBeingDeleted")
+			a.Clock().Advance(100 * time.Nanosecond)
+		}
+		a.want(http.MethodPost, "/Tables", body, 201, "")
+		if rows := a.Rows("Employees"); len(rows) != 0 {
+			t.Errorf("the new table has %d rows", len(rows))
+		}
+	}
+}
+
+func TestCreateTableAnswers(t *testing.T) {
+	a := newAccount(t, Options{})
+	r := a.want(http.MethodPost, "/Tables", `{"TableName":"One"}`, 201, "", "Prefer", "return-content")
+	const want = `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Tables/@Element","TableName":"One"}`
+	if r.text != want || r.Header.Get("Preference-Applied") != "return-content" || r.Header.Get("Location") != "http://contoso.table.sim.test/Tables('One')" {
+		t.Errorf("%v\n%s\nwant %s", r.Header, r.text, want)
+	}
+	r = a.want(http.MethodPost, "/Tables", `{"TableName":"Two"}`, 204, "", "Prefer", "return-no-content")
+	if r.text != "" || r.Header.Get("Preference-Applied") != "return-no-content" || r.Header.Get("DataServiceId") != "http://contoso.table.sim.test/Tables('Two')" {
+		t.Errorf("%v %s", r.Header, r.text)
+	}
+	r = a.want(http.MethodGet, "/Tables('two')", "", 200, "")
+	if !strings.Contains(r.text, `"TableName":"Two"}`) {
+		t.Error(r.text)
+	}
+	a.want(http.MethodGet, "/Tables('three')", "", 404, "ResourceNotFound")
+	r = a.want(http.MethodGet, "/Tables?$top=1", "", 200, "", "Accept", "application/json;odata=nometadata")
+	if r.text != `{"value":[{"TableName":"One"}]}` || r.Header.Get("x-ms-continuation-NextTableName") == "" {
+		t.Errorf("%v %s", r.Header, r.text)
+	}
+}
+
+func TestTableNames(t *testing.T) {
+	a := newAccount(t, Options{})
+	for name, code := range map[string]string{
+		"abc": "", strings.Repeat("a", 63): "", "A1b": "",
+		"ab": "OutOfRangeInput", strings.Repeat("a", 64): "OutOfRangeInput", "": "OutOfRangeInput",
+		"1ab": "InvalidResourceName", "a-b": "InvalidResourceName", "a_b": "InvalidResourceName", "täble": "InvalidResourceName", "a'b": "InvalidResourceName",
+		"tables": "InvalidInput", "TaBleS": "InvalidInput",
+	} {
+		status := 201
+		if code != "" {
+			status = 400
+		}
+		a.want(http.MethodPost, "/Tables", fmt.Sprintf(`{"TableName":%q}`, name), status, code)
+	}
+	for body, code := range map[string]string{`{}`: "PropertiesNeedValue", `{"TableName":5}`: "PropertiesNeedValue", `{`: "InvalidInput", ``: "InvalidInput"} {
+		a.want(http.MethodPost, "/Tables", body, 400, code)
+	}
+	a.want(http.MethodPut, "/Tables", "", 405, "MethodNotAllowed")
+	a.want(http.MethodGet, "/Tables?$top=1001", "", 400, "InvalidInput")
+	a.want(http.MethodGet, "/Tables?$filter=TableName%20eq", "", 400, "InvalidInput")
+	a.want(http.MethodGet, "/Tables?NextTableName=x", "", 400, "InvalidInput")
+}
+
+func TestAccessPoliciesThroughTheSDK(t *testing.T) {
+	a := withTable(t, Options{})
+	ctx := testContext(t)
+	client := a.client().NewClient("Employees")
+	start, expiry := testStart(), testStart().Add(time.Hour)
+	_, err := client.SetAccessPolicy(ctx, &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
+		{ID: to.Ptr("readers"), AccessPolicy: &aztables.AccessPolicy{Start: &start, Expiry: &expiry, Permission: to.Ptr("r")}}}})
+	noError(t, err)
+	got, err := client.GetAccessPolicy(ctx, nil)
+	noError(t, err)
+	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].ID != "readers" || !got.SignedIdentifiers[0].AccessPolicy.Expiry.Equal(expiry) ||
+		*got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
+		t.Errorf("policies %+v", got.SignedIdentifiers)
+	}
+	policies := func(n int) string {
+		text := `<SignedIdentifiers>`
+		for i := range n {
+			text += fmt.Sprintf("<SignedIdentifier><Id>%d</Id><AccessPolicy><Start>2011-10-11</Start></AccessPolicy></SignedIdentifier>", i)
+		}
+		return text + `</SignedIdentifiers>`
+	}
+	a.want(http.MethodPut, "/Employees?comp=acl", policies(5), 204, "")
+	r := a.want(http.MethodGet, "/Employees?comp=acl", "", 200, "")
+	if !strings.HasPrefix(r.text, "\uFEFF<?xml") || !strings.Contains(r.text, "<Start>2011-10-11T00:00:00.0000000Z</Start>") {
+		t.Error(r.text)
+	}
+	a.want(http.MethodPut, "/Employees?comp=acl", policies(6), 400, "InvalidXmlDocument")
+	a.want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers>", 400, "InvalidXmlDocument")
+	a.want(http.MethodGet, "/Nobody?comp=acl", "", 404, "TableNotFound")
+	a.want(http.MethodGet, "/Employees?comp=other", "", 400, "InvalidQueryParameterValue")
+	a.want(http.MethodDelete, "/Employees?comp=acl", "", 405, "MethodNotAllowed")
+}
+
+func TestServicePropertiesThroughTheSDK(t *testing.T) {
+	a := newAccount(t, Options{})
+	ctx := testContext(t)
+	client := a.client()
+	got, err := client.GetProperties(ctx, nil)
+	noError(t, err)
+	if got.Logging == nil || *got.Logging.Read || got.HourMetrics == nil {
+		t.Errorf("properties %+v", got)
+	}
+	_, err = client.SetProperties(ctx, aztables.ServiceProperties{Logging: &aztables.Logging{Read: to.Ptr(true), Write: to.Ptr(false), Delete: to.Ptr(false),
+		Version: to.Ptr("1.0"), RetentionPolicy: &aztables.RetentionPolicy{Enabled: to.Ptr(false)}}}, nil)
+	noError(t, err)
+	got, err = client.GetProperties(ctx, nil)
+	noError(t, err)
+	if got.Logging == nil || !*got.Logging.Read {
+		t.Errorf("properties %+v", got)
+	}
+	stats, err := client.GetStatistics(ctx, nil)
+	noError(t, err)
+	if *stats.GeoReplication.Status != aztables.GeoReplicationStatusLive {
+		t.Errorf("statistics %+v", stats)
+	}
+	a.want(http.MethodGet, "/", "", 400, "InvalidQueryParameterValue")
+	a.want(http.MethodPut, "/?restype=service&comp=properties", "<x", 400, "InvalidXmlDocument")
+	a.want(http.MethodPost, "/?restype=service&comp=properties", "", 405, "MethodNotAllowed")
+}

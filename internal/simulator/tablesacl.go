@@ -1,0 +1,44 @@
+package simulator
+
+import "net/http"
+
+// serveACL reads and sets a table's stored access policies, which only the account's key may do.
+func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
+	if queryOf(c.req.URL).Get("comp") != "acl" {
+		return c.refuseXML(refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid."))
+	}
+	if !g.owner {
+		return c.refuseXML(faultAuthorization())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, fault := s.find(name)
+	if fault != nil {
+		return c.refuseXML(fault)
+	}
+	switch c.req.Method {
+	case http.MethodGet, http.MethodHead:
+		return writeXMLPolicies(c.answer(http.StatusOK), t.policies)
+	case http.MethodPut:
+		policies, err := parseXMLPolicies(c.body)
+		if err != nil {
+			return c.refuseXML(refuse(err.status, err.code, err.message))
+		}
+		for i := range policies {
+			policies[i].Start, policies[i].Expiry = fullTime(policies[i].Start), fullTime(policies[i].Expiry)
+		}
+		t.policies = policies
+		return c.answer(http.StatusNoContent)
+	}
+	return c.refuseXML(faultMethod())
+}
+
+// fullTime is a policy's time in the one form in which the service gives it back; what is no time stays as it is, and
+// serves no signature.
+func fullTime(text string) string {
+	t, ok := parseSASTime(text)
+	if !ok {
+		return text
+	}
+	return t.UTC().Format(faultTime)
+}

@@ -1,0 +1,108 @@
+package simulator
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// rowSet holds a table's entities in the order of their keys: by PartitionKey, then by RowKey, both by UTF-16 code units.
+//
+// It is a list of sorted leaves. A leaf that grows too long is cut in two, one that is empty goes, so finding a row is
+// two binary searches and inserting one moves half a leaf, wherever it falls: 100,000 rows are some 1,000 leaves.
+type rowSet struct {
+	leaves [][]*entity
+	count  int
+}
+
+// maxLeaf is the length at which a leaf is cut.
+const maxLeaf = 256
+
+// position is a place in a rowSet; it is good until the next put or remove.
+type position struct{ leaf, row int }
+
+func compareKeys(pk1, rk1, pk2, rk2 string) int {
+	return cmp.Or(compoundkey.Compare(pk1, pk2), compoundkey.Compare(rk1, rk2))
+}
+
+func (e *entity) compare(pk, rk string) int { return compareKeys(e.pk, e.rk, pk, rk) }
+
+// seek returns the place of the first row that is not before the key, and whether it has just that key.
+func (s *rowSet) seek(pk, rk string) (position, bool) {
+	// The leaf to look in is the first whose last row is not before the key.
+	leaf, _ := slices.BinarySearchFunc(s.leaves, struct{}{}, func(rows []*entity, _ struct{}) int {
+		return rows[len(rows)-1].compare(pk, rk)
+	})
+	if leaf == len(s.leaves) {
+		return position{leaf, 0}, false
+	}
+	row, found := slices.BinarySearchFunc(s.leaves[leaf], struct{}{}, func(e *entity, _ struct{}) int { return e.compare(pk, rk) })
+	return position{leaf, row}, found
+}
+
+// at returns the row at a place, nil behind the last.
+func (s *rowSet) at(p position) *entity {
+	if p.leaf >= len(s.leaves) {
+		return nil
+	}
+	return s.leaves[p.leaf][p.row]
+}
+
+// next returns the place after p.
+func (s *rowSet) next(p position) position {
+	if p.row++; p.row == len(s.leaves[p.leaf]) {
+		return position{p.leaf + 1, 0}
+	}
+	return p
+}
+
+// get returns the row with the key, or nil.
+func (s *rowSet) get(pk, rk string) *entity {
+	if p, found := s.seek(pk, rk); found {
+		return s.at(p)
+	}
+	return nil
+}
+
+// put stores a row in place of the one with its key, if there is one.
+func (s *rowSet) put(e *entity) {
+	p, found := s.seek(e.pk, e.rk)
+	if found {
+		s.leaves[p.leaf][p.row] = e
+		return
+	}
+	s.count++
+	if len(s.leaves) == 0 {
+		s.leaves = [][]*entity{{e}}
+		return
+	}
+	if p.leaf == len(s.leaves) {
+		p.leaf--
+		p.row = len(s.leaves[p.leaf])
+	}
+	rows := slices.Insert(s.leaves[p.leaf], p.row, e)
+	s.leaves[p.leaf] = rows
+	if len(rows) > maxLeaf {
+		// Rising keys are the common case; a cut near the end leaves full leaves behind them.
+		cut := len(rows) / 2
+		if p.leaf == len(s.leaves)-1 && p.row == len(rows)-1 {
+			cut = len(rows) - 1
+		}
+		s.leaves[p.leaf] = slices.Clip(rows[:cut])
+		s.leaves = slices.Insert(s.leaves, p.leaf+1, slices.Clone(rows[cut:]))
+	}
+}
+
+// remove drops the row with the key.
+func (s *rowSet) remove(pk, rk string) {
+	p, found := s.seek(pk, rk)
+	if !found {
+		return
+	}
+	s.count--
+	s.leaves[p.leaf] = slices.Delete(s.leaves[p.leaf], p.row, p.row+1)
+	if len(s.leaves[p.leaf]) == 0 {
+		s.leaves = slices.Delete(s.leaves, p.leaf, p.leaf+1)
+	}
+}

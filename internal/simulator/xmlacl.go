@@ -1,0 +1,99 @@
+package simulator
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// xmlPolicy is a stored access policy of a queue or a container. Start, expiry and permission are as they were written, empty
+// where the policy leaves them to the signature.
+type xmlPolicy struct {
+	ID         string `xml:"Id"`
+	Start      string `xml:"AccessPolicy>Start"`
+	Expiry     string `xml:"AccessPolicy>Expiry"`
+	Permission string `xml:"AccessPolicy>Permission"`
+}
+
+const (
+	xmlMaxPolicies = 5
+	xmlMaxPolicyID = 64
+)
+
+// parseXMLPolicies reads the body of a request that sets the policies; an empty body clears them.
+func parseXMLPolicies(body []byte) ([]xmlPolicy, *xmlError) {
+	if len(body) == 0 {
+		return nil, nil
+	}
+	var document struct {
+		XMLName  xml.Name    `xml:"SignedIdentifiers"`
+		Policies []xmlPolicy `xml:"SignedIdentifier"`
+	}
+	if err := parseXML(body, &document); err != nil {
+		return nil, err
+	}
+	if len(document.Policies) > xmlMaxPolicies {
+		return nil, xmlInvalidDocument(fmt.Sprintf("%d signed identifiers, at most %d", len(document.Policies), xmlMaxPolicies))
+	}
+	seen := map[string]bool{}
+	for _, p := range document.Policies {
+		if p.ID == "" || len(p.ID) > xmlMaxPolicyID || seen[p.ID] {
+			return nil, newXMLError(http.StatusBadRequest, "InvalidXmlNodeValue",
+				"The value for one of the XML nodes is not in the correct format.").
+				with("XmlNodeName", "Id").with("XmlNodeValue", p.ID)
+		}
+		seen[p.ID] = true
+	}
+	return document.Policies, nil
+}
+
+// writeXMLPolicies answers with the policies.
+func writeXMLPolicies(a *answer, policies []xmlPolicy) *answer {
+	w := newXMLWriter("SignedIdentifiers")
+	for _, p := range policies {
+		w.begin("SignedIdentifier")
+		w.element("Id", p.ID)
+		w.begin("AccessPolicy")
+		w.optional("Start", p.Start)
+		w.optional("Expiry", p.Expiry)
+		w.optional("Permission", p.Permission)
+		w.end()
+		w.end()
+	}
+	return w.answer(a)
+}
+
+// findXMLPolicy finds the policy that a signature names.
+func findXMLPolicy(policies []xmlPolicy, id string) (xmlPolicy, bool) {
+	for _, p := range policies {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return xmlPolicy{}, false
+}
+
+// parseXML reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
+// that XML cannot hold, written out or as references, among them.
+func parseXML(body []byte, document any) *xmlError {
+	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(string(body), "\ufeff")))
+	if err := d.Decode(document); err != nil {
+		return xmlInvalidDocument(err.Error())
+	}
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return xmlInvalidDocument(err.Error())
+		}
+		_, comment := token.(xml.Comment)
+		text, ok := token.(xml.CharData)
+		if !comment && (!ok || strings.TrimSpace(string(text)) != "") {
+			return xmlInvalidDocument("the document goes on after its root element")
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package storagetest
+
+import "testing"
+
+// SweepRecorded is Sweep for a sweep that may fail.
+func SweepRecorded(t *testing.T, c SweepCase) (points, divergences int, said string) {
+	t.Helper()
+	points, divergences, r := sweepFor(t, c)
+	return points, divergences, r.said.String()
+}
+
+// TraceOf runs the schedule of one seed and returns its steps.
+func TraceOf(t *testing.T, c ScheduleCase, seed uint64) []string { return traced(t, c, seed) }

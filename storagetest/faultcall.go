@@ -1,0 +1,210 @@
+package storagetest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// locator tells which service a request is for. The zero value goes by the request alone; endpoints leave no doubt.
+type locator struct {
+	endpoints []located
+}
+
+// located is the address of one service.
+type located struct {
+	service StorageService
+	host    string
+	path    string // with the account, where that is a part of it
+}
+
+// newLocator knows the services by their addresses.
+func newLocator(s *Service) locator {
+	var l locator
+	for service, endpoint := range map[StorageService]string{
+		TableService: s.TableEndpoint, QueueService: s.QueueEndpoint, BlobService: s.BlobEndpoint,
+	} {
+		if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
+			l.endpoints = append(l.endpoints, located{service, u.Host, strings.TrimSuffix(u.Path, "/")})
+		}
+	}
+	return l
+}
+
+// find names the request's service, and the path within it.
+func (l locator) find(req *http.Request) (StorageService, string) {
+	path := req.URL.Path
+	for _, e := range l.endpoints {
+		rest, ok := strings.CutPrefix(path, e.path)
+		if ok && e.host == req.URL.Host && (rest == "" || rest[0] == '/') {
+			return e.service, strings.TrimPrefix(rest, "/")
+		}
+	}
+	// An emulator's address is a number, or localhost, and its path begins with the account.
+	path = strings.TrimPrefix(path, "/")
+	host := req.URL.Hostname()
+	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
+		_, path, _ = strings.Cut(path, "/")
+	}
+	return byHeaders(req, host, path), path
+}
+
+// byHeaders tells the service by the name of the host, the SDK that speaks, or what only one service has.
+func byHeaders(req *http.Request, host, path string) StorageService {
+	for _, service := range []StorageService{TableService, QueueService, BlobService} {
+		if strings.Contains(host, "."+string(service)+".") {
+			return service
+		}
+	}
+	agent := req.Header.Get("User-Agent")
+	switch {
+	case strings.Contains(agent, "azsdk-go-aztables"):
+		return TableService
+	case strings.Contains(agent, "azsdk-go-azqueue"):
+		return QueueService
+	case strings.Contains(agent, "azsdk-go-azblob"):
+		return BlobService
+	case header(req, "DataServiceVersion") != "", strings.HasPrefix(req.Header.Get("Authorization"), "SharedKeyLite "):
+		return TableService
+	case req.URL.Query().Get("restype") == "container", header(req, "x-ms-blob-type") != "":
+		return BlobService
+	case strings.HasSuffix(path, "/messages"), strings.Contains(path, "/messages/"):
+		return QueueService
+	case strings.Contains(path, "/"):
+		return BlobService
+	}
+	return ""
+}
+
+// header is a request's header of that name. The SDKs do not write all of them as http.Header.Get wants to find them.
+func header(req *http.Request, name string) string {
+	for key, values := range req.Header {
+		if len(values) > 0 && strings.EqualFold(key, name) {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// call describes a request. The request it returns is to be sent in place of the one given: the table of a batch stands
+// in the body, so that is read, here.
+func (l locator) call(req *http.Request) (Call, *http.Request, error) {
+	c := describe(l, req)
+	if c.Kind != Batch {
+		return c, req, nil
+	}
+	body, req, err := readBody(req)
+	if err != nil {
+		return c, nil, err
+	}
+	c.Resource = batchTable(body)
+	return c, req, nil
+}
+
+// describe is call without a look into the body.
+func describe(l locator, req *http.Request) Call {
+	c := Call{Method: req.Method, Kind: Other}
+	c.Service, c.Path = l.find(req)
+	switch c.Service {
+	case TableService:
+		c.describeTable(req)
+	case QueueService:
+		c.describeQueue(req)
+	case BlobService:
+		c.describeBlob(req)
+	}
+	return c
+}
+
+func (c *Call) set(kinds map[route]Kind, shape string, req *http.Request) {
+	if kind, ok := kinds[route{c.Method, shape, req.URL.Query().Get("comp")}]; ok {
+		c.Kind = kind
+	}
+}
+
+func (c *Call) describeTable(req *http.Request) {
+	name, keys, hasKeys := strings.Cut(c.Path, "(")
+	keys = strings.TrimSuffix(keys, ")")
+	shape := name
+	switch {
+	case name == "Tables":
+		if hasKeys {
+			c.Resource = strings.Trim(keys, "'")
+		}
+	case name != "" && name[0] != '$':
+		shape, c.Resource = "t", name
+	}
+	if keys != "" {
+		shape += "()"
+	}
+	c.set(tableKinds, shape, req)
+}
+
+func (c *Call) describeQueue(req *http.Request) {
+	var shape, tail string
+	c.Resource, tail, _ = strings.Cut(c.Path, "/")
+	switch {
+	case c.Resource == "":
+	case tail == "":
+		shape = "q"
+	case tail == "messages":
+		shape = "q/messages"
+	case strings.HasPrefix(tail, "messages/"):
+		shape = "q/messages/"
+	}
+	c.set(queueKinds, shape, req)
+	if c.Kind == GetMessages && strings.EqualFold(req.URL.Query().Get("peekonly"), "true") {
+		c.Kind = PeekMessages
+	}
+}
+
+func (c *Call) describeBlob(req *http.Request) {
+	c.Resource = strings.TrimSuffix(c.Path, "/")
+	shape := ""
+	switch {
+	case strings.Contains(c.Resource, "/"):
+		shape = "c/b"
+	case req.URL.Query().Get("restype") == "container":
+		shape = "c"
+	case c.Resource != "":
+		shape = "c/b" // a blob of the root container
+	}
+	c.set(blobKinds, shape, req)
+	if c.Kind == PutBlob && header(req, "x-ms-copy-source") != "" {
+		c.Kind = CopyBlob
+	}
+}
+
+// readBody reads a request's body, and returns a request that still has it.
+func readBody(req *http.Request) ([]byte, *http.Request, error) {
+	if req.Body == nil {
+		return nil, req, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	req.Body.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	again := *req
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	return body, &again, nil
+}
+
+// batchTable is the table of the first operation in a batch's body: the last part of its address, up to the keys.
+func batchTable(body []byte) string {
+	for line := range bytes.Lines(body) {
+		rest, ok := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" HTTP/1.1"))
+		_, address, found := bytes.Cut(rest, []byte(" "))
+		if !ok || !found {
+			continue
+		}
+		// Keys can hold any character that a path can, a slash apart, so they go first.
+		address, _, _ = bytes.Cut(address, []byte("("))
+		address, _, _ = bytes.Cut(address, []byte("?"))
+		return string(address[bytes.LastIndexByte(address, '/')+1:])
+	}
+	return ""
+}

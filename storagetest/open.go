@@ -1,0 +1,59 @@
+package storagetest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// ServiceVariable is the environment variable that chooses the service of [Open]: "simulator", or "azurite", which is
+// also the choice when it is not set.
+const ServiceVariable = "STORAGETEST_SERVICE"
+
+// Open returns the service that a whole test suite is to run on: [Azurite], or with STORAGETEST_SERVICE=simulator a
+// simulator that all tests of this test binary share, so that the suite needs neither Node nor a network.
+func Open(t testing.TB) *Service {
+	t.Helper()
+	simulated, err := Simulated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !simulated {
+		return Azurite(t)
+	}
+	s, err := shared.getSimulator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// OpenShared is [Open] for code that has no testing.TB. In place of an account it opens Azurite, as [Shared] does.
+func OpenShared() (*Service, error) {
+	simulated, err := Simulated()
+	switch {
+	case err != nil:
+		return nil, err
+	case simulated:
+		return shared.getSimulator()
+	}
+	return Shared()
+}
+
+// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. A value that it cannot have is an error: a
+// suite must not run on another service than was asked for.
+func Simulated() (bool, error) {
+	switch value := os.Getenv(ServiceVariable); value {
+	case "", "azurite":
+		return false, nil
+	case "simulator":
+		return true, nil
+	default:
+		return false, fmt.Errorf("storagetest: %s is %q; it can be azurite or simulator", ServiceVariable, value)
+	}
+}
+
+func (s *sharedServices) getSimulator() (*Service, error) {
+	s.simulatorOnce.Do(func() { s.simulator, s.simulatorErr = NewSimulator(nil) })
+	return s.simulator, s.simulatorErr
+}

@@ -1,0 +1,198 @@
+package storagetest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func tablesOf(t testing.TB, s *storagetest.Service) *aztables.ServiceClient {
+	t.Helper()
+	c, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions})
+	check(t, err)
+	return c
+}
+
+func queuesOf(t testing.TB, s *storagetest.Service) *azqueue.ServiceClient {
+	t.Helper()
+	c, err := azqueue.NewServiceClientFromConnectionString(s.ConnectionString, &azqueue.ClientOptions{ClientOptions: s.ClientOptions})
+	check(t, err)
+	return c
+}
+
+func blobsOf(t testing.TB, s *storagetest.Service) *azblob.Client {
+	t.Helper()
+	c, err := azblob.NewClientFromConnectionString(s.ConnectionString, &azblob.ClientOptions{ClientOptions: s.ClientOptions})
+	check(t, err)
+	return c
+}
+
+func wantCode(t testing.TB, err error, status int, code string) {
+	t.Helper()
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) || answer.StatusCode != status || answer.ErrorCode != code {
+		t.Errorf("answered %v, want %d %s", err, status, code)
+	}
+}
+
+func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	ctx := t.Context()
+	table := tablesOf(t, s).NewClient(s.TableName(t))
+	_, err := table.CreateTable(ctx, nil)
+	check(t, err)
+	_, err = table.AddEntity(ctx, entityOf("Sales", "1", `"Name":"Jones"`), nil)
+	check(t, err)
+	got, err := table.GetEntity(ctx, "Sales", "1", nil)
+	check(t, err)
+	wantText(t, string(got.Value), "Jones")
+	_, err = table.AddEntity(ctx, entityOf("Sales", "1", ""), nil)
+	wantCode(t, err, 409, "EntityAlreadyExists")
+
+	queue := queuesOf(t, s).NewQueueClient(s.QueueName(t))
+	_, err = queue.Create(ctx, nil)
+	check(t, err)
+	_, err = queue.EnqueueMessage(ctx, "aGVsbG8=", nil)
+	check(t, err)
+	message, err := queue.DequeueMessage(ctx, nil)
+	check(t, err)
+	if len(message.Messages) != 1 || *message.Messages[0].MessageText != "aGVsbG8=" {
+		t.Errorf("%v", message.Messages)
+	}
+
+	blobs, container := blobsOf(t, s), s.ContainerName(t)
+	_, err = blobs.CreateContainer(ctx, container, nil)
+	check(t, err)
+	_, err = blobs.UploadBuffer(ctx, container, "b", []byte("content"), nil)
+	check(t, err)
+	buffer := make([]byte, 7)
+	if n, err := blobs.DownloadBuffer(ctx, container, "b", buffer, nil); err != nil || string(buffer[:n]) != "content" {
+		t.Errorf("%q, %v", buffer, err)
+	}
+}
+
+func TestSimulatorsAreApart(t *testing.T) {
+	a, b := storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
+	_, err := tablesOf(t, a).CreateTable(t.Context(), "Employees", nil)
+	check(t, err)
+	page, err := tablesOf(t, b).NewListTablesPager(nil).NextPage(t.Context())
+	check(t, err)
+	if len(page.Tables) != 0 || !strings.Contains(b.String(), "fabrikam") || strings.Contains(fmt.Sprintf("%+v", b), b.AccountKey) {
+		t.Errorf("%v has %d tables", b, len(page.Tables))
+	}
+}
+
+func TestSimulatorClockAndChaos(t *testing.T) {
+	start := time.Date(2030, 2, 3, 4, 5, 6, 0, time.UTC)
+	s := storagetest.Simulator(t, &storagetest.SimulatorOptions{Start: start, Seed: 1})
+	ctx := t.Context()
+	if now := s.Clock.Now(); !now.Equal(start) {
+		t.Errorf("it is %v", now)
+	}
+	tables := tablesOf(t, s)
+	_, err := tables.CreateTable(ctx, "Employees", nil)
+	check(t, err)
+	_, err = tables.DeleteTable(ctx, "Employees", nil)
+	check(t, err)
+	_, err = tables.CreateTable(ctx, "Employees", nil)
+	wantCode(t, err, 409, "TableBeingDeleted")
+	s.Wait(time.Minute)
+	_, err = tables.CreateTable(ctx, "Employees", nil)
+	check(t, err)
+
+	s.SetChaos(storagetest.Chaos{Busy: 1})
+	_, err = tables.CreateTable(ctx, "Departments", nil)
+	wantCode(t, err, 503, "ServerBusy")
+	s.SetChaos(storagetest.Chaos{})
+	_, err = tables.CreateTable(ctx, "Departments", nil)
+	check(t, err)
+
+	free := storagetest.Simulator(t, &storagetest.SimulatorOptions{TableDeletion: -1, Chaos: storagetest.Chaos{Busy: 1}})
+	free.SetChaos(storagetest.Chaos{})
+	_, err = tablesOf(t, free).CreateTable(ctx, "Employees", nil)
+	check(t, err)
+	_, err = tablesOf(t, free).DeleteTable(ctx, "Employees", nil)
+	check(t, err)
+	_, err = tablesOf(t, free).CreateTable(ctx, "Employees", nil)
+	check(t, err)
+}
+
+func TestChaosIsForTheSimulator(t *testing.T) {
+	s := *storagetest.Simulator(t, nil)
+	other := storagetest.Service{ConnectionString: s.ConnectionString}
+	defer func() {
+		if recover() == nil {
+			t.Error("SetChaos on a service that knows none is taken for a calm day")
+		}
+	}()
+	other.SetChaos(storagetest.Chaos{Busy: 1})
+}
+
+func TestWaitElsewhereIsReal(t *testing.T) {
+	begin := time.Now()
+	(&storagetest.Service{}).Wait(20 * time.Millisecond)
+	if time.Since(begin) < 20*time.Millisecond {
+		t.Error("no time has passed")
+	}
+}
+
+// What a fault says of the service is so: the simulator, asked by another client, has or has not the entity.
+func TestFaultsOnTheSimulator(t *testing.T) {
+	for _, c := range []struct {
+		fault    storagetest.Injector
+		applied  bool
+		repeated bool // the SDK's repetition finds what the first attempt left
+	}{
+		{storagetest.NotSent, false, false}, {storagetest.LostAnswer, true, true}, {storagetest.Applied500, true, true},
+		{storagetest.Before500, false, false}, {storagetest.Throttled, false, false},
+	} {
+		t.Run(c.fault.String(), func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			table := tablesOf(t, s).NewClient("Employees")
+			_, err := table.CreateTable(t.Context(), nil)
+			check(t, err)
+
+			once, _ := s.WithRetries(0).Faulty(storagetest.Once(storagetest.On(storagetest.InsertEntity, c.fault)))
+			_, err = tablesOf(t, once).NewClient("Employees").AddEntity(t.Context(), entityOf("p", "once", ""), nil)
+			if err == nil {
+				t.Error("the caller hears nothing of it")
+			}
+			_, err = table.GetEntity(t.Context(), "p", "once", nil)
+			if (err == nil) != c.applied {
+				t.Errorf("applied: %v", err == nil)
+			}
+
+			again, faults := s.Faulty(storagetest.Once(storagetest.On(storagetest.InsertEntity, c.fault)))
+			_, err = tablesOf(t, again).NewClient("Employees").AddEntity(t.Context(), entityOf("p", "again", ""), nil)
+			if c.repeated {
+				wantCode(t, err, 409, "EntityAlreadyExists")
+			} else {
+				check(t, err)
+			}
+			if n := len(faults.Calls()); n != 2 {
+				t.Errorf("%d calls: %v", n, faults.Calls())
+			}
+		})
+	}
+}
+
+// Refusals that are none of the service's read like the service's own, for each of the three.
+func TestFaultsSpeakTheServicesLanguage(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	faulty, _ := s.WithRetries(0).Faulty(storagetest.Throttled)
+	_, err := tablesOf(t, faulty).CreateTable(t.Context(), "Employees", nil)
+	wantCode(t, err, 503, "ServerBusy")
+	_, err = queuesOf(t, faulty).CreateQueue(t.Context(), "intents", nil)
+	wantCode(t, err, 503, "ServerBusy")
+	_, err = blobsOf(t, faulty).CreateContainer(t.Context(), "photos", nil)
+	wantCode(t, err, 503, "ServerBusy")
+}

@@ -1,0 +1,216 @@
+package storagetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// The same sweep as the example's, with Azurite behind the faults.
+func TestSweepOnAzurite(t *testing.T) {
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 64, World: hireWorld,
+		Service: func(t testing.TB) *storagetest.Service { return storagetest.Azurite(t) }})
+}
+
+// copied is an operation over a queue and two tables: an intent, the row, its copy, the intent's end. hasIntent is whether
+// it is done right.
+func copied(hasIntent bool) func(t testing.TB, s *storagetest.Service) storagetest.World {
+	return func(t testing.TB, s *storagetest.Service) storagetest.World {
+		_, err := tablesOf(t, s).CreateTable(t.Context(), "Primary", nil)
+		check(t, err)
+		_, err = tablesOf(t, s).CreateTable(t.Context(), "Copies", nil)
+		check(t, err)
+		_, err = queuesOf(t, s).CreateQueue(t.Context(), "intents", nil)
+		check(t, err)
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error { return writeBoth(ctx, t, s, hasIntent) },
+			Recover: func(ctx context.Context, s *storagetest.Service) error { return workOff(ctx, t, s) },
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				primary, copies := has(ctx, t, s, "Primary"), has(ctx, t, s, "Copies")
+				if primary != copies || end.Succeeded() && !primary {
+					return fmt.Errorf("in the table: %v, copied: %v", primary, copies)
+				}
+				return nil
+			},
+		}
+	}
+}
+
+func writeBoth(ctx context.Context, t testing.TB, s *storagetest.Service, hasIntent bool) error {
+	queue := queuesOf(t, s).NewQueueClient("intents")
+	invisible := int32(30)
+	var intent azqueue.EnqueueMessagesResponse
+	if hasIntent {
+		var err error
+		if intent, err = queue.EnqueueMessage(ctx, "cA==", &azqueue.EnqueueMessageOptions{VisibilityTimeout: &invisible}); err != nil {
+			return err
+		}
+	}
+	for _, table := range []string{"Primary", "Copies"} {
+		if _, err := tablesOf(t, s).NewClient(table).UpsertEntity(ctx, entityOf("p", "r", ""), nil); err != nil {
+			return err
+		}
+	}
+	if hasIntent {
+		_, err := queue.DeleteMessage(ctx, *intent.Messages[0].MessageID, *intent.Messages[0].PopReceipt, nil)
+		if !isNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// workOff is a worker that makes the copy agree with the row, once the intents have appeared.
+func workOff(ctx context.Context, t testing.TB, s *storagetest.Service) error {
+	s.Wait(31 * time.Second)
+	queue := queuesOf(t, s).NewQueueClient("intents")
+	for {
+		got, err := queue.DequeueMessage(ctx, nil)
+		if err != nil || len(got.Messages) == 0 {
+			return err
+		}
+		if has(ctx, t, s, "Primary") {
+			if _, err := tablesOf(t, s).NewClient("Copies").UpsertEntity(ctx, entityOf("p", "r", ""), nil); err != nil {
+				return err
+			}
+		}
+		if _, err := queue.DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func has(ctx context.Context, t testing.TB, s *storagetest.Service, table string) bool {
+	_, err := tablesOf(t, s).NewClient(table).GetEntity(ctx, "p", "r", nil)
+	if err != nil && !isNotFound(err) {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+func isNotFound(err error) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
+}
+
+// A worker's queue, and time that the test lets pass.
+func TestSweepWithAWorker(t *testing.T) {
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 116, World: copied(true)})
+}
+
+// Two clients that count up one number: without the ETag they lose counts, in some schedule, and with it in none.
+func TestSchedulesOnTheSimulator(t *testing.T) {
+	lost := 0
+	for _, conditional := range []bool{false, true} {
+		storagetest.Schedules(t, storagetest.ScheduleCase{
+			Name: fmt.Sprintf("conditional=%v", conditional), Seeds: 100,
+			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+				table := tablesOf(t, s).NewClient("Counts")
+				_, err := table.CreateTable(t.Context(), nil)
+				check(t, err)
+				_, err = table.AddEntity(t.Context(), entityOf("p", "r", `"N":0`), nil)
+				check(t, err)
+				actor := func(ctx context.Context, s *storagetest.Service) error { return countUp(ctx, t, s, conditional) }
+				return storagetest.Stage{
+					Actors: []storagetest.Actor{actor, actor},
+					Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+						got, err := table.GetEntity(ctx, "p", "r", nil)
+						check(t, errors.Join(append(errs, err)...))
+						switch {
+						case strings.Contains(string(got.Value), `"N":2`):
+							return nil
+						case conditional:
+							return fmt.Errorf("stored: %s", got.Value)
+						}
+						lost++
+						return nil
+					},
+				}
+			},
+		})
+	}
+	if lost < 20 || lost > 80 {
+		t.Errorf("%d of 100 seeds show the lost count", lost)
+	}
+}
+
+func countUp(ctx context.Context, t testing.TB, s *storagetest.Service, conditional bool) error {
+	table := tablesOf(t, s).NewClient("Counts")
+	for {
+		got, err := table.GetEntity(ctx, "p", "r", nil)
+		if err != nil {
+			return err
+		}
+		o := &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace}
+		if conditional {
+			o.IfMatch = &got.ETag
+		}
+		next := `"N":1`
+		if strings.Contains(string(got.Value), `"N":1`) {
+			next = `"N":2`
+		}
+		_, err = table.UpdateEntity(ctx, entityOf("p", "r", next), o)
+		var answer *azcore.ResponseError
+		if !errors.As(err, &answer) || answer.StatusCode != http.StatusPreconditionFailed {
+			return err
+		}
+	}
+}
+
+// The same without the intent: what a sweep is for.
+func TestSweepFindsAMissingIntent(t *testing.T) {
+	points, divergences, said := storagetest.SweepRecorded(t, storagetest.SweepCase{World: copied(false)})
+	if points != 56 || divergences == 0 || !strings.Contains(said, "in the table: true, copied: false") {
+		t.Errorf("%d points, %d divergences: %s", points, divergences, said)
+	}
+}
+
+// The library's own clients wait for random times, and draw random ids; neither changes what a seed decides.
+func TestSchedulesOfTheLibraryAreDeterministic(t *testing.T) {
+	stage := func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		_, err := newStaff(t.Context(), s, "Staff")
+		check(t, err)
+		actor := func(id string) storagetest.Actor {
+			return func(ctx context.Context, s *storagetest.Service) error {
+				s, _ = s.Faulty(storagetest.Randomly(0.2, 3, storagetest.LostAnswer))
+				staff, err := openStaff(s, "Staff")
+				if err != nil {
+					return err
+				}
+				for i := range 3 {
+					for range 3 {
+						if hire(ctx, staff, "Sales", fmt.Sprint(id, i)) == nil {
+							break
+						}
+						time.Sleep(time.Second)
+					}
+				}
+				return nil
+			}
+		}
+		return storagetest.Stage{Actors: []storagetest.Actor{actor("a"), actor("b")},
+			Check: func(context.Context, *storagetest.Service, []error) error { return nil }}
+	}
+	c := storagetest.ScheduleCase{Stage: stage, Pauses: []time.Duration{time.Second, time.Minute}, Steps: 200}
+	for seed := range uint64(10) {
+		first := strings.Join(storagetest.TraceOf(t, c, seed), "\n")
+		if strings.Count(first, "Batch") < 6 {
+			t.Fatalf("seed %d: %s", seed, first)
+		}
+		for range 3 {
+			if again := strings.Join(storagetest.TraceOf(t, c, seed), "\n"); again != first {
+				t.Fatalf("seed %d: %s\n\nthen %s", seed, first, again)
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package storagetest
+
+import (
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// WithTransport returns the same service for clients whose requests all go through what wrap puts in front of the
+// service's own transport.
+func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Transporter) *Service {
+	inner := s.ClientOptions.Transport
+	if inner == nil {
+		inner = http.DefaultClient
+	}
+	wrapped := *s
+	wrapped.ClientOptions.Transport = wrap(inner)
+	return &wrapped
+}
+
+// Faulty returns the same service for one client process whose calls meet the injector's faults, and the record of these
+// calls. Clients of s itself stay whole, so a test writes through the one and looks through the other:
+//
+//	faulty, calls := s.Faulty(storagetest.OnIndex(1, storagetest.LostAnswer))
+func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
+	var faults *Faults
+	faulty := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+		faults = NewFaults(inner, injector)
+		faults.locate = newLocator(s)
+		if held, ok := inner.(*turnstile); ok {
+			return held.withFaults(faults)
+		}
+		return faults
+	})
+	return faulty, faults
+}
+
+// WithRetries returns the same service for clients of which the SDK repeats each failed request up to n times, almost at
+// once; with n = 0, never.
+func (s *Service) WithRetries(n int32) *Service {
+	again := *s
+	again.ClientOptions.Retry = quickRetries(n)
+	return &again
+}
