@@ -37,7 +37,8 @@
 //
 // # Limits
 //
-// All rows of an entity go into one transaction: at most 99 copies, and 4 MiB with all of them. Each copy has the
+// All rows of an entity go into one transaction of at most 100 operations and 4 MiB: at most 99 copies. A copy whose
+// index key changes costs one delete and one insert, so that only 49 can all change at once. Each copy has the
 // limits of an entity and 4 properties of the library's among its 252. An entity and its copies share the partition's
 // target of 2,000 entities a second, so a write with three indexes counts as four.
 //

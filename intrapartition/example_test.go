@@ -50,7 +50,7 @@ func hire(ctx context.Context, account *patterns.Account) error {
 
 func Example() {
 	ctx := context.Background()
-	account := azurite()
+	account := storage()
 	if err := account.Table("Employees").Create(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -69,13 +69,13 @@ func Example() {
 	// empid_000223 june@contoso.com
 }
 
-// azurite opens the Azurite that the tests share.
-func azurite() *patterns.Account {
-	service, err := storagetest.Shared()
+// storage opens the service that the tests share.
+func storage() *patterns.Account {
+	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, nil)
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func azurite() *patterns.Account {
 
 // staff opens a new table with the given indexes and three employees in it.
 func staff(ctx context.Context, table string, indexes ...patterns.Pattern) *patterns.Repository[Employee] {
-	employees, err := patterns.NewRepository(azurite().Table(table), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(storage().Table(table), patterns.Schema[Employee]{
 		Key: func(e *Employee) patterns.Key {
 			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},

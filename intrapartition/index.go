@@ -23,6 +23,9 @@ type Index[T any] struct {
 // returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several
 // properties. An order whose values repeat, such as a last name, ends with the entity's id.
 func NewIndex[T any](name string, key func(*T) compoundkey.Part) *Index[T] {
+	if key == nil {
+		return &Index[T]{name: name} // refused by Attach
+	}
 	return &Index[T]{name: name, keys: func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }}
 }
 
@@ -33,7 +36,7 @@ func NewMultiIndex[T any](name string, keys func(*T) []compoundkey.Part) *Index[
 
 // Keep makes the copies hold these properties only. What is read through the index then has the others' zero values,
 // can be merged and deleted but not replaced, and GetWhole reads the rest. It returns x, and is called before x is
-// given to a repository.
+// given to a repository. Queries through the index can have conditions on these properties only.
 func (x *Index[T]) Keep(properties ...string) *Index[T] {
 	x.keep = append([]string{}, properties...)
 	return x
@@ -42,7 +45,7 @@ func (x *Index[T]) Keep(properties ...string) *Index[T] {
 // PatternName returns the index's name.
 func (x *Index[T]) PatternName() string { return x.name }
 
-// Attach is called by patterns.NewRepository.
+// Attach is called by patterns.NewRepository, with nil where the index is free again.
 func (x *Index[T]) Attach(host patterns.Host) error {
 	if host == nil {
 		x.repo = nil
@@ -55,8 +58,18 @@ func (x *Index[T]) Attach(host patterns.Host) error {
 	if x.repo != nil {
 		return fmt.Errorf("the index belongs to a repository on table %s already", x.repo.Table().Name())
 	}
+	if x.keys == nil {
+		return fmt.Errorf("the index has no key function")
+	}
 	if x.name == host.RowPrefix() {
 		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
+	}
+	if known := host.PropertyNames(); known != nil {
+		for _, name := range x.keep {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("the index keeps property %s, which %s does not have", name, host.EntityType())
+			}
+		}
 	}
 	if err := x.rows(compoundkey.All()).Err(); err != nil {
 		return err
@@ -86,7 +99,8 @@ func (x *Index[T]) Copies(entity any) ([]patterns.Copy, error) {
 // rows places a span of index keys among the partition's row keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.name) }
 
-// Get reads the entity whose index key is the text value; it is patterns.ErrNotFound when there is none. Requests: 1.
+// Get reads the entity whose index key is compoundkey.String of the text value; it is patterns.ErrNotFound when there
+// is none. An index with keys of another kind needs GetPart. Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, partition, value string) (*T, error) {
 	return x.GetPart(ctx, partition, compoundkey.String(value))
 }
@@ -99,14 +113,13 @@ func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundke
 	return x.repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)}, x.keep)
 }
 
-// GetWhole is Get for an index that keeps less than the entity: it follows to the entity's own row. Between its two
+// GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
 // reads the entity may change or go, so the result is of the second read. Requests: 2.
-func (x *Index[T]) GetWhole(ctx context.Context, partition, value string) (*T, error) {
+func (x *Index[T]) GetWhole(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	if x.repo == nil {
 		return nil, x.unattached("GetWhole")
 	}
-	key := patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, compoundkey.String(value))}
-	return x.repo.GetPrimary(ctx, key)
+	return x.repo.GetPrimary(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)})
 }
 
 // Range yields the entities whose index keys lie in the span, in the order of the index: compoundkey.All, Prefix,

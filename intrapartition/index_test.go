@@ -31,8 +31,10 @@ type indexes struct {
 func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.RequestCounter) {
 	t.Helper()
 	requests := &storagetest.RequestCounter{}
-	service := storagetest.Azurite(t)
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: requests.ClientOptions()})
+	service := storagetest.Open(t)
+	options := service.ClientOptions
+	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), requests)
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,16 +118,17 @@ func second[T any](_ T, err error) error { return err }
 
 // TestAccountEndpointsWithSlash: the slash at an endpoint's end is nothing that a request could be signed wrongly by.
 func TestAccountEndpointsWithSlash(t *testing.T) {
-	s := storagetest.Azurite(t)
+	s := storagetest.Open(t)
 	if s.AccountKey == "" {
 		useEverything(t, account(t)) // an account given by a signature has no key to sign with
 		return
 	}
 	for _, slash := range []string{"", "/"} {
 		endpoints := patterns.Endpoints{Table: s.TableEndpoint + slash, Queue: s.QueueEndpoint + slash, Blob: s.BlobEndpoint + slash}
-		a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(endpoints, s.AccountName, s.AccountKey, nil))
+		options := &patterns.AccountOptions{ClientOptions: clientOptions(t, nil)}
+		a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(endpoints, s.AccountName, s.AccountKey, options))
 		useEverything(t, a)
-		sas := must[*patterns.Account](t)(patterns.NewAccountWithSAS(endpoints, "?"+accountSAS(t), nil))
+		sas := must[*patterns.Account](t)(patterns.NewAccountWithSAS(endpoints, "?"+accountSAS(t), options))
 		useEverything(t, sas)
 	}
 }
@@ -135,10 +136,10 @@ func TestAccountEndpointsWithSlash(t *testing.T) {
 // accountSAS makes a signature that allows everything for an hour.
 func accountSAS(t testing.TB) string {
 	t.Helper()
-	s := storagetest.Azurite(t)
+	s := storagetest.Open(t)
 	credential := must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
 	signed := must[aztables.SASQueryParameters](t)(aztables.AccountSASSignatureValues{
-		Services: "tqb", ResourceTypes: "sco", Permissions: "rwdlacup", ExpiryTime: time.Now().Add(time.Hour).UTC(),
+		Services: "tqb", ResourceTypes: "sco", Permissions: "rwdlacup", ExpiryTime: serviceNow(t).Add(time.Hour).UTC(),
 	}.Sign(credential))
 	return signed.Encode()
 }
@@ -194,7 +195,7 @@ func useClients(t *testing.T, a *patterns.Account) {
 	if _, err := a.TableService().NewListTablesPager(nil).NextPage(ctx); err != nil {
 		t.Error(err)
 	}
-	queue := a.Queue(storagetest.Azurite(t).QueueName(t))
+	queue := a.Queue(storagetest.Open(t).QueueName(t))
 	if _, err := queue.Create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func useClients(t *testing.T, a *patterns.Account) {
 	if _, err := queue.Delete(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	container := a.Container(storagetest.Azurite(t).ContainerName(t))
+	container := a.Container(storagetest.Open(t).ContainerName(t))
 	if _, err := container.Create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -283,7 +283,7 @@ func TestAmbiguousTables(t *testing.T) {
 		plain := account(t)
 		a, f := faultyAccount(t, tc.retries)
 		for _, create := range []func(*patterns.Table, context.Context) error{(*patterns.Table).Create, (*patterns.Table).CreateIfMissing} {
-			name := storagetest.Azurite(t).TableName(t)
+			name := storagetest.Open(t).TableName(t)
 			f.arm(nil, tc.script...)
 			if err := create(a.Table(name), ctx); !errors.Is(err, tc.create) || (err == nil) != (tc.create == nil) {
 				t.Errorf("create, %v, %d retries: %v, want %v", tc.script, tc.retries, err, tc.create)

@@ -18,7 +18,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // fault is what one attempt at a write meets.
@@ -44,9 +43,11 @@ func (f fault) doubtful() bool {
 	return f == faultLost || f == faultLost500 || f == fault503 || f == faultCutOff || f == faultCutShort
 }
 
-// faulty is a Transporter in front of the network. Write attempts meet the script's faults in turn, and none when
+// faulty is a Transporter in front of another. Write attempts meet the script's faults in turn, and none when
 // it is at its end; reads are left alone. It remembers what really became of the writes.
 type faulty struct {
+	inner policy.Transporter
+
 	mu      sync.Mutex
 	script  []fault
 	after   func() // runs once, after the first attempt: the rival's chance
@@ -83,7 +84,7 @@ func (f *faulty) Do(req *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		f.reads++
 		f.mu.Unlock()
-		return http.DefaultClient.Do(req)
+		return f.inner.Do(req)
 	}
 	now, after := f.next()
 	resp, err := f.meet(now, req)
@@ -102,7 +103,7 @@ func (f *faulty) meet(now fault, req *http.Request) (*http.Response, error) {
 	case fault429:
 		return reply(req, http.StatusTooManyRequests, ""), nil
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := f.inner.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +145,11 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func faultyAccount(t testing.TB, retries int32, policies ...policy.Policy) (*patterns.Account, *faulty) {
 	t.Helper()
 	f := &faulty{}
-	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{
-		Transport:        f,
-		Retry:            policy.RetryOptions{MaxRetries: retries, RetryDelay: time.Microsecond, MaxRetryDelay: time.Millisecond},
-		PerRetryPolicies: policies,
-	}}
-	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, options)), f
+	return accountWith(t, func(o *azcore.ClientOptions) {
+		watching(policies...)(o)
+		f.inner, o.Transport = o.Transport, f
+		o.Retry = policy.RetryOptions{MaxRetries: retries, RetryDelay: time.Microsecond, MaxRetryDelay: time.Millisecond}
+	}), f
 }
 
 // bag makes an entity with one property.

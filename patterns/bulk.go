@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -48,7 +49,10 @@ type BulkProgress struct {
 // BulkNonAtomic writes any number of rows: groups them by partition, packs each group into entity group transactions
 // and runs partitions side by side. Each transaction is atomic and the whole is not: when it ends early, with the
 // context or an error, any part of the rows behind Resume may be written. The error is that of the first failure; what
-// was under way is waited for. Memory is bounded by 20,000 rows. Requests: 1 for each 100 rows of a partition at best.
+// was under way is waited for. Memory is bounded by 20,000 rows; of more partitions than that, transactions are as small
+// as they come. A bag's properties are copied when it is taken from the sequence; ETags are set later, from other
+// goroutines, so that a struct must stay as it is until BulkNonAtomic returns. Requests: 1 for each 100 rows of a
+// partition at best.
 func (t *TypedTable[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	const op = "BulkNonAtomic"
 	b := newBulk(t.src.table, op, options)
@@ -68,9 +72,12 @@ func (t *TypedTable[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, er
 	})
 }
 
+var errNotInBulk = errors.New("a pattern with effects outside of the entity's own rows cannot be written in bulk")
+
 // BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written whole or not at all,
-// several share a transaction, and the sequence as a whole is not atomic: see TypedTable.BulkNonAtomic. Patterns with
-// effects outside of the partition are ErrInvalid here.
+// several share a transaction, and the sequence as a whole is not atomic: see TypedTable.BulkNonAtomic. An entity that
+// meets a taken index key is inserted alone, which takes over a copy that was left behind. Patterns with effects outside
+// of the partition are ErrInvalid here.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	const op = "BulkInsertNonAtomic"
 	if len(r.intents) > 0 || len(r.rows) > 0 {
@@ -78,12 +85,20 @@ func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.S
 	}
 	b := newBulk(r.table, op, options)
 	return runBulk(ctx, b, entities, func(v *T) (*unit, error) {
-		w := &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: r.schema.Key(v), ID: newWriteID(), Entity: v}}
+		w, err := r.inserting(op, v)
+		if err != nil {
+			return nil, err
+		}
+		w.change.ID = newWriteID()
 		d, err := r.draft(ctx, w)
 		if err != nil {
 			return nil, r.located(w, err)
 		}
-		return &unit{operations: d.operations, settle: func(etag azcore.ETag) { r.settle(v, ChangeInsert, d.next, etag) }}, nil
+		return &unit{
+			operations: d.operations,
+			settle:     func(etag azcore.ETag) { r.settle(v, ChangeInsert, d.next, etag) },
+			alone:      func(ctx context.Context) error { return r.Insert(ctx, v) },
+		}, nil
 	})
 }
 
@@ -104,16 +119,24 @@ func runBulk[T any](ctx context.Context, b *bulk, entities iter.Seq2[*T, error],
 		if sequence <= b.options.Skip {
 			continue
 		}
-		u, err := plan(v)
-		if err == nil {
-			u.sequence = sequence
-			err = b.add(begin, ctx, u)
-		}
-		if err != nil {
+		if err := take(begin, ctx, b, v, sequence, plan); err != nil {
 			b.fail(relabel(b.op, b.table, err))
 			break
 		}
 	}
 	b.finish(begin, ctx)
 	return b.progress, b.err
+}
+
+// take plans one entity of the sequence and gives it to its lane.
+func take[T any](begin, ctx context.Context, b *bulk, v *T, sequence int64, plan func(*T) (*unit, error)) error {
+	if v == nil {
+		return invalidf(b.op, "entity %d of the sequence is nil", sequence)
+	}
+	u, err := plan(v)
+	if err != nil {
+		return err
+	}
+	u.sequence = sequence
+	return b.add(begin, ctx, u)
 }

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"slices"
@@ -10,14 +11,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// maxPendingRows bounds the rows that wait for their transaction to fill.
-const maxPendingRows = 20_000
+// maxBulkRows bounds the rows that a bulk write holds: waiting for their transaction to fill, waiting for their turn,
+// and under way.
+const maxBulkRows = 20_000
 
 // batchOverhead is what an operation adds to a transaction beside its body: headers and boundaries, and its address
 // at its longest escape.
 const batchOverhead = 512
-
-var errNotInBulk = errors.New("a pattern with effects outside of the entity's own rows cannot be written in bulk")
 
 // unit is the rows of one entity, which stay in one transaction.
 type unit struct {
@@ -25,85 +25,128 @@ type unit struct {
 	operations []operation
 	bytes      int
 	settle     func(etag azcore.ETag)
+	alone      func(ctx context.Context) error // writes it with all the means of its repository; nil for a bag
 }
 
 // lane is one partition's units: those waiting for a transaction to fill, and the transactions waiting for their turn.
+// A partition has a lane only while it has units.
 type lane struct {
 	partition string
 	pending   []*unit
-	rows      int
+	rows      int // pending
 	bytes     int
 	keys      map[string]struct{}
+	waiting   *list.Element // its place in bulk.waiting, nil without pending units
 	ready     [][]*unit
-	running   bool
+	running   bool // in bulk.queue, or at work
 }
 
-// bulk is one bulk write. Everything below mu is shared with the lanes' goroutines.
+// bulk is one bulk write. One goroutine feeds it; everything below mu is shared with the workers.
 type bulk struct {
 	table   *Table
 	op      string
 	options BulkOptions
-	slots   chan struct{} // transactions under way
-	backlog chan struct{} // transactions full and waiting
 	running sync.WaitGroup
 	stop    context.CancelFunc // begins nothing more
 	started time.Time
-	lanes   map[string]*lane
-	pending int // rows, of the feeding goroutine
 	scratch []byte
+	moved   chan struct{} // tells the feeder that something went on
 
 	mu       sync.Mutex
+	lanes    map[string]*lane
+	waiting  *list.List // lanes with pending units, the one that waits longest first
+	queue    []*lane    // lanes with a transaction whose turn may come, none of them at work
+	workers  int
+	rows     int // of all units that are not done
+	ready    int // transactions that wait for their turn
 	progress BulkProgress
 	finished map[int64]struct{} // units done beyond progress.Resume
 	err      error
 }
 
 func newBulk(t *Table, op string, options *BulkOptions) *bulk {
-	b := &bulk{table: t, op: op, started: time.Now(), lanes: map[string]*lane{}, finished: map[int64]struct{}{}}
+	b := &bulk{
+		table: t, op: op, started: time.Now(), moved: make(chan struct{}, 1),
+		lanes: map[string]*lane{}, waiting: list.New(), finished: map[int64]struct{}{},
+	}
 	if options != nil {
 		b.options = *options
 	}
 	if b.options.Concurrency <= 0 {
 		b.options.Concurrency = defaultConcurrency
 	}
-	b.slots = make(chan struct{}, b.options.Concurrency)
-	b.backlog = make(chan struct{}, 4*b.options.Concurrency)
 	b.progress.Resume = b.options.Skip
 	return b
 }
 
-// add puts a unit into its lane, after what is full was sent on its way.
+// add puts a unit into its lane, once there is room, and sends what is full on its way.
 func (b *bulk) add(begin, ctx context.Context, u *unit) error {
 	if err := b.measure(u); err != nil {
 		return err
 	}
-	key := u.operations[0].key
-	l := b.lanes[key.Partition]
+	if err := b.makeRoom(begin, ctx, len(u.operations)); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	partition := u.operations[0].key.Partition
+	l := b.lanes[partition]
 	if l == nil {
-		l = &lane{partition: key.Partition, keys: map[string]struct{}{}}
-		b.lanes[key.Partition] = l
+		l = &lane{partition: partition, keys: map[string]struct{}{}}
+		b.lanes[partition] = l
 	}
 	if l.rows+len(u.operations) > MaxTransactionOperations || l.bytes+u.bytes > MaxTransactionSize-1024 || l.holds(u) {
-		if err := b.flush(begin, ctx, l); err != nil {
-			return err
-		}
+		b.flush(begin, ctx, l)
 	}
-	if b.pending+len(u.operations) > maxPendingRows {
-		if err := b.flush(begin, ctx, b.fullest()); err != nil {
-			return err
-		}
+	if l.waiting == nil {
+		l.waiting = b.waiting.PushBack(l)
 	}
 	l.pending = append(l.pending, u)
 	l.rows += len(u.operations)
 	l.bytes += u.bytes
-	b.pending += len(u.operations)
+	b.rows += len(u.operations)
 	for i := range u.operations {
 		l.keys[u.operations[i].key.Row] = struct{}{}
 	}
 	if l.rows == MaxTransactionOperations {
-		return b.flush(begin, ctx, l)
+		b.flush(begin, ctx, l)
 	}
+	b.flushStragglers(begin, ctx, u.sequence)
 	return nil
+}
+
+// flushStragglers sends units that the sequence has left far behind: their lane would wait for the sequence's end, and
+// what is done beyond progress.Resume would grow without bound. It is called under mu.
+func (b *bulk) flushStragglers(begin, ctx context.Context, sequence int64) {
+	for b.waiting.Len() > 0 {
+		oldest := b.waiting.Front().Value.(*lane)
+		if oldest.pending[0].sequence+maxBulkRows > sequence {
+			return
+		}
+		b.flush(begin, ctx, oldest)
+	}
+}
+
+// makeRoom waits until so many more rows may be held. While nothing else is ready it sends the units that have waited
+// longest, so that workers never wait for lanes to fill that cannot.
+func (b *bulk) makeRoom(begin, ctx context.Context, rows int) error {
+	for {
+		b.mu.Lock()
+		full := b.rows+rows > maxBulkRows
+		for full && b.ready < b.options.Concurrency && b.waiting.Len() > 0 {
+			b.flush(begin, ctx, b.waiting.Front().Value.(*lane))
+		}
+		full = full || b.ready >= 4*b.options.Concurrency
+		b.mu.Unlock()
+		if !full {
+			return begin.Err()
+		}
+		select {
+		case <-b.moved:
+		case <-begin.Done():
+			return begin.Err()
+		}
+	}
 }
 
 // measure checks a unit as it would be sent alone, so that a bad entity fails by itself and not with its neighbours.
@@ -134,161 +177,85 @@ func (l *lane) holds(u *unit) bool {
 	})
 }
 
-func (b *bulk) fullest() *lane {
-	var fullest *lane
-	for _, l := range b.lanes {
-		if fullest == nil || l.rows > fullest.rows {
-			fullest = l
-		}
+// flush makes the lane's pending units a transaction, and sees that somebody will send it. It is called under mu.
+func (b *bulk) flush(begin, ctx context.Context, l *lane) {
+	if l.waiting == nil {
+		return
 	}
-	return fullest
-}
-
-// flush makes the lane's pending units a transaction and starts the lane, once there is room.
-func (b *bulk) flush(begin, ctx context.Context, l *lane) error {
-	if len(l.pending) == 0 {
-		return nil
-	}
-	select {
-	case b.backlog <- struct{}{}:
-	case <-begin.Done():
-		return begin.Err()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.waiting.Remove(l.waiting)
 	l.ready = append(l.ready, l.pending)
-	b.pending -= l.rows
-	l.pending, l.rows, l.bytes = nil, 0, 0
+	l.waiting, l.pending, l.rows, l.bytes = nil, nil, 0, 0
 	clear(l.keys)
-	if !l.running {
-		l.running = true
-		b.running.Go(func() { b.drain(begin, ctx, l) })
+	b.ready++
+	if l.running {
+		return
 	}
-	return nil
+	l.running = true
+	b.queue = append(b.queue, l)
+	if b.workers < b.options.Concurrency {
+		b.workers++
+		b.running.Go(func() { b.work(begin, ctx) })
+	}
 }
 
-// drain commits the lane's transactions one after the other until none is ready.
-func (b *bulk) drain(begin, ctx context.Context, l *lane) {
+// work commits transactions, one of each lane in turn, until none is ready.
+func (b *bulk) work(begin, ctx context.Context) {
 	for {
-		b.mu.Lock()
-		if len(l.ready) == 0 {
-			l.running = false
-			b.mu.Unlock()
+		l, units := b.take()
+		if l == nil {
 			return
 		}
-		units := l.ready[0]
-		l.ready = l.ready[1:]
-		b.mu.Unlock()
-		<-b.backlog
-		select {
-		case b.slots <- struct{}{}:
-			if begin.Err() == nil {
-				if err := b.commit(ctx, units); err != nil {
-					b.fail(err)
-				}
+		if begin.Err() == nil {
+			if err := b.commit(ctx, units); err != nil {
+				b.fail(err)
 			}
-			<-b.slots
-		case <-begin.Done():
 		}
+		b.leave(l, units)
 	}
 }
 
-// commit writes one transaction, without the units that turn out to be there.
-func (b *bulk) commit(ctx context.Context, units []*unit) error {
-	for len(units) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var operations []operation
-		for _, u := range units {
-			operations = append(operations, u.operations...)
-		}
-		etags, err := b.table.commit(ctx, b.op, operations)
-		if err == nil {
-			b.done(units, etags)
-			return nil
-		}
-		taken := errors.Is(err, ErrExists) || errors.Is(err, ErrDuplicate)
-		if !b.options.SkipExisting || !taken || errors.Is(err, ErrUnknownOutcome) {
-			return err
-		}
-		left, checkErr := b.withoutExisting(ctx, units)
-		if checkErr != nil {
-			return checkErr
-		}
-		if len(left) == len(units) {
-			return err
-		}
-		units = left
-	}
-	return nil
-}
-
-// withoutExisting leaves out the units whose entity is there.
-func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, error) {
-	there := make([]bool, len(units))
-	keys := make([]Key, len(units))
-	index := make(map[Key]int, len(units))
-	for i, u := range units {
-		keys[i] = u.operations[0].key
-		index[keys[i]] = i
-	}
-	for row, err := range b.table.rawRows().getMany(ctx, keys, &ParallelOptions[storedRow]{Concurrency: 4}) {
-		if err != nil {
-			return nil, err
-		}
-		there[index[row.key]] = true
-	}
-	var left, existing []*unit
-	for i, u := range units {
-		if there[i] {
-			existing = append(existing, u)
-		} else {
-			left = append(left, u)
-		}
-	}
-	b.met(existing)
-	return left, nil
-}
-
-// met counts units that were there.
-func (b *bulk) met(units []*unit) {
+// take returns the transaction whose turn it is, with its lane.
+func (b *bulk) take() (*lane, []*unit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.progress.Existing += int64(len(units))
-	b.advance(units)
+	if len(b.queue) == 0 {
+		b.workers--
+		return nil, nil
+	}
+	l := b.queue[0]
+	b.queue[0] = nil
+	b.queue = b.queue[1:]
+	units := l.ready[0]
+	l.ready = l.ready[1:]
+	b.ready--
+	b.tell()
+	return l, units
 }
 
-// done counts a committed transaction and reports it.
-func (b *bulk) done(units []*unit, etags []azcore.ETag) {
+// leave gives a lane back after a transaction, and forgets one that is empty.
+func (b *bulk) leave(l *lane, units []*unit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := 0
 	for _, u := range units {
-		u.settle(etags[at])
-		at += len(u.operations)
+		b.rows -= len(u.operations)
 	}
-	b.progress.Entities += int64(len(units))
-	b.progress.Rows += int64(at)
-	b.progress.Transactions++
-	b.advance(units)
-	b.progress.Elapsed = time.Since(b.started)
-	if b.options.Progress != nil {
-		b.options.Progress(b.progress)
+	switch {
+	case len(l.ready) > 0:
+		b.queue = append(b.queue, l)
+	case l.waiting == nil:
+		l.running = false
+		delete(b.lanes, l.partition)
+	default:
+		l.running = false
 	}
+	b.tell()
 }
 
-// advance moves Resume over every unit that has nothing undone before it.
-func (b *bulk) advance(units []*unit) {
-	for _, u := range units {
-		b.finished[u.sequence] = struct{}{}
-	}
-	for {
-		if _, ok := b.finished[b.progress.Resume+1]; !ok {
-			return
-		}
-		b.progress.Resume++
-		delete(b.finished, b.progress.Resume)
+// tell wakes the feeder, if it waits.
+func (b *bulk) tell() {
+	select {
+	case b.moved <- struct{}{}:
+	default:
 	}
 }
 
@@ -304,14 +271,11 @@ func (b *bulk) fail(err error) {
 
 // finish sends what is pending, unless something failed, and waits for all that is under way.
 func (b *bulk) finish(begin, ctx context.Context) {
-	for _, l := range b.lanes {
-		if begin.Err() != nil {
-			break
-		}
-		if err := b.flush(begin, ctx, l); err != nil {
-			break
-		}
+	b.mu.Lock()
+	for b.waiting.Len() > 0 && begin.Err() == nil {
+		b.flush(begin, ctx, b.waiting.Front().Value.(*lane))
 	}
+	b.mu.Unlock()
 	b.running.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()

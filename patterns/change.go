@@ -88,6 +88,15 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 	if old == nil {
 		return nil
 	}
+	if old.owner != any(r) {
+		// Another repository, or a view without patterns, remembers other things of it.
+		v, _, err := r.whole(ctx, w.op, &Meta{ETag: w.etag, state: old})
+		if err != nil {
+			return err
+		}
+		meta := r.primary.codec.meta(v)
+		old, w.change.old, w.etag = meta.state, meta.state, meta.ETag
+	}
 	if old.row != old.key.Row {
 		row, err := r.table.readRow(ctx, old.key)
 		if err != nil {

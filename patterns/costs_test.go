@@ -114,7 +114,7 @@ func wantRows(got, want int) error {
 func TestRequestCountsOfTables(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)
-	table := a.Table(storagetest.Azurite(t).TableName(t))
+	table := a.Table(storagetest.Open(t).TableName(t))
 	bag := func(row string) *patterns.Entity {
 		return &patterns.Entity{Key: patterns.Key{Partition: "p", Row: row}}
 	}
@@ -168,8 +168,10 @@ func TestRequestCountsAfterLostAnswers(t *testing.T) {
 	plain := newTable(t, account(t))
 	for _, rows := range []int{1, 4} {
 		var requests storagetest.RequestCounter
-		options := azcore.ClientOptions{PerRetryPolicies: []policy.Policy{&loseFirst{}, &requests}, Retry: policy.RetryOptions{RetryDelay: time.Millisecond}}
-		a := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, &patterns.AccountOptions{ClientOptions: options}))
+		a := accountWith(t, func(o *azcore.ClientOptions) {
+			watching(&loseFirst{}, &requests)(o)
+			o.Retry = policy.RetryOptions{RetryDelay: time.Millisecond}
+		})
 		x := a.Table(plain.Name()).NewTransaction()
 		for i := range rows {
 			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: fmt.Sprint(rows), Row: fmt.Sprint(i)}})

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
@@ -135,7 +137,45 @@ type Entity struct {
 	Timestamp  time.Time   // set by the service
 	Properties Properties
 
-	partial bool // read through a projection: some properties were not asked for
+	read rowFacts
+}
+
+// rowFacts is what a value remembers of the row it was read from, beside its properties.
+type rowFacts struct {
+	partial     bool       // read through a projection: some properties were not asked for
+	kept        bool       // a repository keeps the row together with others
+	incarnation string     // of a repository's entity
+	carried     Properties // system properties of a later version of the library
+}
+
+func (r *storedRow) facts() rowFacts {
+	return rowFacts{kept: r.isCopy || r.copies != "", incarnation: r.incarnation, carried: r.carried}
+}
+
+// check refuses to write what would do harm: to take the place of a row by what a projection left of it, and to change
+// one row of several that are kept in step. merges says that a merge of a partial value does none.
+func (f *rowFacts) check(verb wire.Verb, merges bool) error {
+	switch {
+	case verb == wire.VerbInsert:
+		return nil
+	case f.kept:
+		return errors.New("the row is one of several that a Repository keeps in step; change the entity through the repository")
+	case f.partial && verb == wire.VerbReplace:
+		return errPartial()
+	case f.partial && verb == wire.VerbMerge && !merges:
+		return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
+	}
+	return nil
+}
+
+// onto hands on to an operation what a write of the row must not lose.
+func (f *rowFacts) onto(o *operation) {
+	if o.verb == wire.VerbReplace || o.verb == wire.VerbMerge {
+		o.incarnation = f.incarnation
+	}
+	if o.verb == wire.VerbReplace {
+		o.carried = f.carried
+	}
 }
 
 // Clone returns a copy that shares nothing with e. A plain copy of the struct shares the properties.

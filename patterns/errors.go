@@ -171,7 +171,7 @@ func failure(op, table string, key Key, err error) error {
 	e := &Error{Op: op, Table: table, Key: key, Index: -1, Err: wire.Redact(err)}
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
-		e.Code, e.Kind = serviceCode(response), nil
+		e.Code, e.Kind = response.ErrorCode, nil
 		e.Kind = kindOf(response.StatusCode, e.Code)
 		if e.Kind == nil && response.StatusCode >= 500 {
 			e.Kind = ErrUnavailable
@@ -181,9 +181,4 @@ func failure(op, table string, key Key, err error) error {
 		e.Kind = ErrGarbled
 	}
 	return e
-}
-
-// serviceCode is the SDK's ErrorCode where it found one: it knows the header, not the body that EGTs answer with.
-func serviceCode(response *azcore.ResponseError) string {
-	return response.ErrorCode
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// exampleTable creates a table on the Azurite that the tests share.
+// exampleTable creates a table on the service that the tests share.
 func exampleTable(name string) *patterns.Table {
-	service, err := storagetest.Shared()
+	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, nil)
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,20 +18,54 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// account opens the test account.
+// account opens the account that the tests run on.
 func account(t testing.TB) *patterns.Account {
 	t.Helper()
-	a, err := patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, nil)
-	if err != nil {
-		t.Fatal(err)
+	return accountWith(t, nil)
+}
+
+// accountWith opens the account that the tests run on with a client of its own; see clientOptions. Every account on the
+// service is opened here: without the service's transport, a client reaches no simulator, and an Azurite that keeps no rules.
+func accountWith(t testing.TB, change func(*azcore.ClientOptions)) *patterns.Account {
+	t.Helper()
+	options := &patterns.AccountOptions{ClientOptions: clientOptions(t, change)}
+	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options))
+}
+
+// clientOptions are those of the service that the tests run on, as change leaves them: it may add policies, put something
+// in front of the transport, which is never nil, and set the retries.
+func clientOptions(t testing.TB, change func(*azcore.ClientOptions)) azcore.ClientOptions {
+	t.Helper()
+	options := storagetest.Open(t).ClientOptions
+	if options.Transport == nil { // an account of the environment
+		options.Transport = http.DefaultClient
 	}
-	return a
+	if change != nil {
+		change(&options)
+	}
+	return options
+}
+
+// watching adds policies that see every attempt.
+func watching(policies ...policy.Policy) func(*azcore.ClientOptions) {
+	return func(o *azcore.ClientOptions) {
+		o.PerRetryPolicies = append(slices.Clip(o.PerRetryPolicies), policies...)
+	}
+}
+
+// serviceNow is the time by the clock of the service that the tests run on.
+func serviceNow(t testing.TB) time.Time {
+	t.Helper()
+	if clock := storagetest.Open(t).Clock; clock != nil {
+		return clock.Now()
+	}
+	return time.Now()
 }
 
 // newTable creates a table for one test.
 func newTable(t testing.TB, a *patterns.Account) *patterns.Table {
 	t.Helper()
-	table := a.Table(storagetest.Azurite(t).TableName(t))
+	table := a.Table(storagetest.Open(t).TableName(t))
 	if err := table.CreateIfMissing(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +128,7 @@ func inProcess(t testing.TB, f transport) *patterns.Account {
 func counted(t testing.TB) (*patterns.Account, *atomic.Int64) {
 	t.Helper()
 	n := new(atomic.Int64)
-	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{
-		PerRetryPolicies: []policy.Policy{perAttempt(func(*http.Request) { n.Add(1) })},
-	}}
-	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, options)), n
+	return accountWith(t, watching(perAttempt(func(*http.Request) { n.Add(1) }))), n
 }
 
 // inProcessRetrying is inProcess with three retries, at once.

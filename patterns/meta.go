@@ -30,6 +30,9 @@ type state struct {
 	carried     Properties // system properties of a later version of the library, written back as they are
 	partial     bool       // read through a projection: some properties were not asked for
 	memories    []memory
+
+	owner  any       // the repository that it was read by or written to; nil for a TypedTable
+	viewed *rowFacts // read through a TypedTable
 }
 
 // memory is what one pattern remembers of the entity as read, such as its index keys.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -72,8 +73,9 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 	if err != nil {
 		return Page[T]{}, err
 	}
-	page := Page[T]{}
+	page, last := Page[T]{}, (*Key)(nil)
 	err = newRowReader(answer, q.src.known).page(func(row *storedRow) error {
+		last = &Key{row.key.Partition, row.key.Row}
 		v, err := q.src.load(ctx, row, len(p.Select) > 0)
 		if err != nil {
 			return q.src.decodeError("Query", row.key, err)
@@ -94,10 +96,28 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 		page.Items = page.Items[:min(len(page.Items), c.Left)]
 		next.Left = c.Left - len(page.Items)
 	}
-	if next.Partition != "" && (q.top == 0 || next.Left > 0) {
+	if next.Partition == "" && next.Row != "" {
+		// Azurite, in the partition "": neither it nor anyone else can go on from that. The last key can.
+		if next.Row, next.After = "", last; last == nil {
+			return Page[T]{}, failure("Query", q.src.table.name, Key{}, garbledAnswer(errors.New("an empty page that goes on nowhere")))
+		}
+	}
+	if (next.Partition != "" || next.After != nil) && (q.top == 0 || next.Left > 0) {
 		page.Next = next.String()
 	}
 	return page, nil
+}
+
+// after limits a filter to the rows behind a key, in the service's order.
+func after(filter string, key Key) string {
+	rest, _ := odata.Append(nil, odata.AnyOf(
+		keyComparison("PartitionKey", odata.Gt, key.Partition),
+		odata.AllOf(keyComparison("PartitionKey", odata.Eq, key.Partition), keyComparison("RowKey", odata.Gt, key.Row)),
+	)) // comparisons with strings have no error
+	if filter == "" {
+		return string(rest)
+	}
+	return "(" + filter + ") and (" + string(rest) + ")"
 }
 
 type headers interface{ Get(string) string }
@@ -106,6 +126,9 @@ type headers interface{ Get(string) string }
 func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]byte, headers, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
+	if c.After != nil {
+		p.Filter = after(p.Filter, *c.After)
+	}
 	if p.Filter != "" {
 		options.Filter = &p.Filter
 	}
@@ -132,6 +155,7 @@ type continuation struct {
 	Query     string `json:"q"`           // fingerprint of the query it belongs to
 	Partition string `json:"p,omitempty"` // the service's own tokens
 	Row       string `json:"r,omitempty"`
+	After     *Key   `json:"k,omitempty"` // the last key, where the service's tokens are of no use
 	Left      int    `json:"n,omitempty"` // entities that Top still allows
 }
 
@@ -155,7 +179,7 @@ func parseContinuation(token, query string) (continuation, error) {
 	if c.Query != query {
 		return c, invalidf("Page", "the continuation token belongs to another query")
 	}
-	if c.Partition == "" || c.Left < 0 {
+	if c.Partition == "" && c.After == nil || c.Left < 0 {
 		return c, invalidf("Page", "the continuation token says nowhere to go on")
 	}
 	return c, nil

@@ -12,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // meter counts requests, and the most that were under way at once.
@@ -36,10 +34,7 @@ func (m *meter) Do(req *policy.Request) (*http.Response, error) {
 func metered(t *testing.T, n, m int) (*patterns.TypedTable[patterns.Entity], []string, *meter) {
 	t.Helper()
 	watch := &meter{}
-	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient, PerRetryPolicies: []policy.Policy{watch}}}
-	a := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(storagetest.Azurite(t).ConnectionString, options))
-	unwatched, _ := faultyAccount(t, 3) // through http.DefaultClient too, whose connections noLeaks can close
-	table := newTable(t, unwatched)
+	a, table := accountWith(t, watching(watch)), newTable(t, account(t))
 	partitions := make([]string, n)
 	for i := range partitions {
 		partitions[i] = fmt.Sprintf("p%02d", i)

@@ -176,7 +176,7 @@ type draft struct {
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
 func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged Properties) (*draft, error) {
-	d := &draft{etag: etag, next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames}}
+	d := &draft{etag: etag, next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames, owner: r}}
 	if c.old != nil {
 		d.next.incarnation, d.next.carried = c.old.incarnation, c.old.carried
 	}

@@ -111,13 +111,16 @@ func ClassifyFilter(filter string) (Plan, error) {
 // Plan says what the query would do, without a request.
 func (q Query[T]) Plan() (Plan, error) {
 	p, err := q.plan()
-	if err != nil {
+	if err != nil && q.src != nil {
 		return Plan{}, relabel("Query", q.src.table, err)
 	}
-	return p, nil
+	return p, err
 }
 
 func (q Query[T]) plan() (Plan, error) {
+	if q.src == nil {
+		return Plan{}, invalidf("Query", "the query is of no table: it was not made by Query()")
+	}
 	if q.src.table.nameErr != nil {
 		return Plan{}, invalid("Query", q.src.table.nameErr)
 	}
@@ -128,6 +131,9 @@ func (q Query[T]) plan() (Plan, error) {
 		return Plan{}, invalidf("Query", "a top of %d", q.top)
 	}
 	expr, err := q.expr()
+	if err == nil {
+		err = q.checkKept(expr)
+	}
 	if err != nil {
 		return Plan{}, invalid("Query", err)
 	}
@@ -176,20 +182,11 @@ func (q Query[T]) expr() (odata.Expr, error) {
 		}
 		terms = append(terms, keyComparison("RowKey", odata.Eq, *q.row))
 	}
-	span := q.src.span
-	if q.span != nil {
-		span = *q.span
-	}
-	if err := span.Err(); err != nil {
+	spans, err := q.spanExpr()
+	if err != nil {
 		return nil, err
 	}
-	spanned := q.row == nil || q.span != nil // a row that was named may lie outside of the source's own span
-	if span.From() != "" && spanned {
-		terms = append(terms, keyComparison("RowKey", odata.Ge, span.From()))
-	}
-	if span.To() != "" && spanned {
-		terms = append(terms, keyComparison("RowKey", odata.Lt, span.To()))
-	}
+	terms = append(terms, spans...)
 	for _, c := range q.conditions {
 		term, err := c.expr(q.src.codec.typeOf)
 		if err != nil {
@@ -205,6 +202,50 @@ func (q Query[T]) expr() (odata.Expr, error) {
 		terms = append(terms, term)
 	}
 	return odata.AllOf(terms...), nil
+}
+
+// spanExpr limits the row keys to the source's span, such as an index's, and to the caller's within it.
+func (q Query[T]) spanExpr() ([]odata.Expr, error) {
+	spans := []compoundkey.Span{q.src.span}
+	if q.span != nil {
+		spans = append(spans, *q.span)
+	}
+	from, to := "", ""
+	for _, span := range spans {
+		if err := span.Err(); err != nil {
+			return nil, err
+		}
+		if q.row != nil && !span.Contains(*q.row) {
+			return []odata.Expr{odata.Constant(false)}, nil
+		}
+		if compoundkey.Compare(span.From(), from) > 0 {
+			from = span.From()
+		}
+		if span.To() != "" && (to == "" || compoundkey.Compare(span.To(), to) < 0) {
+			to = span.To()
+		}
+	}
+	var terms []odata.Expr
+	if from != "" && q.row == nil {
+		terms = append(terms, keyComparison("RowKey", odata.Ge, from))
+	}
+	if to != "" && q.row == nil {
+		terms = append(terms, keyComparison("RowKey", odata.Lt, to))
+	}
+	return terms, nil
+}
+
+// checkKept refuses a condition on a property that the source's rows do not hold: it would find nothing, silently.
+func (q Query[T]) checkKept(expr odata.Expr) error {
+	if q.src.kept == nil {
+		return nil
+	}
+	for _, name := range odata.Properties(expr) {
+		if name != "PartitionKey" && name != "RowKey" && name != "Timestamp" && !slices.Contains(q.src.kept, name) {
+			return fmt.Errorf("a condition on property %s, which the index does not keep", name)
+		}
+	}
+	return nil
 }
 
 func keyComparison(property string, op odata.Op, key string) odata.Expr {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // numbered makes rows 0000, 0001, ... of a partition.
@@ -217,10 +216,12 @@ func TestQueryErrorComesLast(t *testing.T) {
 // noLeaks fails the test if it leaves goroutines behind; connections that are kept for reuse are closed first.
 func noLeaks(t *testing.T) {
 	t.Helper()
-	storagetest.Azurite(t)
+	through := clientOptions(t, nil).Transport
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
+		if network, ok := through.(interface{ CloseIdleConnections() }); ok {
+			network.CloseIdleConnections()
+		}
 		goleak.VerifyNone(t, before)
 	})
 }

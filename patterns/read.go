@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -26,6 +27,7 @@ type storedRow struct {
 	primary     string     // row key of the entity's own row, on a copy or further row
 	shared      bool       // belongs to no one entity
 	carried     Properties // system properties of a later version of the library
+	later       bool       // there are such among the properties being read
 	isCopy      bool
 	properties  Properties
 }
@@ -187,11 +189,31 @@ func (r *rowReader) readRow() error {
 	if keys != 2 {
 		return errors.New("an entity without keys")
 	}
+	r.row.setAside()
 	return nil
+}
+
+// setAside takes the system properties of a later version out of the entity's own.
+func (r *storedRow) setAside() {
+	if !r.later {
+		return
+	}
+	own := r.properties[:0]
+	for _, p := range r.properties {
+		if strings.HasPrefix(p.Name, propertyPrefix) {
+			r.carried = append(r.carried, p)
+		} else {
+			own = append(own, p)
+		}
+	}
+	r.properties = own
 }
 
 // readSystem reads a value that every row has or may have beside the caller's properties.
 func (r *rowReader) readSystem(use nameUse) (err error) {
+	if r.decoder.PeekKind() == 'n' {
+		return r.skip() // the service answers null for what a projection names and the row does not have
+	}
 	switch use {
 	case useTimestamp:
 		r.row.timestamp, err = r.readValue(edm.TypeDateTime)

@@ -34,6 +34,7 @@ type nameEntry struct {
 	name  string // without quotes and escapes
 	plain bool   // is its own quoted form, so that it can be compared with what is in the answer
 	use   nameUse
+	later bool     // a system property that this version does not know
 	typ   edm.Type // of a property: what its annotation said in row typRow
 	of    int32    // of an annotation: the property
 	next  int32    // what followed last time, 0 for nothing yet
@@ -121,7 +122,7 @@ func (t *nameTable) entry(name string) int32 {
 }
 
 func (t *nameTable) add(name string) int32 {
-	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name)}
+	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name), later: strings.HasPrefix(name, propertyPrefix)}
 	if n.use == useAnnotation {
 		n.of = t.entry(strings.TrimSuffix(name, annotation))
 	}
@@ -164,7 +165,9 @@ func (t *nameTable) useOf(name string) nameUse {
 		return useNothing
 	}
 	of, annotates := strings.CutSuffix(name, annotation)
-	if _, wanted := t.known[of]; t.known != nil && !wanted || annotates && of == "Timestamp" {
+	_, wanted := t.known[of]
+	wanted = wanted || t.known == nil || strings.HasPrefix(of, propertyPrefix)
+	if !wanted || annotates && of == "Timestamp" {
 		return useNothing
 	}
 	if !annotates {

@@ -30,6 +30,7 @@ func (r *rowReader) readProperty(n *nameEntry) error {
 	if !v.IsNull() {
 		n.at = int32(len(r.row.properties))
 		r.row.properties = append(r.row.properties, Property{Name: n.name, Value: v})
+		r.row.later = r.row.later || n.later
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func (r *Repository[T]) GetCopy(ctx context.Context, key Key, keep []string) (*T
 
 func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *source[T] {
 	src := r.primary
-	src.span, src.skips = span, r.layout != nil
+	src.span, src.skips, src.kept = span, r.layout != nil, keep
 	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
 		if !row.isCopy || row.shared {
 			return nil, nil
@@ -244,7 +244,7 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 		return nil, nil, err
 	}
 	r.primary.codec.finish(row, key, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, partial: partial}
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, partial: partial, owner: r}
 	if !partial {
 		if s.memories, err = r.remember(v, key, stored, row.copies); err != nil {
 			return nil, nil, err

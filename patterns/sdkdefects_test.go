@@ -31,7 +31,14 @@ func mended(t testing.TB, defect string) {
 // bare opens a table with the SDK alone: none of this library's policies.
 func bare(t testing.TB, table string) *aztables.Client {
 	t.Helper()
-	service := must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(storagetest.Azurite(t).ConnectionString, nil))
+	return bareWith(t, table, nil)
+}
+
+// bareWith is bare with a client of its own, as accountWith is account.
+func bareWith(t testing.TB, table string, change func(*azcore.ClientOptions)) *aztables.Client {
+	t.Helper()
+	options := &aztables.ClientOptions{ClientOptions: clientOptions(t, change)}
+	service := must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(storagetest.Open(t).ConnectionString, options))
 	return service.NewClient(table)
 }
 

@@ -129,8 +129,9 @@ func TestSDKDefectSpansHoldKeys(t *testing.T) {
 // The queue package encodes its messages in base64; here is why.
 func TestSDKDefectQueueReplacesControlCharacters(t *testing.T) {
 	ctx := context.Background()
-	s := storagetest.Azurite(t)
-	service := must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(s.ConnectionString, nil))
+	s := storagetest.Open(t)
+	options := &azqueue.ClientOptions{ClientOptions: clientOptions(t, nil)}
+	service := must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(s.ConnectionString, options))
 	queue := service.NewQueueClient(s.QueueName(t))
 	if _, err := queue.Create(ctx, nil); err != nil {
 		t.Fatal(err)

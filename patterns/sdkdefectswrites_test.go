@@ -16,7 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 func TestSDKDefectFailedTransactionSaysNothing(t *testing.T) {
@@ -58,10 +57,10 @@ func TestSDKDefectFailedTransactionSaysNothing(t *testing.T) {
 }
 
 // lost is the transport that keeps nothing of the first n answers to requests that write.
-func lost(n int64) transport {
+func lost(n int64, inner policy.Transporter) transport {
 	var writes atomic.Int64
 	return func(req *http.Request) (*http.Response, error) {
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := inner.Do(req)
 		if req.Method != http.MethodGet && err == nil && writes.Add(1) <= n {
 			resp.Body.Close()
 			return nil, errors.New("connection reset by peer")
@@ -73,22 +72,20 @@ func lost(n int64) transport {
 func TestSDKDefectLostAnswerTurnsIntoConflict(t *testing.T) {
 	ctx := context.Background()
 	table := newTable(t, account(t))
-	connection := storagetest.Azurite(t).ConnectionString
-	options := func() azcore.ClientOptions {
-		return azcore.ClientOptions{Transport: lost(1), Retry: policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: time.Millisecond}}
+	losing := func(o *azcore.ClientOptions) {
+		o.Transport, o.Retry = lost(1, o.Transport), policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: time.Millisecond}
 	}
-	service := must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connection, &aztables.ClientOptions{ClientOptions: options()}))
-	_, err := service.NewClient(table.Name()).AddEntity(ctx, []byte(`{"PartitionKey":"p","RowKey":"sdk"}`), nil)
+	_, err := bareWith(t, table.Name(), losing).AddEntity(ctx, []byte(`{"PartitionKey":"p","RowKey":"sdk"}`), nil)
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != http.StatusConflict {
 		mended(t, fmt.Sprintf("an insert that was applied, its answer lost, is repeated and ends in 409: it ends in %v", err))
 	}
 
-	ours := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(connection, &patterns.AccountOptions{ClientOptions: options()}))
+	ours := accountWith(t, losing)
 	if err := ours.Table(table.Name()).Entities().Insert(ctx, entity("p", "ours")); err != nil {
 		t.Errorf("our insert was applied, and is reported as %v", err)
 	}
-	ours = must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(connection, &patterns.AccountOptions{ClientOptions: options()}))
+	ours = accountWith(t, losing)
 	wantKind(t, ours.Table(table.Name()).Entities().Insert(ctx, entity("p", "ours")), patterns.ErrExists)
 }
 

@@ -247,8 +247,9 @@ func TestSecretsInAnswers(t *testing.T) {
 func TestSecretsOnTheService(t *testing.T) {
 	var l leaks
 	l.listen(t)
-	s := storagetest.Azurite(t)
-	for _, a := range l.secretAccounts(t, patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint, Blob: s.BlobEndpoint}, nil) {
+	s := storagetest.Open(t)
+	endpoints := patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint, Blob: s.BlobEndpoint}
+	for _, a := range l.secretAccounts(t, endpoints, clientOptions(t, nil).Transport) {
 		l.provoke(context.Background(), a)
 		_, err := a.Table("Contoso").Entities().Get(context.Background(), patterns.Key{Partition: "p", Row: "r"})
 		wantKind(t, err, patterns.ErrDenied)
@@ -258,7 +259,7 @@ func TestSecretsOnTheService(t *testing.T) {
 
 // TestSecretsInSuccess: spans and logs of requests that go well.
 func TestSecretsInSuccess(t *testing.T) {
-	s := storagetest.Azurite(t)
+	s := storagetest.Open(t)
 	if s.AccountKey == "" {
 		t.Fatal("the test account has no key to sign with")
 	}
@@ -266,7 +267,7 @@ func TestSecretsInSuccess(t *testing.T) {
 	l.listen(t)
 	sas := accountSAS(t)
 	query := must[url.Values](t)(url.ParseQuery(sas))
-	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{TracingProvider: l.provider()}}
+	options := &patterns.AccountOptions{ClientOptions: clientOptions(t, func(o *azcore.ClientOptions) { o.TracingProvider = l.provider() })}
 	a := must[*patterns.Account](t)(patterns.NewAccountWithSAS(patterns.Endpoints{Table: s.TableEndpoint}, sas, options))
 	ctx := context.Background()
 	table := newTable(t, a)

@@ -16,6 +16,7 @@ type source[T any] struct {
 	span   compoundkey.Span
 	system []string // properties that load needs beyond the caller's selection
 	skips  bool     // load leaves out some of the rows in span
+	kept   []string // the properties that the rows hold, nil for all
 
 	// load makes the value of a row, or nil for a row that is none of this source's. partial says that the caller's
 	// selection left properties out.

@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	a := account(t)
 	w := &world{log: &intentLog{}, sealed: &sealed{property: "Salary"}}
-	blobs := a.Container(storagetest.Azurite(t).ContainerName(t))
+	blobs := a.Container(storagetest.Open(t).ContainerName(t))
 	if _, err := blobs.Create(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func (t *Table) Account() *Account { return t.account }
 func (t *Table) Client() *aztables.Client { return t.client }
 
 // Create creates the table. Requests: 1. It is ErrExists when it is there, and ErrTableBeingDeleted within some 40 s
-// of a drop.
+// of a drop. Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
+// and nobody can tell whether this call or another made it.
 func (t *Table) Create(ctx context.Context) error {
 	if t.nameErr != nil {
 		return invalid("Create", t.nameErr)

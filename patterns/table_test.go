@@ -37,7 +37,7 @@ func TestTableNames(t *testing.T) {
 func TestTableLongestAndShortestNames(t *testing.T) {
 	ctx := context.Background()
 	a := account(t)
-	unique := storagetest.Azurite(t).TableName(t)
+	unique := storagetest.Open(t).TableName(t)
 	for _, name := range []string{unique + strings.Repeat("z", 63-len(unique)), "a" + unique[len(unique)-2:]} {
 		table := a.Table(name)
 		if err := table.CreateIfMissing(ctx); err != nil {
@@ -55,7 +55,7 @@ func TestTableLongestAndShortestNames(t *testing.T) {
 func TestTableLife(t *testing.T) {
 	ctx := context.Background()
 	a := account(t)
-	table := a.Table(storagetest.Azurite(t).TableName(t))
+	table := a.Table(storagetest.Open(t).TableName(t))
 	wantKind(t, table.Drop(ctx), patterns.ErrTableNotFound)
 	wantKind(t, table.Entities().Insert(ctx, bag("p", "r", "")), patterns.ErrTableNotFound)
 	_, err := table.Entities().Get(ctx, patterns.Key{Partition: "p", Row: "r"})

@@ -16,6 +16,7 @@ import (
 // Guide: "Entity Group Transactions". Requests: 1.
 type Transaction struct {
 	table      *Table
+	bags       Codec[Entity]
 	operations []operation
 	err        *Error
 	committed  bool
@@ -62,22 +63,24 @@ func (x *Transaction) DeleteUnconditional(key Key) int {
 }
 
 func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
-	if e.ETag == "" {
+	if e != nil && e.ETag == "" {
 		x.fail(loggable(e.Key), fmt.Errorf("operation %d has no ETag: the entity was not read before; use the unconditional form", len(x.operations)))
 	}
-	if err := e.checkWhole(); err != nil && verb == wire.VerbReplace {
-		x.fail(loggable(e.Key), err)
+	var etag azcore.ETag
+	if e != nil {
+		etag = e.ETag
 	}
-	return x.add(verb, e, e.ETag)
+	return x.add(verb, e, etag)
 }
 
 func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
-	o := operation{verb: verb, key: e.Key, ifMatch: ifMatch}
-	if verb != wire.VerbDelete {
-		o.properties = e.Properties
-		if err := checkReserved(e.Properties); err != nil {
-			x.fail(loggable(e.Key), err)
+	o, err := x.bags.operation(verb, e, ifMatch)
+	if err != nil {
+		var key Key
+		if e != nil {
+			key = loggable(e.Key)
 		}
+		x.fail(key, err)
 	}
 	x.operations = append(x.operations, o)
 	return len(x.operations) - 1
@@ -85,7 +88,10 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 
 func (x *Transaction) fail(key Key, err error) {
 	if x.err == nil {
-		x.err = invalid("Commit", err)
+		if x.err = asError(err); x.err == nil {
+			x.err = invalid("", err)
+		}
+		x.err.Op = "Commit"
 		x.err.Table, x.err.Key, x.err.Index = x.table.name, key, len(x.operations)
 	}
 }
@@ -119,6 +125,9 @@ func (t *TypedTable[T]) Entity(v *T) (*Entity, error) {
 		return nil, relabel("Entity", t.src.table, err)
 	}
 	e := &Entity{Key: o.key, Properties: o.properties}
+	if facts := t.src.codec.facts(v); facts != nil {
+		e.read = *facts
+	}
 	if meta := t.src.codec.meta(v); meta != nil {
 		e.ETag = meta.ETag
 	}

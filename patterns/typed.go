@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -20,18 +21,15 @@ type TypedTable[T any] struct {
 
 // Typed returns a view of the table's rows as T. It makes no request.
 func Typed[T any](table *Table) (*TypedTable[T], error) {
+	if table == nil {
+		return nil, invalidf("Typed", "the table is nil")
+	}
 	codec, err := NewCodec[T]()
 	if err != nil {
 		return nil, err
 	}
 	t := &TypedTable[T]{src: source[T]{table: table, codec: codec, known: codec.known()}}
-	t.src.load = func(_ context.Context, row *storedRow, partial bool) (*T, error) {
-		v, err := codec.load(row)
-		if err == nil && partial {
-			codec.markPartial(v, row.key)
-		}
-		return v, err
-	}
+	t.src.load = func(_ context.Context, row *storedRow, partial bool) (*T, error) { return codec.load(row, partial) }
 	return t, nil
 }
 
@@ -42,7 +40,7 @@ func (t *Table) Entities() *TypedTable[Entity] {
 }
 
 // load makes a value of a row.
-func (c *Codec[T]) load(row *storedRow) (*T, error) {
+func (c *Codec[T]) load(row *storedRow, partial bool) (*T, error) {
 	v := new(T)
 	properties := row.properties
 	if c.plan == nil {
@@ -52,42 +50,23 @@ func (c *Codec[T]) load(row *storedRow) (*T, error) {
 		return nil, err
 	}
 	c.finish(row, row.key, v)
+	facts := row.facts()
+	facts.partial = partial
+	if c.plan == nil {
+		any(v).(*Entity).read = facts
+	} else if meta := c.meta(v); meta != nil {
+		meta.state = &state{key: row.key, row: row.key.Row, incarnation: facts.incarnation, writeID: row.writeID, copies: row.copies, partial: partial, viewed: &facts}
+	}
 	return v, nil
 }
 
-// markPartial remembers that v was read through a projection, where v has room to remember it.
-func (c *Codec[T]) markPartial(v *T, key Key) {
+// facts returns what v remembers of its row, nil where there is no room to remember.
+func (c *Codec[T]) facts(v *T) *rowFacts {
 	if c.plan == nil {
-		any(v).(*Entity).partial = true
-	} else if meta := c.meta(v); meta != nil {
-		meta.state = &state{key: key, row: key.Row, partial: true}
+		return &any(v).(*Entity).read
 	}
-}
-
-// checkWhole refuses to replace a row by what a projection left of it, and to merge a struct of which nobody knows
-// which zero values were read.
-func (c *Codec[T]) checkWhole(verb wire.Verb, v *T) error {
-	if verb != wire.VerbReplace && verb != wire.VerbMerge {
-		return nil
-	}
-	if c.plan == nil {
-		if verb == wire.VerbMerge {
-			return nil // a bag holds just what was read or set
-		}
-		return any(v).(*Entity).checkWhole()
-	}
-	if meta := c.meta(v); meta != nil && meta.state != nil && meta.state.partial {
-		if verb == wire.VerbMerge {
-			return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
-		}
-		return errPartial()
-	}
-	return nil
-}
-
-func (e *Entity) checkWhole() error {
-	if e.partial {
-		return errPartial()
+	if meta := c.meta(v); meta != nil && meta.state != nil {
+		return meta.state.viewed
 	}
 	return nil
 }
@@ -155,9 +134,12 @@ func (t *TypedTable[T]) DeleteUnconditional(ctx context.Context, key Key) error 
 }
 
 func (t *TypedTable[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
+	if v == nil {
+		return relabel(op, t.src.table, invalidf("", "the value is nil"))
+	}
 	etag, err := t.src.codec.etag(v)
 	if err != nil {
-		return invalid(op, err)
+		return relabel(op, t.src.table, invalid("", err))
 	}
 	return t.write(ctx, op, verb, v, etag)
 }
@@ -177,19 +159,28 @@ func (t *TypedTable[T]) write(ctx context.Context, op string, verb wire.Verb, v 
 
 // operation encodes v as one row of a write.
 func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operation, error) {
+	if v == nil {
+		return operation{}, invalidf("", "the value is nil")
+	}
 	key, err := c.key(v)
 	if err != nil {
 		return operation{}, invalid("", err)
 	}
-	if err := c.checkWhole(verb, v); err != nil {
-		return operation{}, invalid("", err)
-	}
 	o := operation{verb: verb, key: key, ifMatch: ifMatch}
+	if facts := c.facts(v); facts != nil {
+		if err := facts.check(verb, c.plan == nil); err != nil {
+			return operation{}, invalid("", err)
+		}
+		facts.onto(&o)
+	}
 	if verb == wire.VerbDelete {
 		return o, nil
 	}
 	if o.properties, err = c.Encode(v); err != nil {
 		return operation{}, err
+	}
+	if c.plan == nil {
+		o.properties = slices.Clone(o.properties) // the caller may reuse the bag before it is sent
 	}
 	if err := checkReserved(o.properties); err != nil {
 		return operation{}, invalid("", err)
@@ -199,7 +190,7 @@ func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operati
 
 // relabel gives an error from further down the operation that the caller called.
 func relabel(op string, t *Table, err error) error {
-	if e := asError(err); e != nil {
+	if e, ok := err.(*Error); ok {
 		labelled := *e
 		labelled.Op, labelled.Table = op, t.name
 		return &labelled

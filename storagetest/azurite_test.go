@@ -13,7 +13,7 @@ import (
 )
 
 func TestAzuriteServesTablesQueuesAndBlobs(t *testing.T) {
-	svc := storagetest.Azurite(t)
+	svc := azurite(t)
 	ctx := t.Context()
 	tables, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil)
 	check(t, err)
@@ -30,7 +30,7 @@ func TestAzuriteServesTablesQueuesAndBlobs(t *testing.T) {
 }
 
 func TestAzuriteIsOneForTheTestBinary(t *testing.T) {
-	if a, b := storagetest.Azurite(t), storagetest.Azurite(t); a.ConnectionString != b.ConnectionString {
+	if a, b := azurite(t), azurite(t); a.ConnectionString != b.ConnectionString {
 		t.Errorf("two services: %v and %v", a, b)
 	}
 }
@@ -70,9 +70,26 @@ func TestAccountOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// azurite is the Azurite of this test binary.
+func azurite(t testing.TB) *storagetest.Service {
+	t.Helper()
+	storagetest.AzuriteOnly(t)
+	return storagetest.Azurite(t)
+}
+
+// sharedAzurite is azurite for a test that is about Azurite whatever account the environment names.
+func sharedAzurite(t testing.TB) *storagetest.Service {
+	t.Helper()
+	storagetest.AzuriteOnly(t)
+	s, err := storagetest.Shared()
+	check(t, err)
+	return s
+}
+
 // start runs an Azurite of the test's own.
 func start(t *testing.T, o *storagetest.AzuriteOptions) *storagetest.AzuriteServer {
 	t.Helper()
+	storagetest.AzuriteOnly(t)
 	server, err := storagetest.StartAzurite(t.Context(), o)
 	check(t, err)
 	t.Cleanup(func() { check(t, server.Stop()) })

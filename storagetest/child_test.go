@@ -26,6 +26,7 @@ func TestAzuriteEndsWithTheTestBinary(t *testing.T) {
 		beChild(t, how)
 		return
 	}
+	storagetest.AzuriteOnly(t)
 	for _, how := range []string{"return", "fail", "exit", "panic", "panic-elsewhere", "kill"} {
 		t.Run(how, func(t *testing.T) {
 			child := childBinary(t, t.Context(), "TestAzuriteEndsWithTheTestBinary", how)
@@ -107,6 +108,7 @@ func awaitClosed(t *testing.T, hosts []string) {
 // Two test binaries that start at once on a machine without Azurite, and with no home directory at that, must both run, on
 // one installation. This installs Azurite for real, which takes its time.
 func TestTwoTestBinariesInstallOnce(t *testing.T) {
+	storagetest.AzuriteOnly(t)
 	cache := t.TempDir()
 	var children sync.WaitGroup
 	var installed atomic.Int32
@@ -143,6 +145,7 @@ func TestTwoTestBinariesInstallOnce(t *testing.T) {
 
 // Without Node a test fails, and says what to do about it.
 func TestWithoutNode(t *testing.T) {
+	storagetest.AzuriteOnly(t)
 	child := childBinary(t, t.Context(), "TestAzuriteEndsWithTheTestBinary", "return")
 	child.Env = append(child.Env, "PATH="+t.TempDir())
 	out, err := child.CombinedOutput()

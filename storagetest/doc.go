@@ -11,7 +11,8 @@
 //	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
 //
 // A simulator is an account of its own, with a clock that the test sets. All tests of one test binary share one Azurite
-// process; names keep them apart ([Service.TableName]). Both hold everything in memory.
+// process; names keep them apart ([Service.TableName]). Both hold everything in memory. [Open] is the one or the other for
+// a whole suite, as the environment says.
 //
 // # Faults
 //

@@ -2,7 +2,6 @@ package storagetest_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 // A test asks for the service and for names of its own; there is nothing else to set up or take down. docs/testing.md
 // shows this one.
 func TestEmployees(t *testing.T) {
-	svc := storagetest.Azurite(t)
+	svc := storagetest.Open(t)
 	options := &aztables.ClientOptions{ClientOptions: svc.ClientOptions}
 	client, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, options)
 	if err != nil {
@@ -43,6 +42,10 @@ func ExampleStartAzurite() {
 	if _, err := client.CreateTable(ctx, "Employees", nil); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("created")
-	// Output: created
+}
+
+// An Example with an Output comment would want its Azurite in a suite on the simulator, too.
+func TestExampleStartAzurite(t *testing.T) {
+	storagetest.AzuriteOnly(t)
+	ExampleStartAzurite()
 }

@@ -53,6 +53,19 @@ func Simulated() (bool, error) {
 	}
 }
 
+// AzuriteOnly leaves the rest of a test out where STORAGETEST_SERVICE asks for the simulator: a test of what Azurite alone
+// does, which no other service can stand in for. It is reported as skipped. Any other test of the suite calls [Open].
+func AzuriteOnly(t testing.TB) {
+	t.Helper()
+	simulated, err := Simulated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if simulated {
+		t.Skipf("storagetest: this is about Azurite, and %s=simulator", ServiceVariable)
+	}
+}
+
 func (s *sharedServices) getSimulator() (*Service, error) {
 	s.simulatorOnce.Do(func() { s.simulator, s.simulatorErr = NewSimulator(nil) })
 	return s.simulator, s.simulatorErr

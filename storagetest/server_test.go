@@ -16,6 +16,7 @@ import (
 )
 
 func TestStopEndsAzuriteAndLeavesNoGoroutine(t *testing.T) {
+	storagetest.AzuriteOnly(t)
 	before := goleak.IgnoreCurrent()
 	server, err := storagetest.StartAzurite(t.Context(), nil)
 	check(t, err)
@@ -69,6 +70,7 @@ func TestStartStopsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	storagetest.AzuriteOnly(t)
 	// A file where the directory of the data should be.
 	file := t.TempDir() + "/file"
 	writeFile(t, file, "")

@@ -91,6 +91,14 @@ func (s *strict) Do(req *http.Request) (*http.Response, error) {
 	return s.inner.Do(req)
 }
 
+// CloseIdleConnections closes those of the transport behind it, as http.Client does, for a test that looks for goroutines
+// which are left over.
+func (s *strict) CloseIdleConnections() {
+	if inner, ok := s.inner.(interface{ CloseIdleConnections() }); ok {
+		inner.CloseIdleConnections()
+	}
+}
+
 // beingDeleted reports whether the table that a request would create was dropped a short while ago.
 func (s *strict) beingDeleted(req *http.Request, body []byte) bool {
 	var table struct{ TableName string }

@@ -245,8 +245,7 @@ func TestStrictKeepsTheNameOfADroppedTable(t *testing.T) {
 
 // Azurite's own ClientOptions hold the rules; without them, it does not, which is why they are there.
 func TestAzuriteIsStrict(t *testing.T) {
-	s, err := storagetest.Shared()
-	check(t, err)
+	s := sharedAzurite(t)
 	tables, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
 	bare, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil)

@@ -15,9 +15,7 @@ import (
 // A signature for a range of keys, used on Azurite, which signs the range and does not hold it, and on the simulator, which
 // does. Azurite takes no transactions under a table's signature at all.
 func TestKeyRangesOfSignatures(t *testing.T) {
-	azurite, err := storagetest.Shared()
-	check(t, err)
-	t.Run("strict Azurite", func(t *testing.T) { keyRanges(t, azurite, false) })
+	t.Run("strict Azurite", func(t *testing.T) { keyRanges(t, sharedAzurite(t), false) })
 	t.Run("simulator", func(t *testing.T) { keyRanges(t, storagetest.Simulator(t, nil), true) })
 }
 

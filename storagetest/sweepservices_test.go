@@ -19,7 +19,7 @@ import (
 // The same sweep as the example's, with Azurite behind the faults.
 func TestSweepOnAzurite(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: 64, World: hireWorld,
-		Service: func(t testing.TB) *storagetest.Service { return storagetest.Azurite(t) }})
+		Service: azurite})
 }
 
 // copied is an operation over a queue and two tables: an intent, the row, its copy, the intent's end. hasIntent is whether

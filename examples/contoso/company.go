@@ -13,11 +13,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-const connectionVariable = storagetest.ConnectionStringVariable
-
 // company is what the scenarios work on.
 type company struct {
 	options  options
+	place    *place
 	account  *patterns.Account
 	requests *storagetest.RequestCounter
 	progress *progress
@@ -28,35 +27,25 @@ type company struct {
 	plain     *patterns.Repository[Employee]
 	indexes   *indexes
 
-	azurite *storagetest.AzuriteServer // nil on an account
 	suffix  string
 	tables  []string
 	dropped bool
 }
 
-// openCompany reaches the account and makes the tables for employees.
-func openCompany(ctx context.Context, o options, getenv func(string) string, p *progress) (*company, error) {
-	c := &company{options: o, requests: &storagetest.RequestCounter{}, progress: p, suffix: strings.ToLower(rand.Text()[:12])}
-	connection := getenv(connectionVariable)
-	if connection == "" {
-		if o.keep {
-			return nil, fmt.Errorf("-keep needs an account in %s: an Azurite that ends with the program keeps nothing", connectionVariable)
-		}
-		var err error
-		if c.azurite, err = storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say}); err != nil {
-			return nil, err
-		}
-		connection = c.azurite.ConnectionString()
-	}
-	err := c.open(ctx, connection)
+// openCompany makes the tables for employees at the place.
+func openCompany(ctx context.Context, o options, at *place, p *progress) (*company, error) {
+	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, suffix: strings.ToLower(rand.Text()[:12])}
+	err := c.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-func (c *company) open(ctx context.Context, connection string) (err error) {
-	c.account, err = patterns.NewAccountFromConnectionString(connection, &patterns.AccountOptions{ClientOptions: c.requests.ClientOptions()})
+func (c *company) open(ctx context.Context) (err error) {
+	options := c.place.options
+	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
+	c.account, err = patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: options})
 	if err != nil {
 		return err
 	}
@@ -97,17 +86,14 @@ func (c *company) dropTables(ctx context.Context) error {
 	return failed
 }
 
-// close drops what is left of the tables, also after Ctrl-C, and stops Azurite.
+// close drops what is left of the tables, also after Ctrl-C, unless they end with the place.
 func (c *company) close() error {
-	var failed error
-	if c.azurite == nil { // the tables of an Azurite end with it
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		failed = c.dropTables(ctx)
-	} else {
-		failed = c.azurite.Stop()
+	if !c.place.lasts {
+		return nil
 	}
-	return failed
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return c.dropTables(ctx)
 }
 
 // employee returns what is stored of the employee with this id.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +14,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestRun is the program from its start to its end, on an Azurite of its own or on the account of the environment.
+// TestRun is the program from its start to its end, on what the environment asks for.
 func TestRun(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), []string{"-n", "300", "-json"}, os.Getenv, &stdout, &stderr); err != nil {
+	if err := run(t.Context(), []string{"-n", "300", "-json"}, findPlace, &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
 	var r report
@@ -39,7 +38,7 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(stderr.String(), "300 of 300 employees, 100 %") {
 		t.Errorf("no progress: %q", &stderr)
 	}
-	if os.Getenv(connectionVariable) == "" { // an account may make a client repeat a request
+	if r.Emulator != "" { // an account may make a client repeat a request
 		checkRequests(t, &r)
 	}
 }
@@ -100,21 +99,18 @@ func checkRequests(t *testing.T, r *report) {
 	}
 }
 
-// onAzurite is an environment that names the Azurite that the tests share.
-func onAzurite(t *testing.T) (getenv func(string) string, tables func() []string) {
+// lasting is a place whose tables outlive a run, as an account's do: the service that the tests share.
+func lasting(t *testing.T) (find finder, account *patterns.Account, tables func() []string) {
 	t.Helper()
-	service := storagetest.Azurite(t)
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, nil)
+	s := storagetest.Open(t)
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		t.Fatal(err)
 	}
-	getenv = func(name string) string {
-		if name == connectionVariable {
-			return service.ConnectionString
-		}
-		return ""
+	find = func(context.Context, options, *progress) (*place, error) {
+		return &place{connection: s.ConnectionString, options: s.ClientOptions, lasts: true, leave: func() error { return nil }}, nil
 	}
-	return getenv, func() []string {
+	return find, account, func() []string {
 		var names []string
 		pager := account.TableService().NewListTablesPager(nil)
 		for pager.More() {
@@ -133,10 +129,10 @@ func onAzurite(t *testing.T) (getenv func(string) string, tables func() []string
 }
 
 func TestTablesAreDroppedUnlessKept(t *testing.T) {
-	getenv, tables := onAzurite(t)
+	find, account, tables := lasting(t)
 	before := tables()
 	var stdout bytes.Buffer
-	if err := run(t.Context(), []string{"-n", "250", "-seed", "7"}, getenv, &stdout, &bytes.Buffer{}); err != nil {
+	if err := run(t.Context(), []string{"-n", "250", "-seed", "7"}, find, &stdout, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range scenarios() {
@@ -147,7 +143,7 @@ func TestTablesAreDroppedUnlessKept(t *testing.T) {
 	if got := tables(); !slices.Equal(got, before) {
 		t.Errorf("tables %q were left", got)
 	}
-	if err := run(t.Context(), []string{"-n", "250", "-keep"}, getenv, &stdout, &bytes.Buffer{}); err != nil {
+	if err := run(t.Context(), []string{"-n", "250", "-keep"}, find, &stdout, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	kept := slices.DeleteFunc(tables(), func(name string) bool { return slices.Contains(before, name) })
@@ -155,10 +151,6 @@ func TestTablesAreDroppedUnlessKept(t *testing.T) {
 		t.Errorf("tables %q were kept", kept)
 	}
 	for _, name := range kept {
-		account, err := patterns.NewAccountFromConnectionString(getenv(connectionVariable), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		if err := account.Table(name).Drop(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -174,12 +166,12 @@ func (c cancelling) Write(p []byte) (int, error) {
 }
 
 func TestInterruptedRunLeavesNoTables(t *testing.T) {
-	getenv, tables := onAzurite(t)
+	find, _, tables := lasting(t)
 	before := tables()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
-	err := run(ctx, []string{"-n", "2000", "-json"}, getenv, &stdout, cancelling{cancel})
+	err := run(ctx, []string{"-n", "2000", "-json"}, find, &stdout, cancelling{cancel})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error is %v", err)
 	}
@@ -192,10 +184,10 @@ func TestInterruptedRunLeavesNoTables(t *testing.T) {
 }
 
 func TestWrongArguments(t *testing.T) {
-	none := func(string) string { return "" }
+	t.Setenv(connectionVariable, "")
 	for _, args := range [][]string{{"-n", "3"}, {"-n", "x"}, {"-n", "1000000"}, {"-keep"}, {"extra"}, {"-h"}} {
 		var stdout, stderr bytes.Buffer
-		err := run(t.Context(), args, none, &stdout, &stderr)
+		err := run(t.Context(), args, findPlace, &stdout, &stderr)
 		if err == nil || stdout.Len() > 0 {
 			t.Errorf("%q: error %v, output %q", args, err, &stdout)
 		}

@@ -3,8 +3,8 @@
 //
 //	go run ./examples/contoso [-n employees] [-seed seed] [-json] [-keep]
 //
-// It runs on Azurite, which it installs, starts and stops, or on the account that AZURE_STORAGE_CONNECTION_STRING
-// names. There it makes tables of its own, with names that nobody else has, and drops them at the end. Each part of the run
+// It runs on Azurite, which it installs, starts and stops, on the account that AZURE_STORAGE_CONNECTION_STRING names, or,
+// with STORAGETEST_SERVICE=simulator, on a simulator in memory. On an account it makes tables of its own, with names that nobody else has, and drops them at the end. Each part of the run
 // is a scenario, in a file of its own. A scenario that finds anything other than it should ends the run with an error.
 package main
 
@@ -24,7 +24,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], findPlace, os.Stdout, os.Stderr)
 	stop()
 	switch {
 	case err == nil:
@@ -71,15 +71,23 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
+// finder finds the storage service to run on.
+type finder func(context.Context, options, *progress) (*place, error)
+
 // run is the program: it returns nil when every scenario found what it should, and its tables are dropped.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writer) (err error) {
 	o, err := parseOptions(args, stderr)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	progress := newProgress(stderr)
-	c, err := openCompany(ctx, o, getenv, progress)
+	at, err := find(ctx, o, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, at.leave()) }()
+	c, err := openCompany(ctx, o, at, progress)
 	if err != nil {
 		return err
 	}
@@ -89,7 +97,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if !o.json {
 		out = stdout
 	}
-	r := &report{Account: c.account.String(), Azurite: c.azurite != nil, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep}
+	r := &report{Account: c.account.String(), Emulator: at.emulator, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep}
 	r.writeHead(out)
 	for _, sc := range scenarios() {
 		s := &section{Title: sc.title, Guide: sc.guide}

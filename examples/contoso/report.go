@@ -14,7 +14,7 @@ import (
 // report is the whole run; -json prints it.
 type report struct {
 	Account      string     `json:"account"`
-	Azurite      bool       `json:"azurite"`
+	Emulator     string     `json:"emulator"` // azurite or simulator; empty on an account
 	Seed         uint64     `json:"seed"`
 	Employees    int        `json:"employees"`
 	Departments  int        `json:"departments"`
@@ -87,8 +87,11 @@ func (c *cost) add(d cost) {
 func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
 	fmt.Fprintf(w, "Each question is asked %d times each way; ms is the middle of %[1]d. \"searched\" are the rows that Azure goes through.\n", repetitions)
-	if r.Azurite {
+	switch r.Emulator {
+	case "azurite":
 		fmt.Fprint(w, "Azurite goes through all rows of a table, in memory, for every query but a point query: its times are not Azure's.\n")
+	case "simulator":
+		fmt.Fprint(w, "The simulator is in this process, without a network: its times are not Azure's.\n")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -226,6 +225,3 @@ func (v Value) Retype(t Type) (Value, error) {
 	}
 	return Value{}, fmt.Errorf("a %s is no %s", v.typ, t)
 }
-
-// ValidText reports whether s can be stored at all: UTF-16 has no place for invalid UTF-8.
-func ValidText(s string) bool { return utf8.ValidString(s) }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -88,7 +89,7 @@ func FuzzAppendQuoted(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if !ValidText(s) {
+		if !utf8.ValidString(s) {
 			return
 		}
 		text := AppendQuoted(nil, s)
@@ -114,7 +115,7 @@ func FuzzFromText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for typ := TypeNull; typ <= TypeGuid+1; typ++ {
-			if typ == TypeString && !ValidText(text) {
+			if typ == TypeString && !utf8.ValidString(text) {
 				continue
 			}
 			v, err := FromText(typ, []byte(text))

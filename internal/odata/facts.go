@@ -1,5 +1,7 @@
 package odata
 
+import "github.com/tablepatterns/tablepatterns/compoundkey"
+
 // keyFacts is what a filter surely demands of one key; the zero keyFacts is nothing.
 type keyFacts struct {
 	fixed    bool
@@ -87,7 +89,7 @@ func tighter(a, b Bound, sign int) Bound {
 	case !b.Set:
 		return a
 	}
-	order := compareUTF16(a.Key, b.Key) * sign
+	order := compoundkey.Compare(a.Key, b.Key) * sign
 	if order > 0 || order == 0 && !a.Inclusive {
 		return a
 	}
@@ -105,18 +107,18 @@ func (k keyFacts) impossible() bool {
 	if !k.from.Set || !k.to.Set {
 		return false
 	}
-	order := compareUTF16(k.from.Key, k.to.Key)
+	order := compoundkey.Compare(k.from.Key, k.to.Key)
 	return order > 0 || order == 0 && !(k.from.Inclusive && k.to.Inclusive)
 }
 
 // below tells whether key passes b as a lower bound.
 func (b Bound) below(key string) bool {
-	order := compareUTF16(b.Key, key)
+	order := compoundkey.Compare(b.Key, key)
 	return !b.Set || order < 0 || order == 0 && b.Inclusive
 }
 
 // above tells whether key passes b as an upper bound.
 func (b Bound) above(key string) bool {
-	order := compareUTF16(b.Key, key)
+	order := compoundkey.Compare(b.Key, key)
 	return !b.Set || order > 0 || order == 0 && b.Inclusive
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -65,7 +66,7 @@ func compareValues(a, b edm.Value) (order int, ok bool) {
 	case edm.TypeString:
 		x, _ := a.Str()
 		y, _ := b.Str()
-		return compareUTF16(x, y), true
+		return compoundkey.Compare(x, y), true
 	case edm.TypeInt32, edm.TypeInt64:
 		x, _ := a.Int()
 		y, _ := b.Int()
@@ -128,23 +129,4 @@ func compareNumbers(a, b edm.Value) (order int, ok bool) {
 		return 0, true
 	}
 	return unordered, true
-}
-
-// compareUTF16 orders strings as the service does, by UTF-16 code units. That is the order of UTF-8 bytes but for
-// one thing: characters beyond U+FFFF (first byte F0 and up) come before U+E000 to U+FFFF (first byte EE or EF),
-// since their surrogates do. The first bytes that differ are either both first bytes of a character, or inside
-// characters of the same first byte, where the orders agree.
-func compareUTF16(a, b string) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		x, y := a[i], b[i]
-		if x == y {
-			continue
-		}
-		if x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0) {
-			x, y = y, x
-		}
-		return cmp.Compare(x, y)
-	}
-	return cmp.Compare(len(a), len(b))
 }

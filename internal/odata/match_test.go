@@ -2,10 +2,8 @@ package odata
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf16"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -165,46 +163,6 @@ func TestOperatorsAgree(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestCompareUTF16(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		prefix := drawText(t)
-		a, b := prefix+drawText(t), prefix+drawText(t)
-		checkCompareUTF16(t, a, b)
-	})
-}
-
-func FuzzCompareUTF16(f *testing.F) {
-	f.Add("a", "b")
-	f.Add("\uE000", "\U00010000")
-	f.Add("\uD7FF", "\U0010FFFF")
-	f.Add("x\uFFFD", "x\U0001F600")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		checkCompareUTF16(t, strings.ToValidUTF8(a, "\uE001"), strings.ToValidUTF8(b, "\U0001F600"))
-	})
-}
-
-func checkCompareUTF16(t rapid.TB, a, b string) {
-	t.Helper()
-	x, y := utf16.Encode([]rune(a)), utf16.Encode([]rune(b))
-	want := 0
-	for i := 0; want == 0; i++ {
-		switch {
-		case i == len(x) && i == len(y):
-			if got := compareUTF16(a, b); got != 0 {
-				t.Fatalf("%q, %q: %d", a, b, got)
-			}
-			return
-		case i == len(x) || i < len(y) && x[i] < y[i]:
-			want = -1
-		case i == len(y) || x[i] > y[i]:
-			want = 1
-		}
-	}
-	if got := compareUTF16(a, b); got != want {
-		t.Fatalf("%q, %q: %d, want %d", a, b, got, want)
-	}
 }
 
 func BenchmarkMatch(b *testing.B) {

@@ -1,5 +1,7 @@
 package odata
 
+import "slices"
+
 // Class is what a query costs the service, as the Azure table design guide divides queries.
 type Class uint8
 
@@ -114,16 +116,19 @@ func tableScanReason(e Expr, p Plan) string {
 	return "nothing fixes PartitionKey"
 }
 
-func mentions(e Expr, property string) bool {
+func mentions(e Expr, property string) bool { return slices.Contains(Properties(e), property) }
+
+// Properties lists the properties that e compares, each as often as it stands there.
+func Properties(e Expr) []string {
 	switch e := e.(type) {
 	case Comparison:
-		return e.Property == property
+		return []string{e.Property}
 	case And:
-		return mentions(e.Left, property) || mentions(e.Right, property)
+		return append(Properties(e.Left), Properties(e.Right)...)
 	case Or:
-		return mentions(e.Left, property) || mentions(e.Right, property)
+		return append(Properties(e.Left), Properties(e.Right)...)
 	case Not:
-		return mentions(e.X, property)
+		return Properties(e.X)
 	}
-	return false
+	return nil
 }

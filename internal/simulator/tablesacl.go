@@ -18,7 +18,7 @@ func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
 	}
 	switch c.req.Method {
 	case http.MethodGet, http.MethodHead:
-		return writeXMLPolicies(c.answer(http.StatusOK), t.policies)
+		return writeXMLPolicies(c.aclAnswer(http.StatusOK), t.policies)
 	case http.MethodPut:
 		policies, err := parseXMLPolicies(c.body)
 		if err != nil {
@@ -28,9 +28,17 @@ func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
 			policies[i].Start, policies[i].Expiry = fullTime(policies[i].Start), fullTime(policies[i].Expiry)
 		}
 		t.policies = policies
-		return c.answer(http.StatusNoContent)
+		return c.aclAnswer(http.StatusNoContent)
 	}
 	return c.refuseXML(faultMethod())
+}
+
+// aclAnswer begins an answer about policies, which alone of the table service's do not forbid caching and sniffing.
+func (c *call) aclAnswer(status int) *answer {
+	a := c.answer(status)
+	delete(a.header, "Cache-Control")
+	delete(a.header, "X-Content-Type-Options")
+	return a
 }
 
 // fullTime is a policy's time in the one form in which the service gives it back; what is no time stays as it is, and

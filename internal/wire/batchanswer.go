@@ -20,7 +20,6 @@ type BatchFailure struct {
 	Index   int
 	Code    string
 	Message string
-	Raw     []byte // the inner answer, from its status line on
 }
 
 // ErrGarbled is the error of an answer that is cut off or makes no sense: what became of the write is unknown.
@@ -115,7 +114,7 @@ func parsePart(part []byte) (etag string, failure *BatchFailure, err error) {
 		return string(header(head, "ETag")), nil, nil
 	}
 	code, message := ErrorCode(content)
-	return "", &BatchFailure{Status: status, Code: code, Message: message, Raw: response}, nil
+	return "", &BatchFailure{Status: status, Code: code, Message: message}, nil
 }
 
 // failureIndex reads the index before the message's first colon; a lone operation has none there. Where the

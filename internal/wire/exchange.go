@@ -11,6 +11,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -68,7 +69,9 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 		return req.Next()
 	}
 	if ex.Entity != nil {
-		ex.Entity.replaceStub(req.Raw().URL)
+		if err := ex.Entity.replaceStub(req.Raw().URL); err != nil {
+			return nil, err
+		}
 	}
 	if ex.NoContent {
 		req.Raw().Header["Prefer"] = []string{"return-no-content"}
@@ -110,16 +113,18 @@ func stub(req *http.Request, real *http.Response) *http.Response {
 const stubBatchAnswer = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" +
 	"--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n--c--\r\n--b--\r\n"
 
-// replaceStub puts the address in place of the stub that the SDK addressed.
-func (a *Address) replaceStub(u *url.URL) {
+// replaceStub puts the address in place of the stub that the SDK addressed. An SDK that addresses otherwise is stopped:
+// the request would be for the stub.
+func (a *Address) replaceStub(u *url.URL) error {
 	stub := a.Table + "(PartitionKey='" + StubKey + "',RowKey='" + StubKey + "')"
 	prefix, ok := strings.CutSuffix(u.Path, stub)
 	if !ok {
-		return
+		return errors.New("the SDK addressed an entity in a way that is not known")
 	}
 	escaped := (&url.URL{Path: prefix}).EscapedPath()
 	u.Path = prefix + a.Table + "(PartitionKey='" + doubleQuotes(a.PartitionKey) + "',RowKey='" + doubleQuotes(a.RowKey) + "')"
 	u.RawPath = string(a.AppendEscaped([]byte(escaped)))
+	return nil
 }
 
 // AppendEscaped appends the entity's path segment, escaped for a URL: quotes doubled, then percent-encoded.
