@@ -1,0 +1,116 @@
+package conformance
+
+// both are Azurite as it is, and behind Strict, which changes requests that Azure refuses and no others.
+func both() []string { return []string{onAzurite, onStrict} }
+
+func bare() []string { return []string{onAzurite} }
+
+// outcomes are places whose answers have another outcome altogether: case/step and outcome in turn.
+func outcomes(of string, pairs ...string) []place {
+	var all []place
+	for i := 0; i < len(pairs); i += 2 {
+		all = append(all, place{of + "/" + pairs[i], "outcome", pairs[i+1]})
+	}
+	return all
+}
+
+var differences = append(inForm(), inMeaning()...)
+
+// inForm are differences in the form of answers: a client that reads what it needs does not notice most of them.
+func inForm() []difference {
+	return []difference{
+		{"versions", "Azurite answers with the newest version of the protocol that it knows, whatever the request speaks, or with none.", both(), []place{
+			{"*", "header x-ms-version", "2025-11-05"}, {"*", "header x-ms-version", "-"}}},
+		{"headers of the table service", "Azure's answers forbid caching and sniffing, parts of transactions included; Azurite's table service says nothing of it where it refuses, and often not where it succeeds.", both(), []place{
+			{"*", "header Cache-Control", "-"}, {"*", "header X-Content-Type-Options", "-"}, {"*", "part * header Cache-Control", "-"}, {"*", "part * header X-Content-Type-Options", "-"}}},
+		{"content type of JSON", "Azure says streaming=true;charset=utf-8 behind the level of metadata; Azurite does not, and gives answers without a body a content type too.", both(), []place{
+			{"*", "header Content-Type", "application/json;odata=*metadata"}, {"*", "part * header Content-Type", "application/json;odata=minimalmetadata;charset=utf-8"}}},
+		{"error code in a header", "Azure's table service has the code in the body alone; Azurite has it in x-ms-error-code as well. A client that reads the header only works here and not there.", both(), []place{
+			{"*", "header x-ms-error-code", "?*"}}},
+		{"Location and DataServiceId", "Azure names what was made; Azurite does so in transactions only, where it neither doubles quotes in the keys nor escapes anything, and gives a DataServiceId unasked.", both(), []place{
+			{"*", "header Location", "-"}, {"*", "header DataServiceId", "-"},
+			{"a transaction of all operations/keys with quotes", "part 1 header Location", "*'O'B'*"}, {"a transaction of all operations/keys with quotes", "part 1 header DataServiceId", "*'O'B'*"},
+			{"a transaction of all operations/all", "part 0 header DataServiceId", "?*"}}},
+		{"Preference-Applied", "Azure repeats the preference of an insert, refused or not, and is silent without one. Azurite is silent where it refuses and in transactions, and makes one up where there was none.", both(), []place{
+			{"a table's life/create", "header Preference-Applied", "return-content"}, {"a table's life/create again, no content wanted", "header Preference-Applied", "-"},
+			{"insert/plain", "header Preference-Applied", "return-content"}, {"insert/echo with*", "header Preference-Applied", "return-content"},
+			{"insert/again, no content wanted", "header Preference-Applied", "-"}, {"*", "part * header Preference-Applied", "-"}}},
+		{"odata.metadata of a query", "Azure names the table and the selected properties; Azurite always says Tables/@Element. It says so of an entity with empty keys too.", both(), []place{
+			{"*", "json odata.metadata", "{endpoint}/$metadata#Tables/@Element"}, {"keys of all kinds/empty: get with full metadata", "json odata.type", "{account}.Tables"}}},
+		{"addresses in full metadata", "Azure doubles quotes and escapes what a path cannot hold; Azurite writes keys as they are.", both(), []place{
+			{"keys of all kinds/*: get with full metadata", "json odata.id", "?*"}, {"keys of all kinds/*: get with full metadata", "json odata.editLink", "?*"}}},
+		{"one table by its name", "GET of Tables('x') is answered by Azurite with an empty list if the table is there, and with TableNotFound if not.", both(), []place{
+			{"a table's life/get", "json TableName", "-"}, {"a table's life/get", "json value[]", "0"}, {"a table's life/get before", "outcome", "404 TableNotFound"}}},
+		{"content ids in a transaction", "Azure repeats the Content-ID of an operation if it has one; Azurite does not where it succeeds, and where it fails numbers them itself.", both(), []place{
+			{"a transaction of all operations/all", "part ? header Content-ID", "-"}, {"one operation alone/*", "part 0 header Content-ID", "-"},
+			{"transactions that fail/*", "part 0 header Content-ID", "?"}}},
+		{"DataServiceVersion of a part", "Azure says 1.0 for changes and deletes and 3.0 for inserts; Azurite 3.0 for all but deletes.", both(), []place{
+			{"a transaction of all operations/*", "part ? header DataServiceVersion", "3.0;"}}},
+		{"echo of an insert in a transaction", "Azure's part holds the entity unless the insert prefers it not; Azurite answers 201 without it.", both(), []place{
+			{"a transaction of all operations/all", "part 0 json *", "-"}, {"a transaction of all operations/all", "part 0 header Content-Type", "-"}}},
+		{"selected properties that are not there", "Azure gives them as null; Azurite leaves them out.", both(), []place{
+			{"query answers/a property that is not there", "json value[?].Nothing", "-"}, {"get and project/a property that is not there", "json Nothing", "-"}}},
+		{"values as they were written", "Azurite gives back the text of a value; Azure the value: GUIDs in lower case, dates without noughts at the end.", both(), []place{
+			{"values: guid/read *C9DA*", "json Vb", "C9DA*"}, {"values: datetime/read *05.1000000Z*", "json Vd", "*05.1000000Z"}, {"values: datetime/read *05.0000000Z*", "json Ve", "*05.0000000Z"}}},
+		{"doubles as JSON", "Azurite loses the point of a whole double that was sent without annotation, so that it comes back as an Int32: send Edm.Double with it. Exponents have another form.", both(), []place{
+			{"values: double/read *:3.0", "json Vb", "3 (no string)"}, {"values: double/read *e-7", "json Vf", "-2.25e-7 (no string)"}, {"values: double/read *80.0", "json Vh", "123456789012345680 (no string)"}}},
+		{"listings of blobs", "Azurite shows access tiers and a page size that nobody asked for, has no slash behind the endpoint, and its markers are names in clear.", both(), []place{
+			{"listing blobs/*", "xml EnumerationResults.Blobs.Blob*.Properties.AccessTier*", "?*"}, {"*", "xml EnumerationResults.MaxResults", "5000"},
+			{"*", "xml EnumerationResults@ServiceEndpoint", "{endpoint}"}, {"listing blobs/page 2", "xml EnumerationResults.Marker", "b"}}},
+		{"hashes of blobs", "Azurite works out the hash of what is committed or appended, and gives x-ms-blob-content-md5 for a whole blob too. Azure knows only the hashes of what was put whole, and gives that header for a range.", both(), []place{
+			{"blocks/commit*", "header Content-MD5", "?*"}, {"blocks/there", "header Content-MD5", "?*"}, {"blocks/changed", "header Content-MD5", "?*"}, {"an append blob/read", "header Content-MD5", "?*"},
+			{"conditions of a blob/get if*", "header x-ms-blob-content-md5", "?*"}, {"a blob's life/get*", "header x-ms-blob-content-md5", "?*"}, {"metadata of a blob/*", "header x-ms-blob-content-md5", "?*"}}},
+		{"answers without a body", "Azurite sends the blob where its metadata alone is asked for, and a content type with 304.", both(), []place{
+			{"metadata of a blob/read alone", "body", "x"}, {"conditions of a blob/get if changed, and it is not", "header Content-Type", "application/xml"}}},
+		{"request ids", "Azurite's queue service calls a request DefaultID if it was refused early.", both(), []place{
+			{"a queue's life/put after", "header x-ms-request-id", "DefaultID"}}},
+	}
+}
+
+// inMeaning are differences that change what a program does.
+func inMeaning() []difference {
+	return []difference{
+		{"text in large bodies", "Azurite decodes a request to the table service piece by piece, of up to 64 KiB: a character of several bytes that falls on a cut becomes two or three replacement characters. What comes in a transaction is whole, and so is what is written as \\u00e9 and the like.", both(), outcomes("values: large text", "as it was written", "false")},
+		{"milliseconds in filters", "Azurite compares dates to the millisecond, Azure to 100 ns.", both(), outcomes("filters",
+			"T eq datetime'2026-01-01T00:00:00Z'", "1 2", "T gt datetime'2026-01-01T00:00:00Z'", "-", "T le datetime'2026-01-01T00:00:00Z'", "1 2 3", "T ne datetime'2026-01-01T00:00:00Z'", "3")},
+		{"numbers of two widths", "Azurite finds no Int64 by a literal without L, and answers 500 for a literal with L if there is an Int32. Write the literal of the property's own type.", both(), outcomes("filters",
+			"L eq 1", "-", "I eq 1L", "error 500")},
+		{"ne and another type", "Azurite finds text unequal to a number; the simulator does not compare values of two types, so that ne does not find them either. What Azure does is not documented.", both(), outcomes("filters", "M ne 7", "4")},
+		{"continuations that are none", "Azurite takes any text for one and answers the first page.", both(), outcomes("query answers", "a continuation that is none", "200")},
+		{"keys in another order", "Azurite reads PartitionKey first, and finds nothing if RowKey comes first in an address.", both(), outcomes("get and project", "keys the other way round", "404 ResourceNotFound")},
+		{"nulls that have a type", "Azurite refuses a null with an annotation; Azure drops it like any other null.", both(), outcomes("names and nulls",
+			"a null that has a type", "400 InvalidInput", "a null that has a type: stored", "404 ResourceNotFound")},
+		{"index of a lone operation", "Azure has none before the message where a transaction holds one operation; Azurite has 0.", both(), outcomes("one operation alone",
+			"insert again", "202 [409 EntityAlreadyExists at 0]", "another ETag", "202 [412 UpdateConditionNotSatisfied at 0]", "a row that is not there", "202 [404 ResourceNotFound at 0]", "no table", "202 [404 TableNotFound at 0]")},
+		{"a query in a batch", "Azurite wraps the part in one more boundary, with two dashes before it.", both(), outcomes("a query in a batch", "one entity", "202 []")},
+		{"stale receipts", "Azurite answers 400 PopReceiptMismatch, Azure 404 MessageNotFound or 400: a program has to take both.", both(), append(outcomes("receipts",
+			"delete by the receipt before", "400 PopReceiptMismatch", "update by the receipt before", "400 PopReceiptMismatch", "a receipt that is none", "400 PopReceiptMismatch"),
+			outcomes("messages to come and to go", "delete by the receipt of the first get", "400 PopReceiptMismatch")...)},
+		{"a receipt for each message", "Azurite gives all messages of one get the same receipt.", both(), outcomes("several messages", "receipts", "1")},
+		{"ranges beyond the end", "Azurite answers 206 with nothing, Azure 416.", both(), outcomes("ranges of a blob", "x-ms-range bytes=10-", "206", "x-ms-range bytes=10-20", "206")},
+		{"type of a blob", "Azurite puts an append blob over a block blob; on Azure a blob keeps its type until it is deleted.", both(), outcomes("a blob's life", "another type", "201")},
+		{"conditional delete of a blob that is not there", "Azurite answers 412, the simulator 404; take both for a blob that is gone.", both(), outcomes("conditions of a blob", "delete of none if this", "412 ConditionNotMet")},
+		{"requests without the right to", "Azurite answers with other codes of 403, and never 401.", both(), outcomes("requests without the right to",
+			"table without a signature", "403 AuthorizationFailure", "table with another signature", "403 AuthorizationFailure", "queue without a signature", "403 AuthenticationFailed",
+			"blob without a signature", "403 AuthorizationFailure", "blob with another signature", "403 AuthorizationFailure")},
+		{"codes of refusals, queues and blobs", "Azurite refuses, without a code or with another one.", both(), append(outcomes("a blob's life",
+			"another hash", "400 InvalidOperation", "no type", "400", "no such type", "400"), append(outcomes("bad requests for messages",
+			"no XML", "400", "none wanted", "400", "no number", "400", "method", "400"), outcomes("receipts", "no receipt", "400", "no visibility", "400")...)...)},
+		{"answers that are no JSON", "Azurite refuses with another code.", both(), outcomes("bad requests for tables", "answer that is no JSON", "415 AtomFormatNotSupported")},
+		{"codes of refusals, tables", "Azurite refuses, without a code, with another one, or with 500, which clients repeat.", bare(), append(outcomes("bad requests for tables",
+			"no name", "400 TableNameEmpty", "no JSON", "400", "keys cut off", "500", "one key", "500", "another key", "500", "method", "400", "body that is no JSON", "400 PropertiesNeedValue"),
+			append(outcomes("insert", "a number as RowKey", "500", "no object", "400 PropertiesNeedValue", "cut off", "400", "no such type", "500"), append(outcomes("batches that are none",
+				"no body", "500", "nonsense", "500", "cut off", "202 [400 InvalidInput at 0]"), append(outcomes("merge", "an ETag that is none", "400 InvalidOperation"), append(outcomes("delete", "no If-Match", "400"),
+				outcomes("query answers", "$top that is no number", "400")...)...)...)...)...)},
+		{"entity groups", "Azurite carries out transactions over two partitions and two tables, and stores values that are none.", bare(), outcomes("transactions that are no group",
+			"two partitions", "202 [204]", "two tables", "202 [204]", "a value that is none", "202 [204, 201]", "nothing stored", "1 2 2 and 2")},
+		{"a hundred operations", "Azurite refuses 101 in a part whose first line is its boundary in place of the status, which no reader takes apart.", bare(), outcomes("a hundred operations", "101", "202 []")},
+		{"batches by their content type", "Azurite does not look at it, and reads the boundary out of the body.", bare(), outcomes("batches that are none", "another type", "202", "nothing stored", "r")},
+		{"conditions and keys of an update", "Azurite ignores If-None-Match, and keys in the body that are not the address's.", bare(), append(outcomes("merge",
+			"If-None-Match", "204", "other keys in the body", "204"), outcomes("replace", "If-None-Match", "204", "other keys in the body", "204")...)},
+		{"filters that are none", "Azurite takes strings without an end, and dates and GUIDs that are none.", bare(), append(outcomes("filters that are none",
+			"A eq 'x", "200", "A eq datetime'never'", "200", "A eq guid'x'", "200"), outcomes("query answers", "$top of 0", "200")...)},
+		{"bodies that are none", "Azurite takes a property that is there twice, and half an Int32.", bare(), append(outcomes("names and nulls",
+			"a name twice", "201"), outcomes("values: refused", `"A":1.5,"A@odata.type":"Edm.Int32"`, "201")...)},
+	}
+}
