@@ -27,7 +27,10 @@ func TestRequestCounts(t *testing.T) {
 	}{
 		{"Get", 1, func() error { _, err := x.email.Get(ctx, "Sales", "jonesj@contoso.com"); return err }},
 		{"GetPart", 1, func() error { _, err := byTag(); return err }},
-		{"GetWhole", 2, func() error { _, err := x.email.GetWhole(ctx, "Sales", compoundkey.String("jonesj@contoso.com")); return err }},
+		{"GetWhole", 2, func() error {
+			_, err := x.email.GetWhole(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+			return err
+		}},
 		{"Range", 1, func() error {
 			for _, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
 				if err != nil {

@@ -68,7 +68,7 @@ func (t *TypedTable[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, er
 		if err != nil {
 			return nil, err
 		}
-		return &unit{operations: []operation{o}, settle: func(etag azcore.ETag) { t.src.codec.setETag(v, etag) }}, nil
+		return &unit{operations: []operation{o}, settle: func(etag azcore.ETag) { t.src.codec.settle(verb, v, etag) }}, nil
 	})
 }
 

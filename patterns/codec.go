@@ -1,10 +1,14 @@
 package patterns
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // The names of the system's own properties. They count as properties like any other, and no field and no bag may
@@ -62,10 +66,15 @@ func NewCodec[T any]() (*Codec[T], error) {
 	return &Codec[T]{plan: plan}, nil
 }
 
+var errNil = errors.New("the value is nil")
+
 // Encode returns the custom properties of v: neither keys nor system properties.
 func (c *Codec[T]) Encode(v *T) (Properties, error) {
+	if v == nil {
+		return nil, invalid("Encode", errNil)
+	}
 	if c.plan == nil {
-		return any(v).(*Entity).Properties, nil
+		return slices.Clone(any(v).(*Entity).Properties), nil // the caller may reuse the bag before they are sent
 	}
 	properties, err := c.plan.encode(reflect.ValueOf(v).Elem())
 	if err != nil {
@@ -76,8 +85,11 @@ func (c *Codec[T]) Encode(v *T) (Properties, error) {
 
 // Decode sets the fields of v for which there are properties, and leaves the others as they are.
 func (c *Codec[T]) Decode(p Properties, v *T) error {
+	if v == nil {
+		return invalid("Decode", errNil)
+	}
 	if c.plan == nil {
-		any(v).(*Entity).Properties = p
+		any(v).(*Entity).Properties = append(Properties(nil), p...) // a reader of rows reuses its own
 		return nil
 	}
 	if err := c.plan.decode(p, reflect.ValueOf(v).Elem()); err != nil {
@@ -175,6 +187,9 @@ func (c *Codec[T]) known() map[string]int {
 
 // etag returns what the conditional writes send; a value that was never read has none.
 func (c *Codec[T]) etag(v *T) (azcore.ETag, error) {
+	if v == nil {
+		return "", errNil
+	}
 	var etag azcore.ETag
 	if c.plan == nil {
 		etag = any(v).(*Entity).ETag
@@ -189,10 +204,18 @@ func (c *Codec[T]) etag(v *T) (azcore.ETag, error) {
 	return etag, nil
 }
 
-func (c *Codec[T]) setETag(v *T, etag azcore.ETag) {
+// settle brings v up to date after a write of its row by itself.
+func (c *Codec[T]) settle(verb wire.Verb, v *T, etag azcore.ETag) {
 	if c.plan == nil {
-		any(v).(*Entity).ETag = etag
+		e := any(v).(*Entity)
+		e.ETag = etag
+		if left := e.read.after(verb); left != &e.read { // a source of bulk writes may read them in the same bag meanwhile
+			e.read = *left
+		}
 	} else if meta := c.meta(v); meta != nil {
 		meta.ETag = etag
+		if meta.state != nil {
+			meta.state = meta.state.after(verb)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
@@ -130,7 +128,10 @@ func (p Properties) index(name string) int {
 	return -1
 }
 
-// Entity is an entity as a property bag, for data whose type is not known or not wanted.
+// Entity is an entity as a property bag, for data whose type is not known or not wanted. The library's own properties
+// are not seen in it. A row that a Repository keeps in step with others (an entity with copies, a copy, a row that
+// entities share) can be read as a bag and inserted elsewhere as a plain row; every other write of such a bag is
+// ErrInvalid.
 type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes
@@ -138,44 +139,6 @@ type Entity struct {
 	Properties Properties
 
 	read rowFacts
-}
-
-// rowFacts is what a value remembers of the row it was read from, beside its properties.
-type rowFacts struct {
-	partial     bool       // read through a projection: some properties were not asked for
-	kept        bool       // a repository keeps the row together with others
-	incarnation string     // of a repository's entity
-	carried     Properties // system properties of a later version of the library
-}
-
-func (r *storedRow) facts() rowFacts {
-	return rowFacts{kept: r.isCopy || r.copies != "", incarnation: r.incarnation, carried: r.carried}
-}
-
-// check refuses to write what would do harm: to take the place of a row by what a projection left of it, and to change
-// one row of several that are kept in step. merges says that a merge of a partial value does none.
-func (f *rowFacts) check(verb wire.Verb, merges bool) error {
-	switch {
-	case verb == wire.VerbInsert:
-		return nil
-	case f.kept:
-		return errors.New("the row is one of several that a Repository keeps in step; change the entity through the repository")
-	case f.partial && verb == wire.VerbReplace:
-		return errPartial()
-	case f.partial && verb == wire.VerbMerge && !merges:
-		return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
-	}
-	return nil
-}
-
-// onto hands on to an operation what a write of the row must not lose.
-func (f *rowFacts) onto(o *operation) {
-	if o.verb == wire.VerbReplace || o.verb == wire.VerbMerge {
-		o.incarnation = f.incarnation
-	}
-	if o.verb == wire.VerbReplace {
-		o.carried = f.carried
-	}
 }
 
 // Clone returns a copy that shares nothing with e. A plain copy of the struct shares the properties.

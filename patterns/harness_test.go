@@ -53,6 +53,12 @@ func watching(policies ...policy.Policy) func(*azcore.ClientOptions) {
 	}
 }
 
+// onAzurite reports whether the tests run on Azurite, of which some things cannot be asked that Azure and the simulator do.
+func onAzurite(t testing.TB) bool {
+	t.Helper()
+	return storagetest.Open(t).AccountName == "devstoreaccount1"
+}
+
 // serviceNow is the time by the clock of the service that the tests run on.
 func serviceNow(t testing.TB) time.Time {
 	t.Helper()

@@ -131,7 +131,7 @@ func keyRoundTrip(t *testing.T, table *patterns.Table, key patterns.Key) {
 	if err := bags.Merge(ctx, got); err != nil {
 		t.Fatal(err)
 	}
-	if azuriteMisreads(key) {
+	if onAzurite(t) && azuriteMisreads(key) {
 		if err := bags.Delete(ctx, got); err != nil {
 			t.Fatal(err)
 		}

@@ -73,9 +73,12 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 	if err != nil {
 		return Page[T]{}, err
 	}
-	page, last := Page[T]{}, (*Key)(nil)
+	page := Page[T]{}
+	var last Key
+	rows := 0
 	err = newRowReader(answer, q.src.known).page(func(row *storedRow) error {
-		last = &Key{row.key.Partition, row.key.Row}
+		last = row.key
+		rows++
 		v, err := q.src.load(ctx, row, len(p.Select) > 0)
 		if err != nil {
 			return q.src.decodeError("Query", row.key, err)
@@ -91,33 +94,32 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 		}
 		return Page[T]{}, err
 	}
-	next := continuation{Query: c.Query, Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
+	next, err := q.src.table.next(header, last, rows)
+	if err != nil {
+		return Page[T]{}, err
+	}
+	next.Query = c.Query
 	if q.top > 0 {
 		page.Items = page.Items[:min(len(page.Items), c.Left)]
 		next.Left = c.Left - len(page.Items)
 	}
-	if next.Partition == "" && next.Row != "" {
-		// Azurite, in the partition "": neither it nor anyone else can go on from that. The last key can.
-		if next.Row, next.After = "", last; last == nil {
-			return Page[T]{}, failure("Query", q.src.table.name, Key{}, garbledAnswer(errors.New("an empty page that goes on nowhere")))
-		}
-	}
-	if (next.Partition != "" || next.After != nil) && (q.top == 0 || next.Left > 0) {
+	if next.goesOn() && (q.top == 0 || next.Left > 0) {
 		page.Next = next.String()
 	}
 	return page, nil
 }
 
-// after limits a filter to the rows behind a key, in the service's order.
-func after(filter string, key Key) string {
-	rest, _ := odata.Append(nil, odata.AnyOf(
-		keyComparison("PartitionKey", odata.Gt, key.Partition),
-		odata.AllOf(keyComparison("PartitionKey", odata.Eq, key.Partition), keyComparison("RowKey", odata.Gt, key.Row)),
-	)) // comparisons with strings have no error
-	if filter == "" {
-		return string(rest)
+// next reads where a query goes on after a page of so many rows. The emulator names a next row without its partition
+// where that is "", and takes no such name back; the query then goes on behind the last row of the page.
+func (t *Table) next(header headers, last Key, rows int) (continuation, error) {
+	c := continuation{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
+	if c.Partition != "" || c.Row == "" {
+		return c, nil
 	}
-	return "(" + filter + ") and (" + string(rest) + ")"
+	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so that nothing is behind another
+		return c, failure("Query", t.name, Key{}, garbledAnswer(errors.New("it names the row to go on with, and not its partition")))
+	}
+	return continuation{After: []string{last.Partition, last.Row}}, nil
 }
 
 type headers interface{ Get(string) string }
@@ -126,11 +128,12 @@ type headers interface{ Get(string) string }
 func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]byte, headers, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
-	if c.After != nil {
-		p.Filter = after(p.Filter, *c.After)
+	filter, err := p.behind(c.After)
+	if err != nil {
+		return nil, nil, failure("Query", t.name, Key{}, err)
 	}
-	if p.Filter != "" {
-		options.Filter = &p.Filter
+	if filter != "" {
+		options.Filter = &filter
 	}
 	if len(p.Select) > 0 {
 		selected := strings.Join(p.Select, ",")
@@ -149,15 +152,34 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]b
 	return ex.Answer, ex.Header, nil
 }
 
+// behind is the filter for the rows that come after a key, nil for all rows.
+func (p Plan) behind(last []string) (string, error) {
+	if last == nil {
+		return p.Filter, nil
+	}
+	rest := keyComparison("RowKey", odata.Gt, last[1])
+	if p.Class == TableScan {
+		rest = odata.AnyOf(keyComparison("PartitionKey", odata.Gt, last[0]), odata.AllOf(keyComparison("PartitionKey", odata.Eq, last[0]), rest))
+	}
+	filter := ""
+	if p.Filter != "" {
+		filter = "(" + p.Filter + ") and "
+	}
+	text, err := odata.Append(nil, rest)
+	return filter + "(" + string(text) + ")", err
+}
+
 // continuation is where a query goes on. Its text is opaque to callers, and its version lets it change.
 type continuation struct {
-	Version   int    `json:"v"`
-	Query     string `json:"q"`           // fingerprint of the query it belongs to
-	Partition string `json:"p,omitempty"` // the service's own tokens
-	Row       string `json:"r,omitempty"`
-	After     *Key   `json:"k,omitempty"` // the last key, where the service's tokens are of no use
-	Left      int    `json:"n,omitempty"` // entities that Top still allows
+	Version   int      `json:"v"`
+	Query     string   `json:"q"`           // fingerprint of the query it belongs to
+	Partition string   `json:"p,omitempty"` // the service's own tokens
+	Row       string   `json:"r,omitempty"`
+	After     []string `json:"k,omitempty"` // in their place: keys of the last row that was read
+	Left      int      `json:"n,omitempty"` // entities that Top still allows
 }
+
+func (c continuation) goesOn() bool { return c.Partition != "" || len(c.After) == 2 }
 
 const continuationVersion = 1
 
@@ -179,7 +201,7 @@ func parseContinuation(token, query string) (continuation, error) {
 	if c.Query != query {
 		return c, invalidf("Page", "the continuation token belongs to another query")
 	}
-	if c.Partition == "" && c.After == nil || c.Left < 0 {
+	if !c.goesOn() || c.Partition != "" && c.After != nil || c.Left < 0 {
 		return c, invalidf("Page", "the continuation token says nowhere to go on")
 	}
 	return c, nil
@@ -188,6 +210,6 @@ func parseContinuation(token, query string) (continuation, error) {
 // fingerprint tells queries apart by what decides their answer. Page size may change between pages.
 func (p Plan) fingerprint(t *Table, top int) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %d", t.account.endpoints.Table, t.name, p.Filter, p.Select, top)
+	fmt.Fprintf(h, "%q %q %q %q %d", t.account.endpoints.Table, t.name, p.Filter, p.asked, top)
 	return fmt.Sprintf("%016x", h.Sum64())
 }

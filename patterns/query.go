@@ -37,7 +37,8 @@ func (q Query[T]) Partition(key string) Query[T] { q.partition = &key; return q 
 // Row limits the query to one row key; with Partition it is a point query, the cheapest.
 func (q Query[T]) Row(key string) Query[T] { q.row = &key; return q }
 
-// Rows limits the query to a span of row keys; with Partition it is a range query.
+// Rows limits the query to a span of row keys; with Partition it is a range query. It narrows what the query reads
+// anyway: an index's rows stay those of the index.
 func (q Query[T]) Rows(span compoundkey.Span) Query[T] { q.span = &span; return q }
 
 // Where adds conditions; all of them must hold.
@@ -60,7 +61,12 @@ func (q Query[T]) Select(properties ...string) Query[T] {
 }
 
 // SelectFields asks for the properties that T has fields for: a T with few fields is a projection.
-func (q Query[T]) SelectFields() Query[T] { return q.Select(q.src.codec.PropertyNames()...) }
+func (q Query[T]) SelectFields() Query[T] {
+	if q.src == nil {
+		return q // Plan refuses it
+	}
+	return q.Select(q.src.codec.PropertyNames()...)
+}
 
 // Top ends the query after n entities.
 func (q Query[T]) Top(n int) Query[T] { q.top = n; return q }
@@ -92,8 +98,9 @@ type Plan struct {
 	// parallel point reads in place of a partition scan.
 	Keys []Key
 
-	point *Key // a point read answers the query
-	empty bool // nothing can match
+	point *Key     // a point read answers the query
+	empty bool     // nothing can match
+	asked []string // Select without the source's guards
 }
 
 // ClassifyFilter tells the class of a filter in the service's own language, "" being the absence of one.
@@ -141,9 +148,14 @@ func (q Query[T]) plan() (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p.Select, err = q.selection()
-	if err != nil {
+	if p.asked, err = q.selection(); err != nil {
 		return Plan{}, invalid("Query", err)
+	}
+	p.Select = p.asked
+	for _, name := range q.src.guards {
+		if len(p.asked) > 0 && !slices.Contains(p.asked, name) {
+			p.Select = append(slices.Clip(p.Select), name)
+		}
 	}
 	return p, nil
 }

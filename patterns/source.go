@@ -15,6 +15,7 @@ type source[T any] struct {
 	known  map[string]int // properties to keep while reading, nil for all
 	span   compoundkey.Span
 	system []string // properties that load needs beyond the caller's selection
+	guards []string // further ones, by which writes of what was read are refused; no part of the continuation token
 	skips  bool     // load leaves out some of the rows in span
 	kept   []string // the properties that the rows hold, nil for all
 

@@ -73,6 +73,7 @@ func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	return x.add(verb, e, etag)
 }
 
+// add notes an operation. The properties are copied, so that e may be used for the next one.
 func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	o, err := x.bags.operation(verb, e, ifMatch)
 	if err != nil {
@@ -87,7 +88,7 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 }
 
 func (x *Transaction) fail(key Key, err error) {
-	if x.err == nil {
+	if x.err == nil && x.table != nil {
 		if x.err = asError(err); x.err == nil {
 			x.err = invalid("", err)
 		}
@@ -101,6 +102,9 @@ func (x *Transaction) fail(key Key, err error) {
 // with the failing operation's index, and nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
 // committed once; after a failure a new one is built from what is read then.
 func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
+	if x.table == nil {
+		return nil, invalidf("Commit", "the transaction is of no table: it was not made by NewTransaction")
+	}
 	if x.err != nil {
 		return nil, x.err
 	}
@@ -120,12 +124,15 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 
 // Entity returns v as a property bag, for a Transaction. A value that was read through a projection is ErrInvalid.
 func (t *TypedTable[T]) Entity(v *T) (*Entity, error) {
-	o, err := t.src.codec.operation(wire.VerbReplace, v, "")
+	o, err := t.src.codec.operation(wire.VerbInsert, v, "")
 	if err != nil {
 		return nil, relabel("Entity", t.src.table, err)
 	}
 	e := &Entity{Key: o.key, Properties: o.properties}
 	if facts := t.src.codec.facts(v); facts != nil {
+		if facts.partial {
+			return nil, relabel("Entity", t.src.table, invalid("", errPartial()))
+		}
 		e.read = *facts
 	}
 	if meta := t.src.codec.meta(v); meta != nil {

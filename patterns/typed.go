@@ -2,8 +2,6 @@ package patterns
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -14,7 +12,8 @@ import (
 // Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
 //
 // Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
-// embedded Meta. Every operation makes 1 request.
+// embedded Meta. A value of a row that a Repository keeps in step with others can be inserted elsewhere; every other
+// write of it is ErrInvalid, as far as there is a Meta to remember that. Every operation makes 1 request.
 type TypedTable[T any] struct {
 	src source[T]
 }
@@ -29,6 +28,9 @@ func Typed[T any](table *Table) (*TypedTable[T], error) {
 		return nil, err
 	}
 	t := &TypedTable[T]{src: source[T]{table: table, codec: codec, known: codec.known()}}
+	if codec.plan == nil || codec.plan.meta != nil {
+		t.src.guards = []string{propertyPrimary, propertyShared, propertyCopies}
+	}
 	t.src.load = func(_ context.Context, row *storedRow, partial bool) (*T, error) { return codec.load(row, partial) }
 	return t, nil
 }
@@ -41,38 +43,33 @@ func (t *Table) Entities() *TypedTable[Entity] {
 
 // load makes a value of a row.
 func (c *Codec[T]) load(row *storedRow, partial bool) (*T, error) {
-	v := new(T)
-	properties := row.properties
-	if c.plan == nil {
-		properties = append(Properties(nil), properties...) // the reader reuses its own
-	}
-	if err := c.Decode(properties, v); err != nil {
+	v, s := c.room()
+	if err := c.Decode(row.properties, v); err != nil {
 		return nil, err
 	}
 	c.finish(row, row.key, v)
-	facts := row.facts()
-	facts.partial = partial
 	if c.plan == nil {
-		any(v).(*Entity).read = facts
-	} else if meta := c.meta(v); meta != nil {
-		meta.state = &state{key: row.key, row: row.key.Row, incarnation: facts.incarnation, writeID: row.writeID, copies: row.copies, partial: partial, viewed: &facts}
+		any(v).(*Entity).read = row.facts(partial)
+	} else if s != nil {
+		*s = state{key: row.key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, partial: partial}
+		if facts := row.facts(partial); !facts.none() {
+			s.viewed = new(facts)
+		}
+		c.meta(v).state = s
 	}
 	return v, nil
 }
 
-// facts returns what v remembers of its row, nil where there is no room to remember.
-func (c *Codec[T]) facts(v *T) *rowFacts {
-	if c.plan == nil {
-		return &any(v).(*Entity).read
+// room makes a T, and the state of its Meta where it has one, in one allocation.
+func (c *Codec[T]) room() (*T, *state) {
+	if c.plan == nil || c.plan.meta == nil {
+		return new(T), nil
 	}
-	if meta := c.meta(v); meta != nil && meta.state != nil {
-		return meta.state.viewed
-	}
-	return nil
-}
-
-func errPartial() error {
-	return errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
+	both := new(struct {
+		v     T
+		state state
+	})
+	return &both.v, &both.state
 }
 
 // Table returns the table.
@@ -134,9 +131,6 @@ func (t *TypedTable[T]) DeleteUnconditional(ctx context.Context, key Key) error 
 }
 
 func (t *TypedTable[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
-	if v == nil {
-		return relabel(op, t.src.table, invalidf("", "the value is nil"))
-	}
 	etag, err := t.src.codec.etag(v)
 	if err != nil {
 		return relabel(op, t.src.table, invalid("", err))
@@ -153,14 +147,14 @@ func (t *TypedTable[T]) write(ctx context.Context, op string, verb wire.Verb, v 
 	if err != nil {
 		return err
 	}
-	t.src.codec.setETag(v, etags[0])
+	t.src.codec.settle(verb, v, etags[0])
 	return nil
 }
 
 // operation encodes v as one row of a write.
 func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operation, error) {
 	if v == nil {
-		return operation{}, invalidf("", "the value is nil")
+		return operation{}, invalid("", errNil)
 	}
 	key, err := c.key(v)
 	if err != nil {
@@ -169,7 +163,9 @@ func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operati
 	o := operation{verb: verb, key: key, ifMatch: ifMatch}
 	if facts := c.facts(v); facts != nil {
 		if err := facts.check(verb, c.plan == nil); err != nil {
-			return operation{}, invalid("", err)
+			e := invalid("", err)
+			e.Key = loggable(key)
+			return operation{}, e
 		}
 		facts.onto(&o)
 	}
@@ -178,9 +174,6 @@ func (c *Codec[T]) operation(verb wire.Verb, v *T, ifMatch azcore.ETag) (operati
 	}
 	if o.properties, err = c.Encode(v); err != nil {
 		return operation{}, err
-	}
-	if c.plan == nil {
-		o.properties = slices.Clone(o.properties) // the caller may reuse the bag before it is sent
 	}
 	if err := checkReserved(o.properties); err != nil {
 		return operation{}, invalid("", err)

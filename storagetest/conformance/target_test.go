@@ -46,6 +46,7 @@ type target struct {
 // targets are all there are; the simulator, which the others are compared with, comes first.
 func targets(t testing.TB) []target {
 	t.Helper()
+	storagetest.AzuriteOnly(t) // the simulator with nothing to compare it with is what its own tests run on
 	shared, err := storagetest.Shared()
 	if err != nil {
 		t.Fatal(err)

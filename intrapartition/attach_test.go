@@ -1,0 +1,97 @@
+package intrapartition_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// silent is a transport that nothing may be sent to.
+type silent struct{ t *testing.T }
+
+func (s silent) Do(*http.Request) (*http.Response, error) {
+	s.t.Error("a request is sent")
+	return nil, errors.New("refused")
+}
+
+// bagged takes any property.
+type bagged struct {
+	patterns.Meta
+	ID   int
+	Rest map[string]patterns.Value `table:",rest"`
+}
+
+func quietTable(t *testing.T) *patterns.Table {
+	t.Helper()
+	account, err := patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5",
+		&patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: silent{t}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.Table("Employees")
+}
+
+func attach(t *testing.T, attached ...patterns.Pattern) (*patterns.Repository[employee], error) {
+	t.Helper()
+	return patterns.NewRepository(quietTable(t), patterns.Schema[employee]{
+		Key: func(e *employee) patterns.Key {
+			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		}, RowPrefix: "empid",
+	}, attached...)
+}
+
+func emailKey(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }
+
+// TestIndexesThatCannotWork: what would fail or find nothing later is refused when it is declared.
+func TestIndexesThatCannotWork(t *testing.T) {
+	for want, x := range map[string]patterns.Pattern{
+		"no key function":        intrapartition.NewIndex[employee]("email", nil),
+		"has no key function":    intrapartition.NewMultiIndex[employee]("tag", nil),
+		"Emial":                  intrapartition.NewIndex("email", emailKey).Keep("LastName", "Emial"),
+		"own row keys":           intrapartition.NewIndex("empid", emailKey),
+		"does not fit":           intrapartition.NewIndex("email", func(*bagged) compoundkey.Part { return compoundkey.Part{} }),
+		"property PartitionKey,": intrapartition.NewIndex("email", emailKey).Keep("PartitionKey"),
+	} {
+		_, err := attach(t, x)
+		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), x.PatternName()) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	_, err := patterns.NewRepository(quietTable(t), patterns.Schema[bagged]{
+		Key: func(b *bagged) patterns.Key {
+			return patterns.Key{Row: compoundkey.Join("id", compoundkey.Int(b.ID, 6))}
+		},
+	}, intrapartition.NewIndex("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }).Keep("Whatever"))
+	if err != nil {
+		t.Errorf("a type that takes any property: %v", err)
+	}
+}
+
+// TestFailedRepositoryReleasesItsIndexes: an index is free again where the repository that it was given to did not come
+// to be, and where it did, it is not.
+func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
+	x := intrapartition.NewIndex("email", emailKey)
+	if _, err := attach(t, x, intrapartition.NewIndex[employee]("broken", nil)); err == nil {
+		t.Fatal("a broken index is taken")
+	}
+	if _, err := x.Get(context.Background(), "Sales", "x"); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("an index without a repository: %v", err)
+	}
+	if _, err := attach(t, x); err != nil {
+		t.Errorf("the second try: %v", err)
+	}
+	if _, err := attach(t, x); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a second repository: %v", err)
+	}
+	if _, err := x.GetWhole(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a key that is none: %v", err)
+	}
+}

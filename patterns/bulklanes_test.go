@@ -1,0 +1,191 @@
+package patterns_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// takesAll is a service that every write succeeds on.
+func takesAll(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasSuffix(req.URL.Path, "/$batch") {
+		return reply(req, http.StatusNoContent, "", "ETag", `W/"1"`), nil
+	}
+	answer := benchBatchAnswer(bytes.Count(body, []byte("\r\nContent-ID: ")))
+	return reply(req, http.StatusAccepted, string(answer), "Content-Type", "multipart/mixed; boundary=batchresponse_1"), nil
+}
+
+// TestBulkIsBoundedWhileTheServiceStalls: of a source without end, no more is taken than the documented bound, and no
+// more goroutines run than transactions may be under way; neither with many partitions nor with one.
+func TestBulkIsBoundedWhileTheServiceStalls(t *testing.T) {
+	const concurrency = 2
+	for name, partition := range map[string]func(i int) string{
+		"a partition each": func(i int) string { return fmt.Sprint(i) },
+		"30,000":           func(i int) string { return fmt.Sprint(i % 30_000) },
+		"one":              func(int) string { return "p" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			table := inProcess(t, func(req *http.Request) (*http.Response, error) {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}).Table("Employees")
+			before := runtime.NumGoroutine()
+			var taken atomic.Int64
+			ended := make(chan error)
+			go func() {
+				_, err := table.Entities().BulkNonAtomic(ctx, func(yield func(*patterns.Entity, error) bool) {
+					for i := 0; yield(&patterns.Entity{Key: patterns.Key{Partition: partition(i), Row: fmt.Sprint(i)}}, nil); i++ {
+						taken.Add(1)
+					}
+				}, &patterns.BulkOptions{Concurrency: concurrency})
+				ended <- err
+			}()
+			most := 0
+			for last := int64(-1); last != taken.Load(); time.Sleep(100 * time.Millisecond) {
+				last = taken.Load()
+				most = max(most, runtime.NumGoroutine()-before)
+			}
+			if n := taken.Load(); n > 20_000 || n == 0 {
+				t.Errorf("%d rows were taken", n)
+			}
+			if most > 20+4*concurrency {
+				t.Errorf("%d goroutines", most)
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// TestBulkOfManyPartitionsIsFast: what a row costs does not grow with the number of partitions.
+func TestBulkOfManyPartitionsIsFast(t *testing.T) {
+	const partitions = 60_000
+	var sent atomic.Int64
+	table := inProcess(t, func(req *http.Request) (*http.Response, error) {
+		sent.Add(1)
+		return takesAll(req)
+	}).Table("Employees")
+	start := time.Now()
+	done, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*patterns.Entity, error) bool) {
+		for i := range partitions {
+			if !yield(&patterns.Entity{Key: patterns.Key{Partition: fmt.Sprint(i), Row: "r"}}, nil) {
+				return
+			}
+		}
+	}, nil)
+	if err != nil || done.Entities != partitions || done.Resume != partitions || sent.Load() != partitions {
+		t.Fatalf("%+v with %d requests, %v", done, sent.Load(), err)
+	}
+	if took := time.Since(start); took > 20*time.Second { // two or three, more on a busy machine; a search through all partitions for each row takes a minute
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestBulkFlushesStragglers: a row whose partition has no more is not held back until the end of the sequence, so that
+// Resume goes on.
+func TestBulkFlushesStragglers(t *testing.T) {
+	const rows = 41_000
+	var mu sync.Mutex
+	var resumed []int64
+	table := inProcess(t, takesAll).Table("Employees")
+	_, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*patterns.Entity, error) bool) {
+		for i := range rows {
+			partition := "p"
+			if i == 0 {
+				partition = "straggler"
+			}
+			if !yield(&patterns.Entity{Key: patterns.Key{Partition: partition, Row: fmt.Sprint(i)}}, nil) {
+				return
+			}
+		}
+	}, &patterns.BulkOptions{Progress: func(p patterns.BulkProgress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.Entities < rows-5000 { // before the end of the sequence, which is at most 40 transactions ahead
+			resumed = append(resumed, p.Resume)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Max(resumed) == 0 {
+		t.Error("nothing was done before the end")
+	}
+}
+
+// TestBulkTakesOverCopiesLeftBehind: as Insert does by itself; a key that is really taken is refused as before.
+func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t, account(t))
+	index := func() *intrapartition.Index[person] {
+		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+	}
+	open := func(attached ...patterns.Pattern) *patterns.Repository[person] {
+		return must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
+	}
+	people := func(n int) (list []*person) {
+		for i := range n {
+			list = append(list, &person{Team: "red", ID: i, Email: fmt.Sprintf("%d@contoso.com", i)})
+		}
+		return list
+	}
+	source := func(list []*person) func(func(*person, error) bool) {
+		return func(yield func(*person, error) bool) {
+			for _, p := range list {
+				if !yield(p, nil) {
+					return
+				}
+			}
+		}
+	}
+	indexed, plain := open(index()), open()
+	for _, p := range people(6)[3:5] {
+		if err := indexed.Insert(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+		if err := plain.DeleteUnconditional(ctx, p.Key()); err != nil { // by a program without the index: the copy stays
+			t.Fatal(err)
+		}
+	}
+	list := people(8)
+	done, err := indexed.BulkInsertNonAtomic(ctx, source(list), nil)
+	if err != nil || done.Entities != 8 || done.Rows != 16 || done.Resume != 8 || done.Transactions != 3 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for _, p := range list {
+		p.Name = "Ann"
+		if err := indexed.Replace(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rival := []*person{{Team: "red", ID: 20, Email: "20@contoso.com"}, {Team: "red", ID: 21, Email: "1@contoso.com"}}
+	done, err = indexed.BulkInsertNonAtomic(ctx, source(rival), nil)
+	if e := wantKind(t, err, patterns.ErrDuplicate); e.Pattern != "email" || e.Op != "BulkInsertNonAtomic" || done.Entities != 0 {
+		t.Errorf("%+v, %+v", e, done)
+	}
+	if done, err = indexed.BulkInsertNonAtomic(ctx, source(people(9)), &patterns.BulkOptions{SkipExisting: true}); err != nil || done.Existing != 8 || done.Entities != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}

@@ -1,0 +1,164 @@
+package patterns_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// note is a struct that a repository and a TypedTable can both keep.
+type note struct {
+	patterns.Meta
+	PartitionKey, RowKey string
+	Name                 string
+}
+
+func noteRepository(t *testing.T, table *patterns.Table, attached ...patterns.Pattern) *patterns.Repository[note] {
+	t.Helper()
+	return must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+		Key: func(n *note) patterns.Key { return patterns.Key{Partition: n.PartitionKey, Row: n.RowKey} },
+	}, attached...))
+}
+
+func byName() *intrapartition.Index[note] {
+	return intrapartition.NewIndex("name", func(n *note) compoundkey.Part { return compoundkey.String(n.Name) })
+}
+
+// TestKeptRowsAreNotWrittenAlone: no verb that looks at a single row changes a row of an entity that has others, or one
+// of the others: neither could say so any more, and the index would be out of step for good.
+func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t, account(t))
+	index := byName()
+	repo := noteRepository(t, table, index)
+	if err := repo.Insert(ctx, &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+	bags, notes := table.Entities(), must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
+	for _, row := range []string{"id_1", "name_Ann"} {
+		key := patterns.Key{Partition: "p", Row: row}
+		read := func() *patterns.Entity { return must[*patterns.Entity](t)(bags.Get(ctx, key)) }
+		part := must[*patterns.Entity](t)(bags.Query().Partition("p").Row(row).Select("Name").First(ctx))
+		typed := must[*note](t)(notes.Get(ctx, key))
+		asBag := must[*patterns.Entity](t)(notes.Entity(typed))
+		for name, err := range map[string]error{
+			"Replace": bags.Replace(ctx, read()), "ReplaceUnconditional": bags.ReplaceUnconditional(ctx, read()), "Merge": bags.Merge(ctx, read()),
+			"MergeUnconditional": bags.MergeUnconditional(ctx, read()), "Upsert": bags.Upsert(ctx, read()), "UpsertMerge": bags.UpsertMerge(ctx, read()),
+			"Delete": bags.Delete(ctx, read()), "Replace of a clone": bags.Replace(ctx, read().Clone()),
+			"Merge of a part": bags.Merge(ctx, part), "Delete of a part": bags.Delete(ctx, part),
+			"Replace of a struct": notes.Replace(ctx, typed), "Upsert of a struct": notes.Upsert(ctx, typed), "Delete of a struct": notes.Delete(ctx, typed),
+			"Replace of a struct's bag": bags.Replace(ctx, asBag),
+		} {
+			if err == nil {
+				t.Errorf("%s of %s is done", name, row)
+				continue
+			}
+			wantKind(t, err, patterns.ErrInvalid)
+		}
+		for name, add := range map[string]func(*patterns.Transaction, *patterns.Entity) int{
+			"Replace": (*patterns.Transaction).Replace, "ReplaceUnconditional": (*patterns.Transaction).ReplaceUnconditional, "Merge": (*patterns.Transaction).Merge,
+			"MergeUnconditional": (*patterns.Transaction).MergeUnconditional, "Upsert": (*patterns.Transaction).Upsert,
+			"UpsertMerge": (*patterns.Transaction).UpsertMerge, "Delete": (*patterns.Transaction).Delete,
+		} {
+			x := table.NewTransaction()
+			add(x, read())
+			if _, err := x.Commit(ctx); err == nil {
+				t.Errorf("%s of %s in a transaction is done", name, row)
+			} else if e := wantKind(t, err, patterns.ErrInvalid); e.Key != key {
+				t.Errorf("the error names %v", e.Key)
+			}
+		}
+	}
+	v := must[*note](t)(index.Get(ctx, "p", "Ann"))
+	wantKind(t, notes.Replace(ctx, v), patterns.ErrInvalid)
+	v = must[*note](t)(repo.Get(ctx, patterns.Key{Partition: "p", Row: "id_1"}))
+	wantKind(t, notes.Merge(ctx, v), patterns.ErrInvalid)
+	if err := repo.Delete(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKeptRowsAreInsertedElsewhere: a bag may be put under another key or into another table, as a plain row that can
+// be written like any other, and a kept row can be removed by its key.
+func TestKeptRowsAreInsertedElsewhere(t *testing.T) {
+	ctx := context.Background()
+	a := account(t)
+	table, other := newTable(t, a), newTable(t, a)
+	if err := noteRepository(t, table, byName()).Insert(ctx, &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{"id_1", "name_Ann"} {
+		e := must[*patterns.Entity](t)(table.Entities().Get(ctx, patterns.Key{Partition: "p", Row: row}))
+		if err := other.Entities().Insert(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+		e.Set("Name", patterns.String("Anna"))
+		if err := other.Entities().Replace(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := 0
+	for v, err := range noteRepository(t, other).Query().Partition("p").All(ctx) {
+		if err != nil || v.Name != "Anna" || v.Incarnation() != "" {
+			t.Fatal(v, err)
+		}
+		names++
+	}
+	if names != 2 {
+		t.Errorf("%d plain rows", names)
+	}
+	if err := table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "p", Row: "name_Ann"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestIncarnationOutlivesPlainWrites: an entity without other rows may be written as a bag or struct, and stays the
+// same entity.
+func TestIncarnationOutlivesPlainWrites(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t, account(t))
+	repo := noteRepository(t, table)
+	v := &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}
+	if err := repo.Insert(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	key, life := v.Key(), v.Incarnation()
+	bags, notes := table.Entities(), must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
+	read := func() *patterns.Entity { return must[*patterns.Entity](t)(bags.Get(ctx, key)) }
+	transaction := func(add func(*patterns.Transaction)) error {
+		x := table.NewTransaction()
+		add(x)
+		_, err := x.Commit(ctx)
+		return err
+	}
+	for name, write := range map[string]func() error{
+		"Replace":     func() error { return bags.Replace(ctx, read()) },
+		"Upsert":      func() error { return bags.Upsert(ctx, read()) },
+		"Merge":       func() error { return bags.Merge(ctx, read()) },
+		"Transaction": func() error { return transaction(func(x *patterns.Transaction) { x.Replace(read()) }) },
+		"struct":      func() error { return notes.Replace(ctx, must[*note](t)(notes.Get(ctx, key))) },
+		"struct's bag": func() error {
+			return bags.Replace(ctx, must[*patterns.Entity](t)(notes.Entity(must[*note](t)(notes.Get(ctx, key)))))
+		},
+		"repository's struct": func() error { return notes.Replace(ctx, must[*note](t)(repo.Get(ctx, key))) },
+	} {
+		if err := write(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := must[*note](t)(repo.Get(ctx, key)).Incarnation(); got != life {
+			t.Errorf("%s: incarnation %q, was %q", name, got, life)
+		}
+	}
+	// Under another key it is another entity.
+	e := read()
+	e.Key.Row = "id_2"
+	if err := bags.Upsert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[*note](t)(repo.Get(ctx, e.Key)).Incarnation(); got != "" {
+		t.Errorf("a row under another key has incarnation %q", got)
+	}
+}

@@ -1,0 +1,140 @@
+package patterns_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// scheduledSeeds is how many schedules to run.
+func scheduledSeeds(seeds int) int {
+	if testing.Short() || raceDetector {
+		return seeds / 10
+	}
+	return seeds
+}
+
+// stageSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
+func stageSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// TestScheduleRivals: three writers that insert, replace, merge, update, upsert and delete the same members, whose calls
+// fail and whose processes die; what each is told fits into one order, and copies equal their entities. In the second
+// half one of the writers is a program that does not have the indexes yet.
+func TestScheduleRivals(t *testing.T) {
+	for _, rollout := range []bool{false, true} {
+		var applied, refused, unknown int
+		storagetest.Schedules(t, storagetest.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: scheduledSeeds(500),
+			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+				h := newHistory(t, s, stageSeed())
+				h.rollout = rollout
+				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, _ []error) error {
+					err := h.finish(ctx)
+					if err != nil {
+						t.Log(h.text())
+					}
+					applied, refused, unknown = applied+h.applied, refused+h.refused, unknown+h.unknown
+					return err
+				}}
+				for id := range historyActors {
+					stage.Actors = append(stage.Actors, func(ctx context.Context, s *storagetest.Service) error {
+						a := h.actor(id, s)
+						a.restart()
+						for h.begin() {
+							a.next(ctx)
+							if a.rng.IntN(6) == 0 {
+								h.deliver(a.rng)
+							}
+						}
+						return nil
+					})
+				}
+				return stage
+			}})
+		t.Logf("%d writes applied, %d refused, %d unknown", applied, refused, unknown)
+	}
+}
+
+// TestScheduleCounters: every update that was told to be applied counts once, and one of unknown outcome at most once.
+func TestScheduleCounters(t *testing.T) {
+	const keys, updates = 2, 8
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		rng := mathrand.New(mathrand.NewPCG(stageSeed(), 0))
+		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
+		repo := must[*members](t)(openMembers(s, "Members"))
+		if err := repo.Table().Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for id := range keys {
+			if err := repo.Insert(t.Context(), &member{Team: "red", ID: id, Email: fmt.Sprint("m", id)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := [keys]*outcomes{{}, {}}
+		writer := func() storagetest.Actor {
+			seed := rng.Uint64()
+			return func(ctx context.Context, s *storagetest.Service) error {
+				return countUp(ctx, s, seed, rate, updates, said[:])
+			}
+		}
+		return storagetest.Stage{Actors: []storagetest.Actor{writer(), writer(), writer()},
+			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				rows, err := readStored(ctx, repo.Table(), "")
+				if err != nil {
+					return err
+				}
+				found, err := rows.members()
+				if err != nil {
+					return err
+				}
+				for id := range keys {
+					least, most := said[id].bounds()
+					if n := found[memberKey("red", id)].Count; n < int64(least) || n > int64(most) {
+						return fmt.Errorf("member %d counts %d, and between %d and %d updates were applied: %q", id, n, least, most, said[id].errs)
+					}
+				}
+				return errors.Join(errs...)
+			}}
+	}})
+}
+
+// countUp is a writer that updates the members in turn, and moves their copies. A process that dies has a successor.
+func countUp(ctx context.Context, s *storagetest.Service, seed uint64, rate float64, updates int, said []*outcomes) error {
+	faults := storagetest.SweepFaults()
+	for process := uint64(0); updates > 0; process++ {
+		rng := mathrand.New(mathrand.NewPCG(seed, process))
+		faulty, calls := s.Faulty(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+			switch n := rng.Float64(); {
+			case n < rate/10:
+				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+			case n < rate:
+				return faults[rng.IntN(len(faults))]
+			}
+			return nil
+		}))
+		repo, err := openMembers(faulty, "Members")
+		if err != nil {
+			return err
+		}
+		for ; updates > 0 && !calls.Dead(); updates-- {
+			id := updates % len(said)
+			_, err := repo.Update(ctx, memberKey("red", id), func(m *member) error {
+				m.Count++
+				m.Email = fmt.Sprintf("m%d.%d", id, m.Count%3)
+				m.Tags = []string{fmt.Sprint(m.Count % 2)}
+				return nil
+			})
+			said[id].add(err)
+		}
+	}
+	return nil
+}
