@@ -39,8 +39,8 @@ func (r *Repository[T]) StageDelete(ctx context.Context, x *Transaction, v *T) e
 }
 
 func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) error {
-	if x == nil {
-		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is nil"))
+	if x == nil || x.table == nil {
+		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction was not made by NewTransaction"))
 	}
 	if x.table.name != r.table.name || x.table.account != r.table.account {
 		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is on table %s", x.table.name))

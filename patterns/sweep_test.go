@@ -389,6 +389,7 @@ func withoutNames(rows stored) (string, error) {
 
 // The same on the other implementation, with fewer faults.
 func TestSweepOnAzurite(t *testing.T) {
+	storagetest.AzuriteOnly(t)
 	azurite := func(t testing.TB) *storagetest.Service { return storagetest.Azurite(t) }
 	faults := []storagetest.Fault{storagetest.LostAnswer, storagetest.CutSilentlyAt(0.5)}
 	callers := []storagetest.Caller{storagetest.CallerRetries, storagetest.ProcessRestarts}

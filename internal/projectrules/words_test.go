@@ -15,6 +15,7 @@ import (
 // of a suite on the simulator. A suite on Azurite runs them.
 var skipsAllowed = map[string]string{
 	"storagetest/open.go:AzuriteOnly":                                    "skips only where the environment asks for the simulator",
+	"patterns/sweep_test.go:TestSweepOnAzurite":                          "the other sweeps are on the simulator",
 	"storagetest/azurite_test.go:azurite":                                "for tests of the Azurite that a test binary shares",
 	"storagetest/azurite_test.go:sharedAzurite":                          "for tests of Azurite beside Strict",
 	"storagetest/azurite_test.go:start":                                  "for tests of an Azurite of their own",

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 )
@@ -99,16 +100,11 @@ func (k *blobContainer) describe(a *answer, all bool) *answer {
 }
 
 func (s *blobService) listContainers(c *xmlCall) (*answer, *xmlError) {
-	names := make([]string, 0, len(s.containers))
-	for name := range s.containers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	p, err := newXMLPage(c, s.dice, s.chaos)
 	if err != nil {
 		return nil, err
 	}
-	found, next := p.take(names)
+	found, next := p.take(slices.Sorted(maps.Keys(s.containers)))
 	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint())
 	p.writeHead(w)
 	w.begin("Containers")

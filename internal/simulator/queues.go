@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,16 +159,11 @@ func (q *queue) attributes(c *xmlCall) (*answer, *xmlError) {
 }
 
 func (s *queueService) list(c *xmlCall) (*answer, *xmlError) {
-	names := make([]string, 0, len(s.queues))
-	for name := range s.queues {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	p, err := newXMLPage(c, s.dice, s.chaos)
 	if err != nil {
 		return nil, err
 	}
-	found, next := p.take(names)
+	found, next := p.take(slices.Sorted(maps.Keys(s.queues)))
 	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint())
 	p.writeHead(w)
 	w.begin("Queues")
