@@ -30,6 +30,7 @@
 // # Requests
 //
 //	Insert, Replace, Delete with any number of indexes   1
+//	Replace, Delete of what was read through an index    2 (it is compared with the entity's own row first)
 //	Merge                                                2 (what the copies hold follows from the whole entity)
 //	Get, by index key                                    1
 //	Range, Query                                         1 for each page of at most 1,000

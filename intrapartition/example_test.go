@@ -45,7 +45,7 @@ func hire(ctx context.Context, account *patterns.Account) error {
 		return err
 	}
 	found.Email = "june@contoso.com"
-	return employees.Replace(ctx, found) // 1 request: both rows, unless somebody else changed them meanwhile
+	return employees.Replace(ctx, found) // 2 requests: what an index says is checked first; then both rows, or a conflict
 }
 
 func Example() {
