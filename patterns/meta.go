@@ -8,7 +8,7 @@ import (
 )
 
 // Meta is what an entity remembers of the row it was read from. Embed it in every type that a Repository keeps:
-// Replace, Merge and Delete need it to be conditional and to find the entity's other rows without reading first.
+// Replace, Merge and Delete need it to be conditional, and Replace and Delete to know the entity's other rows.
 // A copy of an entity carries a copy of its Meta; after a successful write the Meta of the written value is current
 // and that of older copies is stale, so that writing one of them is refused as a conflict.
 type Meta struct {

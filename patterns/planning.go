@@ -112,23 +112,37 @@ func (r *Repository[T]) remember(v *T, key Key, stored Properties, listed string
 	if len(r.patterns) == 0 {
 		return nil, nil
 	}
-	memories := make([]memory, 2, 2+len(r.rememberers))
-	memories[0].pattern, memories[1].pattern = rowMemory, strayMemory
+	own, strays := memory{pattern: rowMemory}, memory{pattern: strayMemory}
 	rows, err := r.spread(nil, "", key, stored)
 	if err != nil {
 		return nil, err
 	}
-	memories[0].note(rows[1:])
+	own.note(rows[1:])
 	for _, c := range r.copies {
 		copies, err := r.appendCopies(nil, c, v, key, stored)
 		switch {
 		case err != nil:
 		case namesCopies(listed, c.PatternName()):
-			memories[0].note(copies)
+			own.note(copies)
 		default:
-			memories[1].note(copies)
+			strays.note(copies)
 		}
 	}
+	return r.rememberBeside(v, stored, own, strays)
+}
+
+// rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
+func (r *Repository[T]) rememberPlanned(v *T, stored Properties, rows []plannedRow) ([]memory, error) {
+	if len(r.patterns) == 0 {
+		return nil, nil
+	}
+	own := memory{pattern: rowMemory}
+	own.note(rows[1:])
+	return r.rememberBeside(v, stored, own)
+}
+
+// rememberBeside adds to the repository's own memories what the other patterns ask for.
+func (r *Repository[T]) rememberBeside(v *T, stored Properties, memories ...memory) ([]memory, error) {
 	for _, p := range r.rememberers {
 		items, err := p.Remember(v, stored)
 		if err != nil {
@@ -214,7 +228,7 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 	if err != nil {
 		return err
 	}
-	if d.next.memories, err = r.remember(v, c.Key, c.Stored, r.copyNames); err != nil {
+	if d.next.memories, err = r.rememberPlanned(v, c.Stored, rows); err != nil {
 		return err
 	}
 	old := c.old.rows(rowMemory)

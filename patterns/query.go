@@ -91,7 +91,7 @@ const (
 // Plan says how the service will find what a query asks for.
 type Plan struct {
 	Class  QueryClass
-	Filter string   // as sent; "" for none
+	Filter string   // as sent, "" for none; a point read sends its keys in the address
 	Select []string // as sent; nil for all
 	Reason string   // why the class is what it is
 	// Keys are set when the filter is nothing but row keys of one partition joined by or: GetMany answers it with
