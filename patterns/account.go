@@ -16,6 +16,7 @@ import (
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -169,7 +170,7 @@ func clientOptions(options *AccountOptions) azcore.ClientOptions {
 		client = options.ClientOptions
 	}
 	client.PerCallPolicies = append(slices.Clone(client.PerCallPolicies), policy.Policy(wire.Caller{}))
-	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{wire.Sender{}})
+	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
 	if client.Transport != nil {
 		client.Transport = wire.Transport{Inner: client.Transport}
 	}

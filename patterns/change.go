@@ -3,7 +3,6 @@ package patterns
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,22 +17,86 @@ type work[T any] struct {
 	entity *T          // whose Meta is brought up to date, nil for none
 	etag   azcore.ETag // the condition, with change.old
 	merged Properties  // of a merge
+
+	fresh           map[string]bool // outside keys that the change adds, by pattern and key
+	preparedOutside bool            // something was written outside before the transaction
+	after           *sighting[T]    // what the transaction left, nil when that is not known
 }
 
 // run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
 // change to Table.commit.
 func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
 	w.change.ID = newWriteID()
-	if len(r.intents) == 0 {
+	if err := r.ground(ctx, w); err != nil {
+		return r.located(w, err)
+	}
+	if !r.reachesOut() {
 		return r.located(w, r.commitChange(ctx, w))
+	}
+	if err := r.rehearse(ctx, w); err != nil {
+		return r.located(w, err)
 	}
 	intent, err := r.intentOf(ctx, w)
 	if err != nil {
 		return r.located(w, err)
 	}
-	return r.located(w, r.schema.Intents.Run(ctx, intent,
-		func(ctx context.Context) error { return r.commitChange(ctx, w) },
-		func(ctx context.Context) error { return r.Reconcile(ctx, intent) }))
+	if len(intent.Outside) == 0 {
+		return r.located(w, r.commitChange(ctx, w))
+	}
+	return r.located(w, r.runIntent(ctx, w, intent))
+}
+
+// runIntent carries out a change that the intent describes. Once the transaction is applied the change is made, whatever
+// becomes of its effects: the intent is still there then.
+func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent) error {
+	committed := false
+	err := r.schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
+		if err := r.reserve(ctx, w, intent); err != nil {
+			return err
+		}
+		err := r.commitChange(ctx, w)
+		committed = err == nil
+		return err
+	}, func(ctx context.Context) error {
+		if !committed && !w.preparedOutside {
+			return nil
+		}
+		return r.agree(ctx, intent, w.after, w.fresh)
+	})
+	if err == nil && !committed {
+		return &Error{Index: -1, Kind: ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
+	}
+	if committed {
+		return nil
+	}
+	return err
+}
+
+// rehearse finds what is wrong with a change before anything is sent for it.
+func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
+	for _, t := range r.transformers {
+		if t.Stage() == StageSpill {
+			return nil // it writes as it stores
+		}
+	}
+	if err := r.store(ctx, w); err != nil || w.change.Kind == ChangeDelete {
+		return err
+	}
+	d := &draft{etag: w.etag, next: &state{key: w.change.Key, row: w.change.Key.Row, copies: r.copyNames, incarnation: anyWriteID, owner: r}}
+	if err := r.planRows(&w.change, d, w.merged); err != nil {
+		return err
+	}
+	if e := checkTransaction(d.operations); e != nil {
+		return e
+	}
+	for i := range d.operations {
+		if _, _, err := d.operations[i].row(); err != nil {
+			e := invalid("", err)
+			e.Key, e.Pattern = loggable(d.operations[i].key), d.operations[i].pattern
+			return e
+		}
+	}
+	return r.rehearseOutside(w)
 }
 
 // located gives the library's own errors the operation and key of the change.
@@ -52,9 +115,7 @@ func (r *Repository[T]) located(w *work[T], err error) error {
 
 // commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
 func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
-	if err := r.ground(ctx, w); err != nil {
-		return err
-	}
+	w.preparedOutside = w.preparedOutside || len(r.transformers) > 0
 	for attempt := 0; ; {
 		d, err := r.draft(ctx, w)
 		if err != nil {
@@ -63,6 +124,7 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 		etags, err := r.table.commit(ctx, w.op, d.operations)
 		if err == nil {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
+			w.after = sightingAfter(w, d, etags[0])
 			return nil
 		}
 		again, learned := r.startsOver(ctx, &w.change, err)
@@ -97,16 +159,20 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 		meta := r.primary.codec.meta(v)
 		old, w.change.old, w.etag = meta.state, meta.state, meta.ETag
 	}
-	if old.row != old.key.Row {
+	if old.isCopy() {
 		row, err := r.table.readRow(ctx, old.key)
 		if err != nil {
 			return err
 		}
-		if row.isCopy || row.writeID == "" || row.writeID != old.writeID {
+		same := row.writeID != "" && row.writeID == old.writeID
+		if old.version != "" {
+			same = row.etag == old.version
+		}
+		if row.isCopy || !same {
 			return &Error{Index: -1, Key: old.key, Kind: ErrConflict}
 		}
 		own := *old
-		own.row = old.key.Row
+		own.row, own.version = old.key.Row, ""
 		w.change.old, w.etag = &own, row.etag
 	}
 	strays := old.rows(strayMemory)
@@ -232,11 +298,13 @@ func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
 		}
 		read, err := x.Copies(mirror)
 		if err != nil || !slices.EqualFunc(given, read, func(a, b Copy) bool { return a.RowKey == b.RowKey }) {
-			return patternError(x, fmt.Errorf("its keys depend on something that is not stored: they would be others after the next read"), ErrInvalid)
+			return patternError(x, errUnstoredKeys, ErrInvalid)
 		}
 	}
-	return nil
+	return r.checkOutsideMirror(v, mirror)
 }
+
+var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
 // settle brings the written value's Meta up to date.
 func (r *Repository[T]) settle(v *T, kind ChangeKind, next *state, etag azcore.ETag) {
@@ -253,7 +321,10 @@ func (r *Repository[T]) settle(v *T, kind ChangeKind, next *state, etag azcore.E
 
 // intentOf names everything outside that a change can touch.
 func (r *Repository[T]) intentOf(ctx context.Context, w *work[T]) (Intent, error) {
-	intent := Intent{Table: r.table.name, Key: w.change.Key, Outside: map[string][]string{}}
+	intent := Intent{ID: w.change.ID, Repository: r.name(), Key: w.change.Key, Outside: map[string][]string{}}
+	if err := r.nameOutside(w, &intent); err != nil {
+		return intent, err
+	}
 	for _, p := range r.intents {
 		keys, err := p.OutsideKeys(ctx, &w.change)
 		if err != nil {
@@ -264,68 +335,4 @@ func (r *Repository[T]) intentOf(ctx context.Context, w *work[T]) (Intent, error
 		}
 	}
 	return intent, nil
-}
-
-// Reconcile makes everything that the intent names agree with the entity as it is now. It goes round again when the
-// entity changed meanwhile, and returns nil only after a round in which it was the same before and after. Workers
-// call it for intents whose writer died.
-func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
-	const op = "Reconcile"
-	for attempt := range r.schema.MaxAttempts {
-		before, row, err := r.look(ctx, op, intent.Key)
-		if err != nil {
-			return err
-		}
-		for _, p := range r.intents {
-			keys := intent.Outside[p.PatternName()]
-			if len(keys) == 0 {
-				continue
-			}
-			rec := &Reconciliation{Key: intent.Key, Keys: keys}
-			if before != nil {
-				rec.Entity, rec.Stored = before, row.properties
-			}
-			if err := p.Reconcile(ctx, rec); err != nil {
-				return relabel(op, r.table, patternError(p, err, ErrInvalid))
-			}
-		}
-		_, again, err := r.look(ctx, op, intent.Key)
-		if err != nil {
-			return err
-		}
-		if sameVersion(row, again) {
-			return nil
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-	}
-	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
-}
-
-func sameVersion(a, b *storedRow) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.etag == b.etag
-}
-
-// look reads an entity and its own row, with every property as stored; both are nil when it is not there.
-func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *storedRow, error) {
-	row, err := r.table.fetch(ctx, op, key, nil)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if row.isCopy {
-		return nil, nil, nil
-	}
-	v, stored, err := r.loadStored(ctx, row, false)
-	if err != nil {
-		return nil, nil, r.primary.decodeError(op, key, err)
-	}
-	row.properties = stored
-	return v, row, nil
 }

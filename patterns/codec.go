@@ -20,6 +20,10 @@ const (
 	propertyPrimary     = "_tpPrimary"     // on a copy or a further row: the row key of the entity's own row
 	propertyCopies      = "_tpCopies"      // names of the patterns whose copies of the entity are in step with the row
 	propertyShared      = "_tpShared"      // on a row that belongs to no one entity: the name of its pattern
+	propertyPartition   = "_tpPartition"   // on a copy outside of the entity's partition: which that is
+	propertyVersion     = "_tpVersion"     // on such a copy: the ETag of the entity's own row that it was made of
+	propertyReserved    = "_tpReserved"    // on such a copy that only holds its key free: the id of the change that will fill it
+	propertyClaim       = "_tpClaim"       // on a row that says whose a copy is: the row key of the copy
 )
 
 // Codec turns values of T into properties and back. T is a struct, or Entity for the property bag.

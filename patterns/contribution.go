@@ -12,7 +12,8 @@ import (
 //
 //   - CopyContributor: further rows of the entity in its own partition that follow from the entity alone,
 //   - RowContributor: rows in the entity's partition that other entities change as well,
-//   - IntentContributor: effects outside of the partition,
+//   - OutsideCopyContributor: further rows of the entity in other partitions or tables,
+//   - IntentContributor: other effects outside of the partition,
 //   - PropertyTransformer: properties rewritten on the way to and from storage,
 //   - Layout: one entity spread over several rows.
 //
@@ -85,6 +86,26 @@ const (
 type RowOperation struct {
 	Verb RowVerb
 	Row  *Entity
+}
+
+// OutsideCopy is a further row of an entity in another partition: its properties under another key.
+type OutsideCopy struct {
+	Key  Key
+	Keep []string // the properties to hold; nil for all
+}
+
+// OutsideCopyContributor contributes rows in other partitions that follow from the entity alone. Each belongs to one
+// entity: a row beside it claims it, so that no write that comes late touches a copy which has become another entity's.
+// They are kept in step by an intent.
+type OutsideCopyContributor interface {
+	Pattern
+	// OutsideTable is where the copies are. It is asked once, after Attach.
+	OutsideTable() *Table
+	// OutsideCopies returns the entity's copies. It is pure: the same entity always has the same copies.
+	OutsideCopies(entity any) ([]OutsideCopy, error)
+	// Reserves reports whether a new key is reserved before the entity is written, so that a taken one refuses the write
+	// with ErrDuplicate. It costs 1 request for each new key.
+	Reserves() bool
 }
 
 // IntentContributor contributes effects outside of the entity's partition. Before anything is written they are named
@@ -173,6 +194,8 @@ type Change struct {
 	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
 	DryRun bool       // for Explain: nothing may be written
 
+	incarnation string // of an insert that goes on with a life that began elsewhere, else ""
+
 	old     *state
 	gone    map[string]bool        // rows that turned out not to be there when they were to be deleted
 	adopted map[string]azcore.ETag // copies that turned out to be left behind, by row key
@@ -188,18 +211,23 @@ func (c *Change) Remembered(pattern string) []string {
 
 // Intent names what a change may have left undone outside of the entity's partition.
 type Intent struct {
-	Table string
-	Key   Key
+	ID         string // of the change
+	Repository string // Schema.Name
+	Key        Key
 	// Outside are the keys by pattern, in the words of each pattern.
 	Outside map[string][]string
 }
 
 // IntentRunner makes changes with outside effects safe against crashes. eventual.Queue is the one for production.
 type IntentRunner interface {
-	// Run makes the intent durable, calls commit, then reconcile, and forgets the intent. If the process dies on the
-	// way, or a call fails so that nobody knows, somebody calls Repository.Reconcile with the intent later. Both calls
-	// may only send while the contexts they get are alive. An error of commit is returned as it is, or wrapped in one that
-	// errors.Is finds it in. Once commit has returned nil the change is made: Run returns nil then, also when reconcile
-	// failed, since the intent is still there.
+	// Register names the repository whose intents Run will get, and the function that carries on with one whose writer
+	// died. NewRepository calls it once. A name that is taken is an error.
+	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
+	// Run makes the intent durable, calls commit, then reconcile, also when commit failed and it is known that nothing
+	// was committed, and forgets the intent once reconcile has returned nil. If the process dies on the way, or a call fails
+	// so that nobody knows, somebody calls the registered function with the intent later. Both calls may only send while the
+	// contexts they get are alive. An error of commit is returned as it is, or wrapped in one that errors.Is finds it in.
+	// Once commit has returned nil the change is made: Run returns nil then, also when reconcile failed, since the intent
+	// is still there.
 	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
 }

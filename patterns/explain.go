@@ -51,7 +51,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	}
 	x := &Explanation{Kind: kind, Key: w.change.Key}
 	w.change.ID, w.change.DryRun = newWriteID(), true
-	if len(r.intents) > 0 {
+	if r.reachesOut() {
 		intent, err := r.intentOf(ctx, w)
 		if err != nil {
 			return nil, r.located(w, err)

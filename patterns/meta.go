@@ -22,13 +22,14 @@ type Meta struct {
 
 // state is what lies behind a Meta. It is never changed once made, since copies of an entity share it.
 type state struct {
-	key         Key        // of the entity
-	row         string     // row key of the row that ETag belongs to: a copy's, when read through an index
-	incarnation string     // set by the insert and kept by every update: tells an entity from its successor
-	writeID     string     // of the write that left the state as read
-	copies      string     // names of the patterns whose copies were written with the row
-	carried     Properties // system properties of a later version of the library, written back as they are
-	partial     bool       // read through a projection: some properties were not asked for
+	key         Key         // of the entity
+	row         string      // row key of the row that ETag belongs to: a copy's, when read through an index
+	incarnation string      // set by the insert and kept by every update: tells an entity from its successor
+	writeID     string      // of the write that left the state as read
+	copies      string      // names of the patterns whose copies were written with the row
+	carried     Properties  // system properties of a later version of the library, written back as they are
+	version     azcore.ETag // read through a copy outside: the ETag of the entity's own row that the copy was made of
+	partial     bool        // read through a projection: some properties were not asked for
 	memories    []memory
 
 	owner  any       // the repository that it was read by or written to; nil for a TypedTable
@@ -49,6 +50,14 @@ func (m *Meta) Key() Key {
 	return m.state.key
 }
 
+// ReadRow returns the row key of the row that the entity was read from: a copy's, when it was read through an index.
+func (m *Meta) ReadRow() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.row
+}
+
 // Incarnation identifies this life of the entity: an entity deleted and inserted again under the same key is
 // another one. Empty for entities that were not written through a Repository.
 func (m *Meta) Incarnation() string {
@@ -57,6 +66,9 @@ func (m *Meta) Incarnation() string {
 	}
 	return m.state.incarnation
 }
+
+// isCopy reports whether the entity was read through a copy.
+func (s *state) isCopy() bool { return s.version != "" || s.row != s.key.Row }
 
 func (s *state) remembered(pattern string) []string {
 	for _, m := range s.memories {

@@ -76,7 +76,9 @@ func repeats(rows []plannedRow, rowKey string) bool {
 // spread appends the physical rows of one logical row.
 func (r *Repository[T]) spread(rows []plannedRow, pattern string, key Key, p Properties) ([]plannedRow, error) {
 	if err := key.check(); err != nil {
-		return nil, err
+		e := invalid("", err)
+		e.Pattern = pattern
+		return nil, e
 	}
 	if r.layout == nil {
 		return append(rows, plannedRow{pattern, key.Row, p}), nil
@@ -128,7 +130,7 @@ func (r *Repository[T]) remember(v *T, key Key, stored Properties, listed string
 			strays.note(copies)
 		}
 	}
-	return r.rememberBeside(v, stored, own, strays)
+	return r.rememberBeside(v, stored, own, strays, r.rememberOutside(v))
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
@@ -138,7 +140,7 @@ func (r *Repository[T]) rememberPlanned(v *T, stored Properties, rows []plannedR
 	}
 	own := memory{pattern: rowMemory}
 	own.note(rows[1:])
-	return r.rememberBeside(v, stored, own)
+	return r.rememberBeside(v, stored, own, r.rememberOutside(v))
 }
 
 // rememberBeside adds to the repository's own memories what the other patterns ask for.
@@ -155,8 +157,9 @@ func (r *Repository[T]) rememberBeside(v *T, stored Properties, memories ...memo
 
 // Where the repository itself remembers rows: row key and pattern by turns. No pattern has these names.
 const (
-	rowMemory   = propertyPrefix + "Rows"
-	strayMemory = propertyPrefix + "Strays"
+	rowMemory     = propertyPrefix + "Rows"
+	strayMemory   = propertyPrefix + "Strays"
+	outsideMemory = propertyPrefix + "Outside" // pattern, partition and row key by turns
 )
 
 // note adds rows to a memory.
@@ -193,6 +196,9 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 	d := &draft{etag: etag, next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames, owner: r}}
 	if c.old != nil {
 		d.next.incarnation, d.next.carried = c.old.incarnation, c.old.carried
+	}
+	if d.next.incarnation == "" {
+		d.next.incarnation = c.incarnation
 	}
 	if d.next.incarnation == "" {
 		d.next.incarnation = newWriteID() // an insert, or an entity from before it was in a repository

@@ -24,8 +24,9 @@ type storedRow struct {
 	writeID     string
 	incarnation string
 	copies      string
-	primary     string     // row key of the entity's own row, on a copy or further row
-	shared      bool       // belongs to no one entity
+	primary     string // row key of the entity's own row, on a copy or further row
+	shared      bool   // belongs to no one entity
+	outside     outsideFacts
 	carried     Properties // system properties of a later version of the library
 	later       bool       // there are such among the properties being read
 	isCopy      bool
@@ -234,6 +235,16 @@ func (r *rowReader) readSystem(use nameUse) (err error) {
 	case usePrimary:
 		r.row.isCopy = true
 		r.row.primary, err = r.readString("")
+	case usePartition:
+		r.row.outside.is = true
+		r.row.outside.partition, err = r.readString("")
+	case useVersion:
+		r.row.outside.version, err = r.readString("")
+	case useReserved:
+		r.row.outside.reserved, err = r.readString("")
+	case useClaim:
+		r.row.outside.isClaim = true
+		r.row.outside.claim, err = r.readString("")
 	}
 	return err
 }

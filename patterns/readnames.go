@@ -60,6 +60,10 @@ const (
 	useCopies
 	usePrimary
 	useShared
+	usePartition
+	useVersion
+	useReserved
+	useClaim
 )
 
 // fewNames are searched one by one, which is quicker than to make a map for them.
@@ -160,6 +164,14 @@ func (t *nameTable) useOf(name string) nameUse {
 		return usePrimary
 	case propertyShared:
 		return useShared
+	case propertyPartition:
+		return usePartition
+	case propertyVersion:
+		return useVersion
+	case propertyReserved:
+		return useReserved
+	case propertyClaim:
+		return useClaim
 	}
 	if strings.HasPrefix(name, metadataPrefix) {
 		return useNothing

@@ -10,11 +10,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
 // Schema says how a Repository keeps entities of type T.
 type Schema[T any] struct {
+	// Name tells the repository from others whose intents go the same way, the table's name for "". Intents that are
+	// under way name it, so it stays the same from one version of a program to the next.
+	Name string
 	// Key makes the entity's key. It is pure, and an entity keeps its key for life.
 	Key func(*T) Key
 	// RowPrefix is the prefix that Key gives every row key, as in compoundkey.Join(RowPrefix, ...). With it, queries of
@@ -38,6 +43,7 @@ type Repository[T any] struct {
 	copies       []CopyContributor
 	copyNames    string // of copies, as rows hold them
 	rows         []RowContributor
+	outside      []OutsideCopyContributor
 	intents      []IntentContributor
 	rememberers  []Rememberer
 	transformers []PropertyTransformer // in order of writing
@@ -73,8 +79,27 @@ func NewRepository[T any](table *Table, schema Schema[T], attached ...Pattern) (
 			return nil, invalid(op, fmt.Errorf("pattern %q: %w", p.PatternName(), err))
 		}
 	}
+	if r.reachesOut() {
+		if err := r.schema.Intents.Register(r.name(), r.Reconcile); err != nil {
+			for _, attached := range r.patterns {
+				_ = attached.Attach(nil)
+			}
+			return nil, invalid(op, err)
+		}
+	}
 	return r, nil
 }
+
+// name is how intents call the repository.
+func (r *Repository[T]) name() string {
+	if r.schema.Name == "" {
+		return r.table.name
+	}
+	return r.schema.Name
+}
+
+// reachesOut reports whether changes have effects outside of the partition.
+func (r *Repository[T]) reachesOut() bool { return len(r.intents)+len(r.outside) > 0 }
 
 // compose checks that schema and patterns fit together, and sorts the patterns by what they contribute.
 func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
@@ -86,8 +111,8 @@ func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
 			return err
 		}
 	}
-	if len(r.intents) > 0 && r.schema.Intents == nil {
-		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", r.intents[0].PatternName())
+	if name, out := r.firstOutside(); out && r.schema.Intents == nil {
+		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
 	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
 	r.primary, err = r.newPrimary(codec)
@@ -123,6 +148,9 @@ func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
 	if x, ok := p.(RowContributor); ok {
 		r.rows = append(r.rows, x)
 	}
+	if x, ok := p.(OutsideCopyContributor); ok {
+		r.outside = append(r.outside, x)
+	}
 	if x, ok := p.(IntentContributor); ok {
 		r.intents = append(r.intents, x)
 	}
@@ -146,6 +174,12 @@ func (r *Repository[T]) RowPrefix() string { return r.schema.RowPrefix }
 
 // PropertyNames lists the properties that T stores, nil when it takes any.
 func (r *Repository[T]) PropertyNames() []string { return r.primary.codec.PropertyNames() }
+
+// KeyOf returns the key that the schema gives an entity.
+func (r *Repository[T]) KeyOf(v *T) Key { return r.schema.Key(v) }
+
+// MetaOf returns the entity's Meta.
+func (r *Repository[T]) MetaOf(v *T) *Meta { return r.primary.codec.meta(v) }
 
 // Patterns returns the attached patterns.
 func (r *Repository[T]) Patterns() []Pattern { return slices.Clone(r.patterns) }
@@ -179,7 +213,7 @@ func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *sour
 	src := r.primary
 	src.span, src.skips, src.kept = span, r.layout != nil, keep
 	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
-		if !row.isCopy || row.shared {
+		if !row.isCopy || row.shared || row.outside.is {
 			return nil, nil
 		}
 		return r.load(ctx, row, selected || keep != nil)
@@ -222,9 +256,12 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 	if row.isCopy {
 		key.Row = row.primary
 	}
+	if row.outside.is {
+		key.Partition = row.outside.partition
+	}
 	properties := row.properties
 	var err error
-	if r.layout != nil && !partial {
+	if r.layout != nil && !partial && !row.outside.is {
 		first := StoredRow{Key: row.key, Write: row.writeID, Properties: slices.Clone(properties)}
 		if properties, err = r.layout.Join(ctx, first, r.moreRows(row.key.Partition)); err != nil {
 			return nil, nil, patternError(r.layout, err, ErrGarbled)
@@ -244,7 +281,7 @@ func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial 
 		return nil, nil, err
 	}
 	r.primary.codec.finish(row, key, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, partial: partial, owner: r}
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, version: azcore.ETag(row.outside.version), partial: partial, owner: r}
 	if !partial {
 		if s.memories, err = r.remember(v, key, stored, row.copies); err != nil {
 			return nil, nil, err

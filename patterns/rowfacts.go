@@ -29,7 +29,7 @@ func (f *rowFacts) none() bool {
 func (s *state) facts() *rowFacts {
 	return &rowFacts{
 		key: Key{s.key.Partition, s.row}, partial: s.partial, incarnation: s.incarnation, carried: s.carried,
-		kept: s.copies != "" || s.row != s.key.Row || len(s.remembered(rowMemory)) > 0,
+		kept: s.copies != "" || s.isCopy() || len(s.remembered(rowMemory))+len(s.remembered(outsideMemory)) > 0,
 	}
 }
 

@@ -45,8 +45,8 @@ func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) e
 	if x.table.name != r.table.name || x.table.account != r.table.account {
 		return r.invalid(w.op, w.change.Key, fmt.Errorf("the transaction is on table %s", x.table.name))
 	}
-	if len(r.intents) > 0 {
-		return r.invalid(w.op, w.change.Key, fmt.Errorf("%s has effects outside of the partition, which a transaction cannot hold", r.intents[0].PatternName()))
+	if name, out := r.firstOutside(); out {
+		return r.invalid(w.op, w.change.Key, fmt.Errorf("%s has effects outside of the partition, which a transaction cannot hold", name))
 	}
 	w.change.ID = newWriteID()
 	if err := r.ground(ctx, w); err != nil {

@@ -19,6 +19,21 @@ func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 	return r.run(ctx, w)
 }
 
+// InsertIncarnation is Insert for an entity that lived elsewhere: it goes on with that life, so that a move which is begun
+// again knows it. An entity that is there already is ErrExists, also when it is this very life. Requests: 1.
+func (r *Repository[T]) InsertIncarnation(ctx context.Context, v *T, incarnation string) error {
+	const op = "InsertIncarnation"
+	if incarnation == "" {
+		return r.invalid(op, Key{}, fmt.Errorf("the incarnation is empty"))
+	}
+	w, err := r.inserting(op, v)
+	if err != nil {
+		return err
+	}
+	w.change.incarnation = incarnation
+	return r.run(ctx, w)
+}
+
 // inserting prepares the insert of an entity.
 func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
 	key, err := r.wholeKey(op, v)
@@ -219,7 +234,11 @@ func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *
 		return nil, nil, err
 	}
 	same := v != nil && row.etag == meta.ETag
-	if v != nil && meta.state.row != meta.state.key.Row {
+	switch {
+	case v == nil:
+	case meta.state.version != "":
+		same = row.etag == meta.state.version
+	case meta.state.row != meta.state.key.Row:
 		same = row.writeID != "" && row.writeID == meta.state.writeID // every write marks all rows of an entity
 	}
 	if !same {

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// maxName is the longest name that tables, queues and containers all take.
-const maxName = 63
+// maxName is how long names get at most. Tables, queues and containers all take 63 characters; what is left is for names that
+// are made from a test's, such as that of a poison queue.
+const maxName = 50
 
 // TableName returns a table name that begins with the test's name and that no other call returns, in this process or
-// another: letters and digits, at most 63. The table is not created. On an account of AZURE_STORAGE_CONNECTION_STRING,
+// another: letters and digits, at most 50. The table is not created. On an account of AZURE_STORAGE_CONNECTION_STRING,
 // a table of this name is deleted when the test ends.
 func (s *Service) TableName(t testing.TB) string {
 	t.Helper()

@@ -48,8 +48,13 @@ func NewSimulator(o *SimulatorOptions) (*Service, error) {
 	if o == nil {
 		o = &SimulatorOptions{}
 	}
+	return newSimulator(o, false)
+}
+
+// newSimulator makes a simulator; an orderless one is for [Interleavings].
+func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 	sim, err := simulator.New(simulator.Options{
-		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: o.Chaos,
+		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: o.Chaos, Orderless: orderless,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)

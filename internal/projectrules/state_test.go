@@ -101,7 +101,7 @@ func (v variable) state(written map[string]bool) string {
 		return ""
 	case written[name]:
 		return "is written to, or its address is taken"
-	case strings.HasPrefix(strings.ToLower(name), "err") && isCall(v.value, "errors.New", "fmt.Errorf"):
+	case strings.HasPrefix(strings.ToLower(name), "err") && (isCall(v.value, "errors.New", "fmt.Errorf") || isErrorOf(v.value)):
 		return ""
 	case v.name.IsExported():
 		return "can be changed by every package: only errors may be exported variables"
@@ -113,6 +113,12 @@ func (v variable) state(written map[string]bool) string {
 		return "holds state: a pointer, a make, or something of sync"
 	}
 	return ""
+}
+
+// isErrorOf finds another package's error, given a name here.
+func isErrorOf(e ast.Expr) bool {
+	x, ok := e.(*ast.SelectorExpr)
+	return ok && strings.HasPrefix(x.Sel.Name, "Err")
 }
 
 func isCall(e ast.Expr, names ...string) bool {
@@ -230,7 +236,8 @@ func TestPackageStateCanFail(t *testing.T) {
 		"patterns/a_test.go": "package p\nvar seen = map[string]bool{}\n" +
 			"func init() {}\n",
 		"patterns/good.go": `package p
-import ("embed"; "errors"; "regexp"; "time")
+import ("embed"; "errors"; "io"; "regexp"; "time")
+var ErrOther = io.ErrClosedPipe
 var ErrGood = errors.New("good")
 var errAlso, _ = errors.New("good"), 1
 var _ error = (*T)(nil)

@@ -31,12 +31,13 @@ type blobContainer struct {
 	etag     string
 	modified time.Time
 	blobs    map[string]*storedBlob
-	names    []string // of blobs, sorted
+	names    []string             // of blobs, sorted
+	graves   map[string]time.Time // last stamps of blobs that are gone, under a still clock
 }
 
 // touch marks a change of the container itself; changes to its blobs are none.
 func (k *blobContainer) touch(clock *Clock) {
-	k.modified = clock.Stamp()
+	k.modified = clock.after(k.modified)
 	k.etag = xmlETag(k.modified)
 }
 
@@ -50,7 +51,9 @@ func newBlobService(clock *Clock, d *dice, chaos *Chaos) *blobService {
 func (s *blobService) serve(req *http.Request, body []byte) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serial++
+	if !s.clock.still {
+		s.serial++
+	}
 	c := newXMLCall(req, body, s.clock.Now(), s.serial)
 	a, err := s.dispatch(c)
 	if err != nil {

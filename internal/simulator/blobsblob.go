@@ -74,7 +74,7 @@ func (h blobHeaders) orStandard() blobHeaders {
 
 // touch marks a change of the blob.
 func (b *storedBlob) touch(clock *Clock) {
-	b.modified = clock.Stamp()
+	b.modified = clock.after(b.modified)
 	b.etag = xmlETag(b.modified)
 	if b.created.IsZero() {
 		b.created = b.modified
@@ -125,6 +125,12 @@ func (t *blobTarget) remove() {
 	k := t.container
 	if i, found := slices.BinarySearch(k.names, t.name); found {
 		k.names = slices.Delete(k.names, i, i+1)
+	}
+	if b := k.blobs[t.name]; b != nil && t.service.clock.still && b.modified.After(k.graves[t.name]) {
+		if k.graves == nil {
+			k.graves = map[string]time.Time{}
+		}
+		k.graves[t.name] = b.modified
 	}
 	delete(k.blobs, t.name)
 }

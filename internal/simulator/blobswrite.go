@@ -79,13 +79,13 @@ func (t *blobTarget) replace(c *xmlCall, kind string) (*storedBlob, *xmlError) {
 	if err := blobConditions(c.header, "").checkReplace(old); err != nil {
 		return nil, err
 	}
-	b := &storedBlob{kind: kind, committed: true, metadata: c.metadata}
+	b := &storedBlob{kind: kind, committed: true, metadata: c.metadata, modified: t.container.graves[t.name]}
 	if old != nil {
 		// A blob's type is fixed until it is deleted.
 		if old.kind != kind {
 			return nil, invalidBlobType()
 		}
-		b.created = old.created
+		b.created, b.modified = old.created, old.modified
 	}
 	return b, nil
 }

@@ -47,12 +47,15 @@ const PartitionRate = 2000
 
 // dice is the simulator's only source of chance, safe for concurrent use.
 type dice struct {
-	mu  sync.Mutex
-	rng *rand.Rand
+	mu     sync.Mutex
+	source rand.PCG
+	rng    *rand.Rand // of source
 }
 
 func newDice(seed uint64) *dice {
-	return &dice{rng: rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
+	d := &dice{source: *rand.NewPCG(seed, 0x9E3779B97F4A7C15)}
+	d.rng = rand.New(&d.source)
+	return d
 }
 
 // chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change

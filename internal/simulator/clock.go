@@ -7,14 +7,20 @@ import (
 
 // Clock is the simulator's virtual time. It stands still but for Advance, and for one tick of 100 ns at each Stamp, so
 // that no two changes have one timestamp.
+//
+// A still clock does not tick: a stamp is later than the one before it of the same resource, and says nothing of others.
 type Clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu    sync.Mutex
+	now   time.Time
+	still bool // set once, before the clock is used
 }
+
+// tick is the least time between two stamps.
+const tick = 100 * time.Nanosecond
 
 // NewClock begins at start, in UTC, to the tick.
 func NewClock(start time.Time) *Clock {
-	return &Clock{now: start.UTC().Truncate(100 * time.Nanosecond)}
+	return &Clock{now: start.UTC().Truncate(tick)}
 }
 
 // Now returns the virtual time.
@@ -28,13 +34,25 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d.Truncate(100 * time.Nanosecond))
+	c.now = c.now.Add(d.Truncate(tick))
+}
+
+// after returns the stamp that follows last, which is the zero Time for a resource that has none.
+func (c *Clock) after(last time.Time) time.Time {
+	if !c.still {
+		return c.Stamp()
+	}
+	now := c.Now()
+	if now.After(last) {
+		return now
+	}
+	return last.Add(tick)
 }
 
 // Stamp returns a time later than any stamp before it.
 func (c *Clock) Stamp() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(100 * time.Nanosecond)
+	c.now = c.now.Add(tick)
 	return c.now
 }

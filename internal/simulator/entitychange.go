@@ -1,6 +1,9 @@
 package simulator
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // change is what an operation makes of its entity: another one, or none.
 type change struct {
@@ -43,11 +46,38 @@ func (t *table) plan(op *operation) (change, *Fault) {
 // apply carries a change out.
 func (t *table) apply(c change, clock *Clock) {
 	if c.entity == nil {
+		if clock.still {
+			t.bury(c.op.pk, c.op.rk)
+		}
 		t.rows.remove(c.op.pk, c.op.rk)
 		return
 	}
-	c.entity.stamp(clock.Stamp())
+	c.entity.stamp(clock.after(t.lastStamp(c.op.pk, c.op.rk, clock)))
 	t.rows.put(c.entity)
+}
+
+// lastStamp is the last stamp of the row with the key, also of one that is gone, where the clock is still.
+func (t *table) lastStamp(pk, rk string, clock *Clock) time.Time {
+	if !clock.still {
+		return time.Time{}
+	}
+	if old := t.rows.get(pk, rk); old != nil {
+		last, _ := old.timestamp.Time()
+		return last
+	}
+	return t.graves[rowKey{pk, rk}]
+}
+
+// bury keeps the stamp of a row that goes: the next row with its key must have another ETag.
+func (t *table) bury(pk, rk string) {
+	old := t.rows.get(pk, rk)
+	if old == nil {
+		return
+	}
+	if t.graves == nil {
+		t.graves = map[rowKey]time.Time{}
+	}
+	t.graves[rowKey{pk, rk}], _ = old.timestamp.Time()
 }
 
 // commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation

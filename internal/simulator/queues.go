@@ -23,6 +23,7 @@ type queueService struct {
 	deleted     map[string]time.Time // when names of deleted queues were given up
 	deleteDelay time.Duration
 	serial      uint64
+	first       int // the place, among the visible messages, of the one that the next get hands out first
 }
 
 // queue is one queue with its messages.
@@ -31,6 +32,7 @@ type queue struct {
 	policies []xmlPolicy
 	byID     map[string]*queueMessage
 	byTime   queueHeap
+	puts     map[string]uint64 // how often a text was put, under a still clock
 }
 
 func newQueueService(clock *Clock, d *dice, chaos *Chaos) *queueService {
@@ -42,7 +44,7 @@ func newQueueService(clock *Clock, d *dice, chaos *Chaos) *queueService {
 func (s *queueService) serve(req *http.Request, body []byte) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serial++
+	s.count()
 	c := newXMLCall(req, body, s.clock.Now(), s.serial)
 	a, err := s.dispatch(c)
 	if err != nil {

@@ -3,7 +3,10 @@ package simulator
 import (
 	"cmp"
 	"container/heap"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/xml"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -73,9 +76,8 @@ func (s *queueService) put(c *xmlCall, q *queue) (*answer, *xmlError) {
 	if ttl > 0 && hidden >= ttl {
 		return nil, xmlInvalidQuery("visibilitytimeout", strconv.FormatInt(hidden, 10), "The value must be smaller than messagettl.")
 	}
-	s.serial++
-	m := &queueMessage{id: xmlID("message", s.serial), number: s.serial, text: text, inserted: c.now,
-		visible: c.now.Add(seconds(hidden)), expires: queueNever()}
+	m := &queueMessage{text: text, inserted: c.now, visible: c.now.Add(seconds(hidden)), expires: queueNever()}
+	s.name(q, m)
 	// A Duration ends at 292 years; what is to live longer lives for ever.
 	if left := int64(queueNever().Sub(c.now) / time.Second); ttl > 0 && ttl < left {
 		m.expires = c.now.Add(seconds(ttl))
@@ -85,6 +87,30 @@ func (s *queueService) put(c *xmlCall, q *queue) (*answer, *xmlError) {
 	w := newXMLWriter("QueueMessagesList")
 	m.write(w, messagePut)
 	return w.answer(newAnswer(http.StatusCreated)), nil
+}
+
+// name gives a message its id and its number. Under a still clock both follow from its text, and so do not tell in which
+// order messages came.
+func (s *queueService) name(q *queue, m *queueMessage) {
+	s.count()
+	m.id, m.number = xmlID("message", s.serial), s.serial
+	if !s.clock.still {
+		return
+	}
+	if q.puts == nil {
+		q.puts = map[string]uint64{}
+	}
+	q.puts[m.text]++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", q.puts[m.text], m.text))
+	m.number = binary.LittleEndian.Uint64(sum[:8])
+	m.id = xmlID("message", m.number)
+}
+
+// count numbers a request or a message, but under a still clock.
+func (s *queueService) count() {
+	if !s.clock.still {
+		s.serial++
+	}
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -137,6 +163,9 @@ func (s *queueService) choose(q *queue, count int, now time.Time, get bool) []*q
 		if m == nil && s.dice.chance(s.chaos.QueueOutOfOrder) {
 			m = s.any(q, now, visible)
 		}
+		if m == nil && get && s.first > 0 && len(chosen) == 0 {
+			m = s.turn(q, now, visible)
+		}
 		if m == nil {
 			m = q.next(now)
 		}
@@ -146,6 +175,22 @@ func (s *queueService) choose(q *queue, count int, now time.Time, get bool) []*q
 		chosen = append(chosen, m)
 	}
 	return chosen
+}
+
+// turn takes the message out of the heap of which a test has said that it comes first, or returns nil.
+func (s *queueService) turn(q *queue, now time.Time, is func(*queueMessage) bool) *queueMessage {
+	found := q.those(now, is)
+	if s.first >= len(found) {
+		return nil
+	}
+	slices.SortFunc(found, compareTurns)
+	heap.Remove(&q.byTime, found[s.first].at)
+	return found[s.first]
+}
+
+// compareTurns orders messages as they become visible.
+func compareTurns(a, b *queueMessage) int {
+	return cmp.Or(a.visible.Compare(b.visible), cmp.Compare(a.number, b.number))
 }
 
 // any takes a message out of the heap for which is holds, whichever chance picks, or returns nil.

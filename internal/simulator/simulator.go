@@ -26,6 +26,9 @@ type Options struct {
 	TableDeletion time.Duration
 	// Chaos is what goes wrong.
 	Chaos Chaos
+	// Orderless makes ids, ETags and times of a resource tell nothing of requests to other resources, so that requests
+	// that have nothing to do with each other come to the same state in any order. Two states are compared by Snapshot.Key.
+	Orderless bool
 }
 
 // DefaultTableDeletion is how long, at the least, the service keeps the name of a dropped table.
@@ -77,6 +80,7 @@ func New(o Options) (*Simulator, error) {
 		o.TableDeletion = 0
 	}
 	s := &Simulator{account: o.Account, key: o.Key, clock: NewClock(o.Start), dice: newDice(o.Seed), chaos: &o.Chaos}
+	s.clock.still = o.Orderless
 	s.tables = newTableService(o.Account, s.clock, s.dice, s.chaos, o.TableDeletion)
 	s.queues = newQueueService(s.clock, s.dice, s.chaos)
 	s.blobs = newBlobService(s.clock, s.dice, s.chaos)

@@ -27,7 +27,10 @@ type call struct {
 }
 
 func (s *Simulator) call(name serviceName, req *http.Request, body []byte) *call {
-	serial := s.serial.Add(1)
+	var serial uint64
+	if !s.clock.still {
+		serial = s.serial.Add(1)
+	}
 	return &call{service: name, req: req, body: body, serial: serial, now: s.clock.Now(), requestID: requestID(serial)}
 }
 

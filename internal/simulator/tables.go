@@ -27,7 +27,8 @@ type table struct {
 	name     string
 	rows     rowSet
 	policies []xmlPolicy
-	meters   map[string]*meter // by partition, where a rate is held
+	meters   map[string]*meter    // by partition, where a rate is held
+	graves   map[rowKey]time.Time // last stamps of rows that are gone, under a still clock
 }
 
 func newTableService(account string, clock *Clock, d *dice, chaos *Chaos, deletion time.Duration) *tableService {

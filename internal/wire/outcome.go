@@ -40,7 +40,7 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	}
 	ex.sent = false
 	resp, err := req.Next()
-	ex.Last = outcomeOf(resp, err)
+	ex.Last = OutcomeOf(resp, err)
 	if err != nil && !ex.sent {
 		ex.Last = OutcomeNotSent
 	}
@@ -79,7 +79,8 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	return withoutSecrets(req.Next())
 }
 
-func outcomeOf(resp *http.Response, err error) Outcome {
+// OutcomeOf tells what an answer, or the lack of one, says of an attempt that was sent.
+func OutcomeOf(resp *http.Response, err error) Outcome {
 	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {

@@ -1,0 +1,202 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// delivery is one message got, from there to what becomes of it.
+type delivery struct {
+	*session
+	raw     dequeued
+	shard   int
+	holding *holding
+	message *Message // nil while, or if, it cannot be read
+	verdict verdict
+	err     error
+	began   time.Time
+}
+
+// deliver acts for a message, and returns when nothing more is done for it.
+func (s *session) deliver(shard int, raw dequeued, since time.Time) {
+	s.stats.inFlight.Add(1)
+	defer s.stats.inFlight.Add(-1)
+	d := &delivery{session: s, raw: raw, shard: shard, began: time.Now()}
+	d.holding = hold(s.handling, s.queue.shards[shard], raw.id, raw.receipt, raw.text, since, s.queue.visibility)
+	defer d.holding.stop()
+	if s.ctx.Err() != nil {
+		d.release(0)
+		return
+	}
+	d.holding.keep()
+	ctx, finishSpan := s.telemetry.begin(d.holding.context(), raw.dequeues)
+	// Deferred, since a handler may end its goroutine.
+	defer func() { finishSpan(d.typeName(), d.settle(), d.err) }()
+	d.err = errGoexit
+	d.verdict, d.err = d.handle(ctx)
+}
+
+// handle reads the message and calls its handler.
+func (d *delivery) handle(ctx context.Context) (verdict, error) {
+	e, err := decodeEnvelope(d.raw.text, d.raw.id, d.raw.inserted)
+	if err != nil {
+		return verdict{}, errors.Join(d.tooMany(), err)
+	}
+	m := &Message{ID: e.ID, Type: e.Type, Sent: e.Sent, Dequeues: d.raw.dequeues, queue: d.queue, envelope: e, holding: d.holding, text: d.raw.text}
+	d.message = m
+	if err := d.tooMany(); err != nil {
+		return verdict{}, err
+	}
+	h := d.handlerOf(e.Type)
+	if h == nil {
+		return verdict{}, fmt.Errorf("no handler for messages of type %q", e.Type)
+	}
+	m.Body, err = d.queue.open(ctx, e)
+	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
+		// The blob goes when the message was handled, just before the message: an earlier delivery came as far as that.
+		d.stats.duplicates.Add(1)
+		d.log.Warn("message was handled before: the blob of its body is gone", d.about()...)
+		return verdict{}, nil
+	}
+	if err != nil {
+		return verdict{}, err
+	}
+	return call(ctx, h, m)
+}
+
+// tooMany is an error for a message that was delivered too often already; then its handler is not called.
+func (d *delivery) tooMany() error {
+	if d.raw.dequeues > d.options.MaxDequeues {
+		return fmt.Errorf("dequeued %d times", d.raw.dequeues)
+	}
+	return nil
+}
+
+// call calls a handler and turns its panic into an error.
+func call(ctx context.Context, h internalHandler, m *Message) (v verdict, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = verdict{}, &panicError{value: r, stack: string(debug.Stack())}
+		}
+	}()
+	return h(ctx, m)
+}
+
+// settle does to the message what follows from its handling, and returns the outcome's name.
+func (d *delivery) settle() string {
+	switch {
+	case d.holding.lease.Check() != nil:
+		// Another process may have it by now. Whatever the handler returned does not count.
+		d.stats.leasesLost.Add(1)
+		d.log.Warn("lease lost", d.about()...)
+		return "lost"
+	case d.err == nil && d.verdict.fate == finishMessage:
+		return d.finish()
+	case d.err == nil && d.verdict.fate == releaseMessage:
+		d.release(d.verdict.delay)
+		return releaseMessage.String()
+	case d.err == nil:
+		return leaveMessage.String() // the deferred stop leaves it
+	case d.handling.Err() != nil && d.raw.dequeues < d.options.MaxDequeues:
+		d.release(0) // the worker stops, and that is why
+		return releaseMessage.String()
+	}
+	d.stats.failed.Add(1)
+	if d.raw.dequeues >= d.options.MaxDequeues {
+		return d.poison()
+	}
+	d.log.Warn("message failed", d.about("error", wire.RedactText(d.err.Error()))...)
+	d.retry()
+	return "failed"
+}
+
+// finish removes the body's blob, and then the message, in this order: a blob without a message would stay for ever.
+func (d *delivery) finish() string {
+	err := d.queue.removeClaim(d.holding.own, d.message.envelope.Claim)
+	if err == nil {
+		err = d.holding.finish()
+	}
+	switch {
+	case lease.Lost(d.holding.own, err):
+		d.stats.leasesLost.Add(1)
+		d.log.Warn("lease lost after the handler was done", d.about()...)
+		return "lost"
+	case err != nil:
+		d.stats.failed.Add(1)
+		d.log.Warn("message was handled and not deleted, so it will come again", d.about("error", wire.RedactText(err.Error()))...)
+		return "undeleted"
+	}
+	d.stats.handled.Add(1)
+	d.handled.Add(1)
+	return finishMessage.String()
+}
+
+// poison moves the message to the poison queue; where that fails it comes again, and goes there then.
+func (d *delivery) poison() string {
+	reason, stack := wire.RedactText(d.err.Error()), ""
+	if p := (*panicError)(nil); errors.As(d.err, &p) {
+		stack = p.stack
+	}
+	err := d.queue.putPoison(d.holding.own, d.poisonEntry(reason, stack))
+	if err == nil {
+		err = d.holding.finish()
+		d.stats.poisoned.Add(1)
+		d.log.Error("message poisoned", d.about("reason", reason)...)
+		if err == nil {
+			return "poisoned"
+		}
+		d.log.Warn("message is on the poison queue and not deleted, so it will go there again", d.about("error", wire.RedactText(err.Error()))...)
+		return "poisoned"
+	}
+	d.log.Error("message cannot be put on the poison queue", d.about("reason", reason, "error", wire.RedactText(err.Error()))...)
+	d.retry()
+	return "failed"
+}
+
+func (d *delivery) retry() {
+	delay, ok := wholeSeconds(d.options.RetryDelay(d.raw.dequeues))
+	if !ok {
+		delay = longestRetry
+	}
+	if err := d.holding.release(delay); err != nil {
+		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
+	}
+}
+
+func (d *delivery) release(delay time.Duration) {
+	d.stats.released.Add(1)
+	delay, ok := wholeSeconds(delay)
+	if !ok {
+		delay = 0
+	}
+	if err := d.holding.release(delay); err != nil {
+		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
+	}
+}
+
+// typeName is the message's type where somebody here knows it: metrics and spans must not grow with what is sent.
+func (d *delivery) typeName() string {
+	if d.message == nil {
+		return "undecodable"
+	}
+	if d.handlerOf(d.message.Type) == nil {
+		return "unknown"
+	}
+	return d.message.Type
+}
+
+// about is what a log line says of the message.
+func (d *delivery) about(more ...any) []any {
+	id, messageType := d.raw.id, ""
+	if d.message != nil {
+		id, messageType = d.message.ID, d.message.Type
+	}
+	return append([]any{slog.String("id", id), slog.String("type", messageType), slog.Int("dequeues", d.raw.dequeues)}, more...)
+}

@@ -1,0 +1,120 @@
+package eventual
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	envelopeVersion = 1
+
+	// maxText is the service's limit on a message's text.
+	maxText = 64 << 10
+	// maxInline is how much JSON that is in base64.
+	maxInline = maxText / 4 * 3
+	// maxBody bounds a body that is kept in a blob: it is held in memory by whoever sends and whoever handles it.
+	maxBody = 16 << 20
+	// maxType bounds the name of a message's type.
+	maxType = 200
+
+	// ownTypes begin the types of the library's own messages.
+	ownTypes = "tablepatterns."
+)
+
+// envelope is the stored form of a message: base64 of this as JSON. The queue service takes text only, and its XML has no
+// room for control characters. It is API; a change needs another version.
+type envelope struct {
+	Version int            `json:"v"`
+	ID      string         `json:"id"`
+	Type    string         `json:"type"`
+	Sent    time.Time      `json:"sent"`
+	Steps   []string       `json:"steps,omitempty"` // done ones
+	Body    jsontext.Value `json:"body,omitzero"`
+	Claim   *claim         `json:"claim,omitzero"` // in place of a body too large for a message
+}
+
+// claim says where a large body is, and what it must be.
+type claim struct {
+	Blob   string `json:"blob"` // the blob claims/<Blob>
+	Length int    `json:"length"`
+	SHA256 string `json:"sha256"`
+}
+
+// encode returns the message's text. fits is false where it is over the service's limit.
+func (e *envelope) encode() (text string, fits bool, err error) {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return "", false, err
+	}
+	return base64.StdEncoding.EncodeToString(raw), len(raw) <= maxInline, nil
+}
+
+// Reasons why a message cannot be read. None of them shows any of its text.
+var (
+	errNoEnvelope = errors.New("the message is neither the JSON of an envelope nor base64 of it")
+	errNoType     = errors.New("the envelope has no type")
+)
+
+// decodeEnvelope reads a message's text: base64, with or without padding, or JSON as it is, which people and other programs
+// send. What such a message leaves out is taken from what the service knows of it.
+func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, error) {
+	raw := []byte(strings.TrimSpace(text))
+	if len(raw) == 0 || raw[0] != '{' {
+		decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(string(raw), "="))
+		if err != nil {
+			return nil, errNoEnvelope
+		}
+		raw = decoded
+	}
+	var head struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil || !jsontext.Value(raw).IsValid() {
+		return nil, errNoEnvelope
+	}
+	if head.Version != 0 && head.Version != envelopeVersion {
+		return nil, fmt.Errorf("version %d of the envelope, and this build reads version %d", head.Version, envelopeVersion)
+	}
+	var e envelope
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return nil, errNoEnvelope
+	}
+	if e.Type == "" {
+		return nil, errNoType
+	}
+	e.Version = envelopeVersion
+	if e.ID == "" {
+		e.ID = serviceID
+	}
+	if e.Sent.IsZero() {
+		e.Sent = inserted
+	}
+	if e.Claim == nil && e.Body == nil {
+		e.Body = jsontext.Value("null")
+	}
+	return &e, nil
+}
+
+// checkType refuses what is no name of a type.
+func checkType(messageType string) error {
+	switch {
+	case messageType == "":
+		return errors.New("the message type is empty")
+	case len(messageType) > maxType:
+		return fmt.Errorf("a message type of %d bytes: it has at most %d", len(messageType), maxType)
+	case strings.ToValidUTF8(messageType, "") != messageType:
+		return errors.New("the message type is not UTF-8")
+	}
+	for _, c := range messageType {
+		if c < ' ' || c >= 0x7f && c < 0xa0 {
+			return fmt.Errorf("message type %q has a control character", messageType)
+		}
+	}
+	return nil
+}

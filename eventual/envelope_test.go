@@ -1,0 +1,126 @@
+package eventual
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var sentAt = time.Date(2026, 11, 20, 13, 0, 0, 500_000_000, time.UTC)
+
+// TestGoldenEnvelope pins the stored form: messages of earlier builds wait on queues.
+func TestGoldenEnvelope(t *testing.T) {
+	for want, e := range map[string]*envelope{
+		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","body":{"order":7}}`: {
+			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Body: jsontext.Value(`{"order":7}`)},
+		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","steps":["charge","pack"],"body":null}`: {
+			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Steps: []string{"charge", "pack"}, Body: jsontext.Value("null")},
+		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","claim":{"blob":"A7","length":70000,"sha256":"9f86"}}`: {
+			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Claim: &claim{Blob: "A7", Length: 70000, SHA256: "9f86"}},
+	} {
+		text, fits, err := e.encode()
+		if err != nil || !fits {
+			t.Fatalf("%s: %v, fits: %v", want, err, fits)
+		}
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || string(raw) != want {
+			t.Errorf("encoded as %s (%v), want %s", raw, err, want)
+		}
+		for _, stored := range []string{text, strings.TrimRight(text, "="), want, "\n " + want + "\n"} {
+			got, err := decodeEnvelope(stored, "other", time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, _, _ := got.encode()
+			if again != text {
+				t.Errorf("%s comes back as %s", stored, again)
+			}
+		}
+	}
+}
+
+// TestForeignEnvelopes: what other programs and people put on the queue, and other builds of this library.
+func TestForeignEnvelopes(t *testing.T) {
+	inserted := sentAt.Add(time.Hour)
+	e, err := decodeEnvelope(`{"type":"ship","color":"red","body": [1, 2]}`, "m-1", inserted)
+	if err != nil || e.ID != "m-1" || !e.Sent.Equal(inserted) || string(e.Body) != "[1, 2]" || e.Version != 1 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, err = decodeEnvelope(`{"type":"ship"}`, "m-1", inserted); err != nil || string(e.Body) != "null" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	for text, reason := range map[string]string{
+		"":                              "neither",
+		"hello, world":                  "neither",
+		"aGVsbG8=":                      "neither",
+		`{"type":"ship"`:                "neither",
+		`{"type":"ship"} x`:             "neither",
+		`[]`:                            "neither",
+		`{"type":7}`:                    "neither",
+		`{"v":"1","type":"ship"}`:       "neither",
+		`{"type":"a","sent":"tuesday"}`: "neither",
+		`{"id":"A7","body":1}`:          "no type",
+		`{"v":7,"kind":"ship"}`:         "version 7 of the envelope",
+		`{"v":7,"type":{"of":"ship"}}`:  "version 7 of the envelope",
+		`{"v":-1,"type":"ship"}`:        "version -1 of the envelope",
+	} {
+		if _, err := decodeEnvelope(text, "m", inserted); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%q: %v, want %q", text, err, reason)
+		}
+	}
+}
+
+// TestInlineLimit: 49,152 bytes of JSON are 65,536 of base64, and one more is over the limit.
+func TestInlineLimit(t *testing.T) {
+	e := &envelope{Version: 1, ID: "A7", Type: "ship", Sent: sentAt}
+	e.Body = jsontext.Value(`""`)
+	text, _, _ := e.encode()
+	raw, _ := base64.StdEncoding.DecodeString(text)
+	room := maxInline - len(raw)
+	for extra, want := range map[int]bool{0: true, 1: false} {
+		e.Body = jsontext.Value(`"` + strings.Repeat("x", room+extra) + `"`)
+		text, fits, err := e.encode()
+		if err != nil || fits != want || fits != (len(text) <= maxText) {
+			t.Errorf("%d bytes over: %d characters, fits: %v, %v", extra, len(text), fits, err)
+		}
+	}
+}
+
+// FuzzEnvelope: no text makes the reader panic, and what it reads it can write, to be read as the same.
+func FuzzEnvelope(f *testing.F) {
+	for _, text := range []string{"", "{", `{"type":"a"}`, "eyJ0eXBlIjoiYSJ9", `{"v":2}`, `{"type":"a","body":{"x":[1,2.50]}}`,
+		`{"type":"a","steps":["x"],"claim":{"blob":"b","length":1,"sha256":"00"}}`, `{"type":"a","sent":"2026-11-20T13:00:00Z"}`,
+		`{"type":"\ud800"}`, "{\"type\":\"\xff\"}", `{"type":"a","claim":null,"body":null}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := decodeEnvelope(text, "id", sentAt)
+		if err != nil {
+			return
+		}
+		stored, _, err := e.encode()
+		if err != nil {
+			t.Fatalf("%q was read and cannot be written: %v", text, err)
+		}
+		again, err := decodeEnvelope(stored, "other", time.Time{})
+		if err != nil {
+			t.Fatalf("%q was written as %q, which cannot be read: %v", text, stored, err)
+		}
+		if twice, _, err := again.encode(); err != nil || twice != stored {
+			t.Fatalf("%q, then %q (%v)", stored, twice, err)
+		}
+	})
+}
+
+// TestNames of queues, as the service has them.
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{"abc": true, "a-b-c": true, "0-9": true, strings.Repeat("a", 63): true,
+		"ab": false, strings.Repeat("a", 64): false, "a--b": false, "-ab": false, "ab-": false, "aBc": false, "a_b": false, "äbc": false, "a.b": false} {
+		if err := checkName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package eventual_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openQueue opens a queue of this service, which need not be there.
+func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	return eventual.NewQueue(account, name, o)
+}
+
+// newQueue makes a queue for one test.
+func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *eventual.Queue {
+	t.Helper()
+	name := s.QueueName(t)
+	q := must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
+	check(t, q.Create(t.Context()))
+	t.Cleanup(func() {
+		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, eventual.ErrQueueNotFound) {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// atOnce repeats failed messages without waiting, so that a Drain goes through all deliveries.
+func atOnce(int) time.Duration { return 0 }
+
+func newWorker(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler, o *eventual.WorkerOptions) *eventual.Worker {
+	t.Helper()
+	return must[*eventual.Worker](t)(eventual.NewWorker(q, handlers, o))
+}
+
+// drain drains a queue with a fresh worker that repeats at once, and returns what it did.
+func drain(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler) eventual.WorkerStats {
+	t.Helper()
+	w := newWorker(t, q, handlers, &eventual.WorkerOptions{RetryDelay: atOnce})
+	_, err := w.Drain(t.Context())
+	check(t, err)
+	return w.Stats()
+}
+
+// storageQueue is the SDK's client, for what other programs do.
+func storageQueue(q *eventual.Queue, suffix string) *azqueue.QueueClient {
+	return q.Account().Queue(q.Name() + suffix)
+}
+
+// entries are all entries of the poison queue, of which there are at most 32.
+func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
+	t.Helper()
+	return must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
+}
+
+// wantKind fails unless err is a patterns.Error of that kind.
+func wantKind(t testing.TB, err, kind error) {
+	t.Helper()
+	var e *patterns.Error
+	if !errors.As(err, &e) || !errors.Is(err, kind) {
+		t.Fatalf("error is %v, want %v", err, kind)
+	}
+}
+
+// inBubble runs a test where time costs nothing: on a fresh simulator, whose clock goes with the bubble's.
+func inBubble(t *testing.T, test func(t *testing.T, s *storagetest.Service)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := storagetest.Simulator(t, nil)
+		clock := &following{clock: s.Clock, last: time.Now()}
+		test(t, s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+			clock.inner = inner
+			return clock
+		}))
+	})
+}
+
+// following moves the simulator's clock on before each request, by the time that has passed since the last one.
+type following struct {
+	inner policy.Transporter
+	clock *storagetest.Clock
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Do is policy.Transporter.
+func (f *following) Do(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	now := time.Now()
+	f.clock.Advance(now.Sub(f.last))
+	f.last = now
+	f.mu.Unlock()
+	return f.inner.Do(req)
+}
+
+// running is a worker that runs until stop.
+type running struct {
+	*eventual.Worker
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func start(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler, o *eventual.WorkerOptions) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{Worker: newWorker(t, q, handlers, o), cancel: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- r.Run(ctx) }()
+	return r
+}
+
+// stop ends the worker and waits until it has returned.
+func (r *running) stop(t testing.TB) {
+	t.Helper()
+	r.cancel()
+	check(t, <-r.ended)
+}
+
+// logged collects what a worker logs.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

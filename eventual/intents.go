@@ -1,0 +1,145 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const intentType = ownTypes + "intent"
+
+// intentBody is the stored form of a patterns.Intent. It is API, like the envelope around it.
+type intentBody struct {
+	ID         string              `json:"id"`
+	Repository string              `json:"repository"`
+	Partition  string              `json:"partition"`
+	Row        string              `json:"row"`
+	Outside    map[string][]string `json:"outside"`
+}
+
+// reconcilers are the repositories whose intents go over a queue, by name.
+type reconcilers struct {
+	mu     sync.RWMutex
+	byName map[string]func(context.Context, patterns.Intent) error
+}
+
+func (r *reconcilers) add(name string, reconcile func(context.Context, patterns.Intent) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		r.byName = map[string]func(context.Context, patterns.Intent) error{}
+	}
+	if _, taken := r.byName[name]; taken {
+		return fmt.Errorf("another repository named %q has its intents on the queue; share the repository, or give one a Schema.Name", name)
+	}
+	r.byName[name] = reconcile
+	return nil
+}
+
+func (r *reconcilers) get(name string) func(context.Context, patterns.Intent) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byName[name]
+}
+
+// Register implements patterns.IntentRunner. Workers of the queue carry on with the repository's intents whose writers died.
+func (q *Queue) Register(repository string, reconcile func(context.Context, patterns.Intent) error) error {
+	return q.repositories.add(repository, reconcile)
+}
+
+// Run implements patterns.IntentRunner: the intent is put on the queue, hidden; the change is committed, its effects are
+// applied, and the message is deleted. Requests: 2, and those of the change.
+func (q *Queue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
+	return q.run(ctx, intent, commit, settle, q.settleNow)
+}
+
+// Async returns a runner that leaves the effects of changes to the queue's workers: the writer shows them the message as
+// soon as the change is committed. Requests: 2, and those of the commit.
+func (q *Queue) Async() patterns.IntentRunner { return asyncQueue{q} }
+
+type asyncQueue struct{ *Queue }
+
+// Run implements patterns.IntentRunner.
+func (q asyncQueue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
+	return q.run(ctx, intent, commit, settle, func(h *holding, _ func(context.Context) error) { q.giveAway(h) })
+}
+
+// run holds a message while it commits, and applies the effects of a change that was committed. A change that surely was
+// not may have reserved something outside, which settle undoes. Where nobody knows, the message is left: by the time it
+// appears, whatever was under way has arrived.
+func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error, apply func(*holding, func(context.Context) error)) error {
+	h, err := q.putIntent(ctx, intent)
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	h.keep()
+	err = commit(h.context())
+	switch {
+	case err == nil:
+		apply(h, settle)
+	case !errors.Is(err, patterns.ErrUnknownOutcome) && h.context().Err() == nil:
+		q.settleNow(h, settle)
+	}
+	return err
+}
+
+// settleNow applies the effects, and leaves to the workers what cannot be done.
+func (q *Queue) settleNow(h *holding, settle func(context.Context) error) {
+	if settle(h.context()) != nil {
+		q.giveAway(h)
+		return
+	}
+	if h.unsure() || q.removeClaim(h.own, h.claim) != nil {
+		return
+	}
+	_ = h.finish() // a message that stays is carried out once more, which changes nothing
+}
+
+// giveAway shows the message to the workers. If that fails, it appears by itself.
+func (q *Queue) giveAway(h *holding) {
+	_ = h.release(0)
+	q.wake.all()
+}
+
+// putIntent makes an intent durable. A failure is certain to the caller, whatever became of the message: the change was not
+// begun, and an intent without one does nothing.
+func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding, error) {
+	const op = "PutIntent"
+	e, err := q.newEnvelope(op, intentType, intentBody{intent.ID, intent.Repository, intent.Key.Partition, intent.Key.Row, intent.Outside})
+	if err != nil {
+		return nil, err
+	}
+	h, err := q.sendHidden(ctx, op, e)
+	if err == nil {
+		h.claim = e.Claim
+	}
+	if errors.Is(err, patterns.ErrUnknownOutcome) {
+		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnavailable,
+			Err: fmt.Errorf("no answer to the put of the intent, so the change was not begun: %v", err)}
+	}
+	return h, err
+}
+
+// handleIntent is the worker's part: it carries out an intent whose writer died, or gave it away.
+func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
+	var body intentBody
+	if err := m.Decode(&body); err != nil {
+		return verdict{}, err
+	}
+	reconcile := q.repositories.get(body.Repository)
+	if reconcile == nil {
+		return verdict{}, fmt.Errorf("no repository named %q is registered with the queue in this program", body.Repository)
+	}
+	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: patterns.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
+	if err := reconcile(ctx, intent); err != nil {
+		return verdict{}, err
+	}
+	if m.holding.unsure() {
+		return verdict{fate: leaveMessage}, nil
+	}
+	return verdict{}, nil
+}

@@ -1,0 +1,137 @@
+package eventual
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	poisonSuffix = "-poison"
+	poisonType   = ownTypes + "poison"
+
+	// What is longer is cut: the original must find room beside it.
+	maxReason = 2 << 10
+	maxStack  = 8 << 10
+)
+
+// poisonEntry is the body of an entry of the poison queue, which is a message like others. It is API, as the envelope is.
+type poisonEntry struct {
+	Queue      string    `json:"queue"`
+	Shard      int       `json:"shard"`
+	ID         string    `json:"id"`
+	Type       string    `json:"type"`
+	Reason     string    `json:"reason"`
+	Stack      string    `json:"stack,omitempty"`
+	Dequeues   int       `json:"dequeues"`
+	Sent       time.Time `json:"sent,omitzero"`
+	PoisonedAt time.Time `json:"poisonedAt"`
+	Original   string    `json:"original"` // the message's text, to the letter
+}
+
+func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
+	p := &poisonEntry{Queue: d.queue.name, Shard: d.shard, ID: d.raw.id, Reason: cut(reason, maxReason), Stack: cut(stack, maxStack),
+		Dequeues: d.raw.dequeues, Sent: d.raw.inserted, PoisonedAt: time.Now().UTC(), Original: d.raw.text}
+	if m := d.message; m != nil {
+		// With the steps that were done since it was got.
+		p.ID, p.Type, p.Sent, p.Original = m.ID, m.Type, m.Sent, m.text
+	}
+	return p
+}
+
+// cut shortens a text to whole characters.
+func cut(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// putPoison puts an entry on the poison queue. An entry too large for a message has its body in a blob, as others; where
+// there is no place for blobs, the original goes there as it is, without the reason, which is in the log: nothing is lost for
+// want of a place to say why.
+func (q *Queue) putPoison(ctx context.Context, p *poisonEntry) error {
+	const op = "Poison"
+	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return invalidf(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
+	}
+	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
+	name := q.name + poisonSuffix
+	text, claimed, err := q.seal(ctx, op, e)
+	if q.claims == nil && errors.Is(err, patterns.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
+		_, err = putText(ctx, op, name, q.poison, p.Original, 0)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_, err = putText(ctx, op, name, q.poison, text, 0)
+	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
+		_ = q.removeClaim(ctx, e.Claim) // no entry will ever point to it; if this fails, SweepClaims finds it
+	}
+	return err
+}
+
+// PoisonMessage is one entry of the poison queue.
+type PoisonMessage struct {
+	EntryID    string // the entry's own
+	ID         string // the message's; two entries can have one, if a worker died between putting the entry and deleting the message
+	Type       string // "" where the message could not be read
+	Queue      string
+	Shard      int
+	Reason     string
+	Stack      string // of a panic
+	Dequeues   int
+	Sent       time.Time
+	PoisonedAt time.Time
+	Original   string // the message's text, to the letter
+
+	unreadable error // why the entry itself cannot be read
+}
+
+// Body returns the JSON that the message holds, nil where it cannot be read or is in a blob.
+func (p *PoisonMessage) Body() []byte {
+	e, err := decodeEnvelope(p.Original, p.ID, p.Sent)
+	if err != nil {
+		return nil
+	}
+	return e.Body
+}
+
+// readPoison reads an entry. An error is one of the service; an entry that cannot be read says so itself.
+func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
+	e, err := decodeEnvelope(raw.text, raw.id, raw.inserted)
+	if err != nil || e.Type != poisonType {
+		p := &PoisonMessage{EntryID: raw.id, ID: raw.id, Queue: q.name, Shard: -1, Sent: raw.inserted, PoisonedAt: raw.inserted,
+			Reason: "not known: the message was put here as it is", Original: raw.text}
+		if e != nil {
+			p.ID, p.Type, p.Sent = e.ID, e.Type, e.Sent
+		}
+		return p, nil, nil
+	}
+	unreadable := func(err error) (*PoisonMessage, *envelope, error) {
+		return &PoisonMessage{EntryID: e.ID, Queue: q.name, Shard: -1, PoisonedAt: e.Sent, Reason: "the entry cannot be read: " + err.Error(), unreadable: err}, e, nil
+	}
+	body, err := q.open(ctx, e)
+	if serviceError := (*patterns.Error)(nil); errors.As(err, &serviceError) {
+		return nil, nil, err
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	var p poisonEntry
+	if json.Unmarshal(body, &p, jsontext.AllowInvalidUTF8(true)) != nil {
+		return unreadable(errors.New("its body is not that of an entry"))
+	}
+	return &PoisonMessage{EntryID: e.ID, ID: p.ID, Type: p.Type, Queue: p.Queue, Shard: p.Shard, Reason: p.Reason, Stack: p.Stack,
+		Dequeues: p.Dequeues, Sent: p.Sent, PoisonedAt: p.PoisonedAt, Original: p.Original}, e, nil
+}

@@ -1,0 +1,199 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+)
+
+// PoisonQueue is where messages go that failed too often: the storage queue of the queue's name and "-poison".
+type PoisonQueue struct {
+	queue *Queue
+}
+
+// Poison returns the queue's poison queue. It makes no request.
+func (q *Queue) Poison() *PoisonQueue { return &PoisonQueue{queue: q} }
+
+// Name returns the name of the storage queue.
+func (p *PoisonQueue) Name() string { return p.queue.name + poisonSuffix }
+
+// Length returns about how many entries there are, as the service counts them. Requests: 1.
+func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
+	return queueLength(ctx, p.Name(), p.queue.poison)
+}
+
+// Peek returns up to max entries and leaves them as they are. The service shows no more than the first 32; a Purge whose
+// match notes what it sees and returns false comes by all of them. Requests: 1, and 1 for each entry kept in a blob.
+func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error) {
+	const op = "Peek"
+	if max < 1 {
+		return nil, invalidf(op, p.Name(), "max is %d", max)
+	}
+	count := int32(min(max, batch))
+	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})
+	if err != nil {
+		return nil, failure(op, p.Name(), err)
+	}
+	var entries []PoisonMessage
+	for _, m := range answer.Messages {
+		receipt := "" // a peek gives none
+		raw, ok := readDequeued(&azqueue.DequeuedMessage{MessageID: m.MessageID, MessageText: m.MessageText, InsertionTime: m.InsertionTime,
+			DequeueCount: m.DequeueCount, PopReceipt: &receipt})
+		if !ok {
+			continue
+		}
+		entry, _, err := p.queue.readPoison(ctx, raw)
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, *entry)
+	}
+	return entries, nil
+}
+
+// Requeue puts the messages of the entries that match back on the queue, as new ones that were never delivered, and returns
+// how many. A nil match matches all. Each entry that was there at the call is looked at once; those that do not match are
+// hidden until it returns. A crash, or an error, can leave an entry whose message is on the queue already: a message is requeued
+// at least once. An entry that cannot be read stays, and is an error after all others.
+//
+// Requests: 1 for 32 entries, 2 for each one requeued, 1 for each other one; more for those with large bodies.
+func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
+	defer func() {
+		if n > 0 {
+			p.queue.wake.all()
+		}
+	}()
+	return p.each(ctx, "Requeue", match, func(h *holding, entry *PoisonMessage) error {
+		shard := entry.Shard
+		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
+			shard = p.queue.shardOf(entry.ID)
+		}
+		_, err := p.queue.put(h.context(), "Requeue", shard, entry.Original, 0)
+		return err
+	})
+}
+
+// Purge deletes the entries that match, with the large bodies of their messages, and returns how many. A nil match matches
+// all. Otherwise it is as Requeue.
+func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
+	return p.each(ctx, "Purge", match, func(h *holding, entry *PoisonMessage) error {
+		original, err := decodeEnvelope(entry.Original, entry.ID, entry.Sent)
+		if err != nil {
+			return nil // it never had one that anybody could find
+		}
+		return p.queue.removeClaim(h.context(), original.Claim)
+	})
+}
+
+// round is one call of Requeue or Purge.
+type round struct {
+	*PoisonQueue
+	op    string
+	match func(PoisonMessage) bool
+	act   func(h *holding, entry *PoisonMessage) error
+
+	seen       map[string]bool
+	began      time.Time // by the service's clock
+	kept       []*holding
+	n          int
+	unreadable []error
+}
+
+// each acts for every entry that matches and deletes it.
+func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMessage) bool, act func(*holding, *PoisonMessage) error) (n int, err error) {
+	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
+	defer func() {
+		for _, h := range r.kept {
+			err = errors.Join(err, failure(op, p.Name(), h.release(0)))
+		}
+	}()
+	for repeated := 0; repeated <= len(r.seen); {
+		got, fresh, err := r.batch(ctx)
+		switch {
+		case err != nil:
+			return r.n, err
+		case got == 0:
+			return r.n, errors.Join(r.unreadable...)
+		case fresh:
+			repeated = 0
+		default:
+			repeated += got // hidden ones that appear again, if a round takes longer than the visibility timeout
+		}
+	}
+	return r.n, errors.Join(r.unreadable...)
+}
+
+// batch gets entries and acts for those that were not seen before.
+func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
+	q := r.queue
+	since, count, hidden := time.Now(), int32(batch), int32(q.visibility/time.Second)
+	answer, err := q.poison.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
+	if err != nil {
+		return 0, false, failure(r.op, r.Name(), err)
+	}
+	if r.began.IsZero() && answer.Date != nil {
+		r.began = *answer.Date
+	}
+	var raws []dequeued
+	var holdings []*holding
+	for _, m := range answer.Messages {
+		if raw, ok := readDequeued(m); ok {
+			h := hold(ctx, q.poison, raw.id, raw.receipt, raw.text, since, q.visibility)
+			h.keep()
+			raws, holdings = append(raws, raw), append(holdings, h)
+		}
+	}
+	for i, raw := range raws {
+		// An entry that came since the round began could have been requeued by it, and failed again.
+		late := !r.began.IsZero() && raw.inserted.After(r.began)
+		if r.seen[raw.id] || late {
+			r.kept = append(r.kept, holdings[i])
+			r.seen[raw.id] = true
+			continue
+		}
+		fresh = true
+		r.seen[raw.id] = true
+		if err := r.one(holdings[i], raw); err != nil {
+			r.kept = append(r.kept, holdings[i:]...)
+			return len(raws), fresh, err
+		}
+	}
+	return len(raws), fresh, nil
+}
+
+// one acts for an entry. It finishes or keeps its holding, unless it returns an error.
+func (r *round) one(h *holding, raw dequeued) error {
+	entry, own, err := r.queue.readPoison(h.context(), raw)
+	if err != nil {
+		return err
+	}
+	if errors.Is(entry.unreadable, errClaimGone) && raw.dequeues > 1 {
+		return failure(r.op, r.Name(), h.finish()) // acted for before; only the deletion is missing
+	}
+	if r.match != nil && !r.match(*entry) {
+		r.kept = append(r.kept, h)
+		return nil
+	}
+	if entry.unreadable != nil && r.op == "Requeue" {
+		r.unreadable = append(r.unreadable, fmt.Errorf("entry %s: %w", entry.EntryID, entry.unreadable))
+		r.kept = append(r.kept, h)
+		return nil
+	}
+	if err := r.act(h, entry); err != nil {
+		return err
+	}
+	if own != nil {
+		// Before the entry, as with every message: a blob that no message names would stay.
+		if err := r.queue.removeClaim(h.context(), own.Claim); err != nil {
+			return err
+		}
+	}
+	if err := h.finish(); err != nil {
+		return failure(r.op, r.Name(), err)
+	}
+	r.n++
+	return nil
+}

@@ -1,0 +1,150 @@
+package eventual
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	maxShards      = 1000
+	longestHidden  = 7 * 24 * time.Hour // the service's limit
+	standardHidden = time.Minute
+)
+
+// QueueOptions are the options of NewQueue; nil is the same as the zero value.
+type QueueOptions struct {
+	// Shards is over how many storage queues the messages are spread; 0 is 1. One storage queue has the queue's name; several
+	// have "-0", "-1" and so on after it. All programs that use the queue must agree.
+	Shards int
+	// VisibilityTimeout is how long a message is hidden while somebody acts for it, renewed at half of it: whole seconds from
+	// 1 s to 7 days; 0 is 1 minute. After a crash, that is how long the message waits for another worker.
+	VisibilityTimeout time.Duration
+	// ClaimContainer is the blob container of bodies too large for a message; "" is the queue's name and "-claims".
+	ClaimContainer string
+}
+
+// Queue is a queue of messages that are handled at least once each, by a Worker. It is safe for concurrent use.
+type Queue struct {
+	account    *patterns.Account
+	name       string
+	visibility time.Duration
+	shards     []*azqueue.QueueClient
+	shardNames []string
+	poison     *azqueue.QueueClient
+	claims     *container.Client // nil without a blob endpoint
+	claimsName string
+	wake       wake
+
+	repositories reconcilers
+
+	mu       sync.RWMutex
+	internal map[string]internalHandler
+}
+
+// NewQueue returns a handle for a queue. It makes no request. The name has 3 to 63 lower-case letters, digits and
+// single hyphens, less what is added to it for shards, the poison queue and the container.
+func NewQueue(account *patterns.Account, name string, options *QueueOptions) (*Queue, error) {
+	const op = "NewQueue"
+	var o QueueOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Shards == 0 {
+		o.Shards = 1
+	}
+	if o.VisibilityTimeout == 0 {
+		o.VisibilityTimeout = standardHidden
+	}
+	if o.ClaimContainer == "" {
+		o.ClaimContainer = name + "-claims"
+	}
+	switch {
+	case account == nil:
+		return nil, invalidf(op, name, "the account is nil")
+	case account.QueueService() == nil:
+		return nil, invalidf(op, name, "the account has no queue endpoint")
+	case o.Shards < 0 || o.Shards > maxShards:
+		return nil, invalidf(op, name, "%d shards: a queue has 1 to %d", o.Shards, maxShards)
+	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
+		return nil, invalidf(op, name, "a visibility timeout of %v: it is whole seconds from 1s to %v", o.VisibilityTimeout, longestHidden)
+	}
+	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer,
+		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
+	q.internal[intentType] = q.handleIntent
+	for i := range o.Shards {
+		shard := name
+		if o.Shards > 1 {
+			shard += "-" + strconv.Itoa(i)
+		}
+		q.shardNames, q.shards = append(q.shardNames, shard), append(q.shards, account.Queue(shard))
+	}
+	for _, resource := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
+		if err := checkName(resource); err != nil {
+			return nil, invalidf(op, name, "%w", err)
+		}
+	}
+	return q, nil
+}
+
+// checkName holds the service's rule for names of queues and containers.
+func checkName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("queue or container name %q of %d characters: it has 3 to 63", name, len(name))
+	}
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return fmt.Errorf("queue or container name %q: it has only lower-case ASCII letters, digits and hyphens", name)
+		}
+	}
+	if name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
+		return fmt.Errorf("queue or container name %q: its hyphens stand single, and not at an end", name)
+	}
+	return nil
+}
+
+// Name returns the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// Account returns the account the queue belongs to.
+func (q *Queue) Account() *patterns.Account { return q.account }
+
+// shardOf is the shard of a message: the same for one id, and even over many.
+func (q *Queue) shardOf(id string) int {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return int(h.Sum32() % uint32(len(q.shards)))
+}
+
+// wake tells idle workers of this process that there is something to get.
+type wake struct {
+	mu sync.Mutex
+	ch chan struct{} // nil while nobody watches
+}
+
+// watch returns a channel that is closed by the next call of all.
+func (w *wake) watch() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch == nil {
+		w.ch = make(chan struct{})
+	}
+	return w.ch
+}
+
+func (w *wake) all() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch != nil {
+		close(w.ch)
+		w.ch = nil
+	}
+}

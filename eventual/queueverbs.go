@@ -1,0 +1,136 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Create creates the storage queues, the poison queue, and the container of large bodies where the account has a blob
+// endpoint. Requests: one for each. What is there already is left as it is; if one of the storage queues was, Create is
+// patterns.ErrExists, and all the rest has been created all the same. It is ErrQueueBeingDeleted within some 40 s of a drop.
+// Where an answer was lost and the repeated request meets a queue, nobody can tell who made it, and it counts as created.
+func (q *Queue) Create(ctx context.Context) error {
+	const op = "Create"
+	var there error
+	for i, shard := range q.shards {
+		existed, err := createQueue(ctx, op, q.shardNames[i], shard)
+		if err != nil {
+			return err
+		}
+		if existed && there == nil {
+			there = &patterns.Error{Op: op, Table: q.shardNames[i], Index: -1, Kind: patterns.ErrExists}
+		}
+	}
+	if _, err := createQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil {
+		return err
+	}
+	if q.claims != nil {
+		var ex wire.Exchange
+		_, err := q.claims.Create(wire.With(ctx, &ex), nil)
+		if err != nil && !hasCode(err, "ContainerAlreadyExists") {
+			return writeFailure(op, q.claimsName, err, &ex)
+		}
+	}
+	return there
+}
+
+// createQueue answers existed only where that is certain.
+func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) (existed bool, err error) {
+	var ex wire.Exchange
+	_, err = client.Create(wire.With(ctx, &ex), nil)
+	switch {
+	case hasCode(err, "QueueAlreadyExists"): // with other metadata
+		return !ex.EarlierUnknown(), nil
+	case err != nil:
+		return false, writeFailure(op, name, err, &ex)
+	}
+	return ex.Status == http.StatusNoContent && !ex.EarlierUnknown(), nil
+}
+
+// CreateIfMissing creates what of the queue is not there. Requests: as Create.
+func (q *Queue) CreateIfMissing(ctx context.Context) error {
+	err := q.Create(ctx)
+	if errors.Is(err, patterns.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Drop deletes the storage queues, the poison queue and the container of large bodies, with every message. Requests: one
+// for each. What is not there is passed over; if none of the storage queues is, Drop is ErrQueueNotFound.
+func (q *Queue) Drop(ctx context.Context) error {
+	const op = "Drop"
+	var missing error
+	found := false
+	for i, shard := range q.shards {
+		err := dropQueue(ctx, op, q.shardNames[i], shard)
+		switch {
+		case errors.Is(err, ErrQueueNotFound):
+			missing = err
+		case err != nil:
+			return err
+		default:
+			found = true
+		}
+	}
+	if err := dropQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil && !errors.Is(err, ErrQueueNotFound) {
+		return err
+	}
+	if q.claims != nil {
+		var ex wire.Exchange
+		_, err := q.claims.Delete(wire.With(ctx, &ex), nil)
+		if err != nil && !hasCode(err, "ContainerNotFound", "ContainerBeingDeleted") {
+			return writeFailure(op, q.claimsName, err, &ex)
+		}
+	}
+	if !found {
+		return missing
+	}
+	return nil
+}
+
+func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) error {
+	var ex wire.Exchange
+	_, err := client.Delete(wire.With(ctx, &ex), nil)
+	switch {
+	case err == nil:
+		return nil
+	case hasCode(err, "QueueNotFound", "QueueBeingDeleted"):
+		if ex.EarlierUnknown() {
+			return nil // gone, or going, is what was asked for
+		}
+		return failure(op, name, err)
+	}
+	return writeFailure(op, name, err, &ex)
+}
+
+// Length returns about how many messages there are, hidden ones included, as the service counts them. Requests: one for
+// each storage queue.
+func (q *Queue) Length(ctx context.Context) (int, error) {
+	sum := 0
+	for i, shard := range q.shards {
+		n, err := queueLength(ctx, q.shardNames[i], shard)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) (int, error) {
+	properties, err := client.GetProperties(ctx, nil)
+	if err != nil {
+		return 0, failure("Length", name, err)
+	}
+	if properties.ApproximateMessagesCount == nil {
+		return 0, &patterns.Error{Op: "Length", Table: name, Index: -1, Kind: patterns.ErrGarbled}
+	}
+	return int(*properties.ApproximateMessagesCount), nil
+}

@@ -1,0 +1,158 @@
+package eventual
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/xml"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+	"github.com/go-json-experiment/json"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// SendOptions are the options of Send; nil is the same as the zero value.
+type SendOptions struct {
+	// Delay is how long the message stays hidden at first, rounded up to whole seconds; at most 7 days.
+	Delay time.Duration
+}
+
+// Send puts a message on the queue, for the handler of its type, and returns its id. The body is written as JSON; a large
+// one, whose message would be over 64 KiB, goes into a blob of the claim container first. Messages never expire.
+//
+// An error is patterns.ErrUnknownOutcome where the message may be on the queue for all that. To send it again then is right
+// where the handler does no harm when it is called twice, as it always should: the service itself can deliver twice.
+//
+// Requests: 1; 2 with a large body.
+func (q *Queue) Send(ctx context.Context, messageType string, body any, o *SendOptions) (id string, err error) {
+	if strings.HasPrefix(messageType, ownTypes) {
+		return "", invalidf("Send", q.name, "message type %q: types that begin with %q are the library's own", messageType, ownTypes)
+	}
+	e, err := q.newEnvelope("Send", messageType, body)
+	if err != nil {
+		return "", err
+	}
+	var delay time.Duration
+	if o != nil {
+		delay = o.Delay
+	}
+	if _, err := q.send(ctx, "Send", e, delay); err != nil {
+		return "", err
+	}
+	if delay == 0 {
+		q.wake.all()
+	}
+	return e.ID, nil
+}
+
+// newEnvelope makes a message with an id of its own. The id is 26 characters of crypto/rand.
+func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
+	if err := checkType(messageType); err != nil {
+		return nil, invalidf(op, q.name, "%w", err)
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, invalidf(op, q.name, "the body of a message of type %q is a %T, which cannot be written as JSON%s", messageType, body, whereJSON(err))
+	}
+	if len(raw) > maxBody {
+		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON: it has at most %d", messageType, len(raw), maxBody)
+	}
+	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw}, nil
+}
+
+// whereJSON says where in a value JSON failed. The error itself is not shown: it may quote the value.
+func whereJSON(err error) string {
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return ""
+	}
+	where := ""
+	if semantic.JSONPointer != "" {
+		where += " at " + string(semantic.JSONPointer)
+	}
+	if semantic.GoType != nil {
+		where += " (" + semantic.GoType.String() + ")"
+	}
+	return where
+}
+
+// placed is a message as a put has left it.
+type placed struct {
+	shard   int
+	id      string // the service's; empty where its answer was cut
+	receipt string
+	text    string
+	since   time.Time // before the request was sent
+}
+
+// send puts an envelope on its shard, its body in a blob where it is large.
+func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
+	hidden, ok := wholeSeconds(delay)
+	if !ok {
+		return placed{}, invalidf(op, q.name, "a delay of %v: it is from 0 to %v", delay, longestHidden)
+	}
+	text, claimed, err := q.seal(ctx, op, e)
+	if err != nil {
+		return placed{}, err
+	}
+	p, err := q.put(ctx, op, q.shardOf(e.ID), text, hidden)
+	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
+		// No message will ever point to the blob. If this fails, SweepClaims finds it.
+		_ = q.removeClaim(context.WithoutCancel(ctx), e.Claim)
+	}
+	return p, err
+}
+
+// sendHidden puts a message that this process acts for itself, if it lives: nobody else sees it for the visibility timeout.
+func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
+	p, err := q.send(ctx, op, e, q.visibility)
+	if err != nil {
+		return nil, err
+	}
+	if p.receipt == "" {
+		// The message is there, and without a receipt it cannot be held: whoever gets it will act for it.
+		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnknownOutcome, Err: patterns.ErrGarbled}
+	}
+	return hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility), nil
+}
+
+// put puts a text on a shard, as it is.
+func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
+	p := placed{shard: shard, text: text, since: time.Now()}
+	answer, err := putText(ctx, op, q.shardNames[shard], q.shards[shard], text, hidden)
+	p.id, p.receipt = answer.ID, answer.Receipt
+	return p, err
+}
+
+// putAnswer is what the service says of a message that was put.
+type putAnswer struct {
+	ID      string `xml:"QueueMessage>MessageId"`
+	Receipt string `xml:"QueueMessage>PopReceipt"`
+}
+
+// putText puts a text on a storage queue. A success whose answer cannot be read is a success without receipt.
+func putText(ctx context.Context, op, name string, client *azqueue.QueueClient, text string, hidden time.Duration) (putAnswer, error) {
+	var ex wire.Exchange
+	seconds, forever := int32(hidden/time.Second), int32(-1)
+	_, err := client.EnqueueMessage(wire.With(ctx, &ex), text, &azqueue.EnqueueMessageOptions{VisibilityTimeout: &seconds, TimeToLive: &forever})
+	if err != nil {
+		return putAnswer{}, writeFailure(op, name, err, &ex)
+	}
+	var answer putAnswer
+	if xml.Unmarshal(ex.Answer, &answer) != nil {
+		return putAnswer{}, nil
+	}
+	return answer, nil
+}
+
+// wholeSeconds rounds up to what the service takes; ok is false where it takes it not.
+func wholeSeconds(d time.Duration) (rounded time.Duration, ok bool) {
+	if d < 0 || d > longestHidden {
+		return 0, false
+	}
+	return (d + time.Second - 1).Truncate(time.Second), true
+}

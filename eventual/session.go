@@ -1,0 +1,185 @@
+package eventual
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// batch is how many messages one request gets at most.
+const batch = 32
+
+// session is one call of Run or Drain.
+type session struct {
+	*Worker
+	ctx      context.Context // of Run: nothing new begins after it
+	handling context.Context // of handlers: ends StopTimeout later
+	cancel   context.CancelFunc
+	slots    *slots
+	handlers sync.WaitGroup // one for each delivery
+	handled  atomic.Int64
+	over     chan struct{}
+	watching sync.WaitGroup
+}
+
+func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
+	if !w.running.CompareAndSwap(false, true) {
+		return nil, invalidf(op, w.queue.name, "the worker runs already")
+	}
+	s := &session{Worker: w, ctx: ctx, slots: newSlots(w.options.Concurrency), over: make(chan struct{})}
+	s.handling, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.watching.Go(s.watch)
+	return s, nil
+}
+
+// watch ends the handlers' contexts when they have had their time to stop.
+func (s *session) watch() {
+	select {
+	case <-s.ctx.Done():
+	case <-s.over:
+		return
+	}
+	timer := time.NewTimer(s.options.StopTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		s.cancel()
+	case <-s.over:
+	}
+}
+
+// end waits for the handlers: no goroutine outlives a session.
+func (s *session) end() {
+	s.handlers.Wait()
+	close(s.over)
+	s.watching.Wait()
+	s.cancel()
+	s.running.Store(false)
+}
+
+// pollAlways polls one shard until the session's context ends.
+func (s *session) pollAlways(shard int) {
+	pace := pace{least: s.options.MinPoll, most: s.options.MaxPoll}
+	for {
+		n := s.slots.take(s.ctx, batch)
+		if n == 0 {
+			return
+		}
+		woken := s.queue.wake.watch() // before the poll: what is sent during it is not missed
+		got, err := s.poll(shard, n)
+		switch {
+		case err != nil:
+			s.log.Error("poll failed", "storageQueue", s.queue.shardNames[shard], "error", wire.RedactText(err.Error()))
+			woken = nil // a service in trouble is not asked more often because there is work
+		case got > 0:
+			pace.reset()
+			continue
+		}
+		if !pace.wait(s.ctx, woken) {
+			return
+		}
+	}
+}
+
+// pollWhileVisible polls one shard until a poll finds nothing.
+func (s *session) pollWhileVisible(shard int) (found bool, err error) {
+	for {
+		n := s.slots.take(s.ctx, batch)
+		if n == 0 {
+			return found, nil
+		}
+		got, err := s.poll(shard, n)
+		if err != nil || got == 0 {
+			return found, err
+		}
+		found = true
+	}
+}
+
+// poll gets up to n messages and has each one handled in a goroutine of its own. The n slots were taken; the poll gives
+// back those that it does not need, each delivery its own.
+//
+// A get under way is not cut off by the end of the session: the messages would stay hidden for nothing.
+func (s *session) poll(shard, n int) (got int, err error) {
+	defer func() { s.slots.give(n - got) }()
+	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
+	answer, err := s.queue.shards[shard].DequeueMessages(s.handling, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
+	if err != nil {
+		s.stats.failedPolls.Add(1)
+		return 0, failure("Poll", s.queue.shardNames[shard], err)
+	}
+	s.stats.polls.Add(1)
+	for _, m := range answer.Messages {
+		raw, ok := readDequeued(m)
+		if !ok {
+			s.log.Error("a message of the service lacks id, receipt or text", "storageQueue", s.queue.shardNames[shard])
+			continue
+		}
+		got++
+		s.handlers.Go(func() {
+			defer s.slots.give(1)
+			s.deliver(shard, raw, since)
+		})
+	}
+	if got == 0 {
+		s.stats.emptyPolls.Add(1)
+	}
+	return got, nil
+}
+
+// dequeued is a message as a get hands it over.
+type dequeued struct {
+	id, receipt, text string
+	inserted          time.Time
+	dequeues          int
+}
+
+func readDequeued(m *azqueue.DequeuedMessage) (dequeued, bool) {
+	if m == nil || m.MessageID == nil || m.PopReceipt == nil {
+		return dequeued{}, false
+	}
+	d := dequeued{id: *m.MessageID, receipt: *m.PopReceipt, dequeues: 1}
+	if m.MessageText != nil {
+		d.text = *m.MessageText // nil for an empty one
+	}
+	if m.InsertionTime != nil {
+		d.inserted = *m.InsertionTime
+	}
+	if m.DequeueCount != nil {
+		d.dequeues = int(*m.DequeueCount)
+	}
+	return d, true
+}
+
+// pace is how long an idle poller waits: twice as long each time, less up to a quarter, so that workers part.
+type pace struct {
+	least, most time.Duration
+	last        time.Duration
+}
+
+func (p *pace) reset() { p.last = 0 }
+
+func (p *pace) next() time.Duration {
+	p.last = min(p.most, max(p.least, 2*p.last))
+	return p.last - rand.N(p.last/4+1)
+}
+
+// wait returns false when ctx has ended. Being woken begins the pace anew.
+func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
+	timer := time.NewTimer(p.next())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-woken:
+		p.reset()
+	case <-ctx.Done():
+		return false
+	}
+	return ctx.Err() == nil
+}

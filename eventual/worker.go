@@ -1,0 +1,219 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// WorkerOptions are the options of NewWorker; nil is the same as the zero value.
+type WorkerOptions struct {
+	// Concurrency is how many handlers run at a time; 0 is 16.
+	Concurrency int
+	// MaxDequeues is how often a message is delivered before it goes to the poison queue; 0 is 5. It is checked before a
+	// handler runs, so a message that kills its workers goes there, too.
+	MaxDequeues int
+	// MinPoll and MaxPoll are how long a worker waits between polls that find nothing, doubling from the one to the other;
+	// 0 is 100 ms and 1 minute. A Send or a Requeue on the same Queue wakes it at once.
+	MinPoll, MaxPoll time.Duration
+	// StopTimeout is how long handlers may go on after Run's context has ended; 0 is 30 s. Then their contexts end, and
+	// their messages are shown to other workers as soon as they return.
+	StopTimeout time.Duration
+	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil is 1 s, 2 s, 4 s and so on up to 1
+	// minute, with jitter. It is rounded up to whole seconds.
+	RetryDelay func(dequeues int) time.Duration
+	// Logger gets failures, lost leases and poisoned messages, with a message's id, type and count of deliveries, and
+	// never its body; nil is none.
+	Logger *slog.Logger
+	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
+	// tablepatterns.eventual.duration and the gauge tablepatterns.eventual.in_flight; nil is none.
+	MeterProvider metric.MeterProvider
+	// TracingProvider gets a span eventual.handle for each delivery; the zero value is none.
+	TracingProvider tracing.Provider
+}
+
+const (
+	standardConcurrency = 16
+	standardMaxDequeues = 5
+	standardMinPoll     = 100 * time.Millisecond
+	standardMaxPoll     = time.Minute
+	standardStopTimeout = 30 * time.Second
+
+	longestRetry = time.Minute
+)
+
+// Worker gets messages and calls their handlers.
+type Worker struct {
+	queue     *Queue
+	handlers  map[string]Handler
+	options   WorkerOptions
+	log       *slog.Logger
+	telemetry *telemetry
+	stats     counters
+	running   atomic.Bool
+}
+
+// NewWorker returns a worker for a queue, with the handlers by the type of message. It makes no request. Any number of
+// workers, in any number of processes, may share a queue; a type that a worker has no handler for is a failure, so all of
+// them should know all types.
+func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
+	const op = "NewWorker"
+	if q == nil {
+		return nil, invalidf(op, "", "the queue is nil")
+	}
+	for messageType, h := range handlers {
+		if err := checkType(messageType); err != nil {
+			return nil, invalidf(op, q.name, "%w", err)
+		}
+		switch {
+		case strings.HasPrefix(messageType, ownTypes):
+			return nil, invalidf(op, q.name, "message type %q: types that begin with %q are the library's own", messageType, ownTypes)
+		case h == nil:
+			return nil, invalidf(op, q.name, "the handler of message type %q is nil", messageType)
+		}
+	}
+	var o WorkerOptions
+	if options != nil {
+		o = *options
+	}
+	if err := o.setDefaults(); err != nil {
+		return nil, invalidf(op, q.name, "%w", err)
+	}
+	t, err := newTelemetry(o.MeterProvider, o.TracingProvider)
+	if err != nil {
+		return nil, invalidf(op, q.name, "the meter provider: %w", err)
+	}
+	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, log: o.Logger.With("queue", q.name), telemetry: t}, nil
+}
+
+func (o *WorkerOptions) setDefaults() error {
+	for _, n := range []*int{&o.Concurrency, &o.MaxDequeues} {
+		if *n < 0 {
+			return errors.New("Concurrency or MaxDequeues is negative")
+		}
+	}
+	if min(o.MinPoll, o.MaxPoll, o.StopTimeout) < 0 {
+		return errors.New("MinPoll, MaxPoll or StopTimeout is negative")
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = standardConcurrency
+	}
+	if o.MaxDequeues == 0 {
+		o.MaxDequeues = standardMaxDequeues
+	}
+	if o.MaxPoll == 0 {
+		o.MaxPoll = max(standardMaxPoll, o.MinPoll)
+	}
+	if o.MinPoll == 0 {
+		o.MinPoll = min(standardMinPoll, o.MaxPoll)
+	}
+	if o.MinPoll > o.MaxPoll {
+		return errors.New("MinPoll is greater than MaxPoll")
+	}
+	if o.StopTimeout == 0 {
+		o.StopTimeout = standardStopTimeout
+	}
+	if o.RetryDelay == nil {
+		o.RetryDelay = retryDelay
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// retryDelay doubles from 1 s to 1 minute. The jitter shortens, so that messages that failed together part.
+func retryDelay(dequeues int) time.Duration {
+	d := longestRetry
+	if dequeues < 7 {
+		d = min(d, time.Second<<max(0, dequeues-1))
+	}
+	return d - rand.N(d/4)
+}
+
+// Run gets messages and has them handled until ctx ends. Then it gets no more, lets the running handlers go on for
+// StopTimeout, ends their contexts, shows what they did not finish to other workers, and returns nil when the last handler has
+// returned. Failures of the service do not end it: they are logged, and it tries again later. A worker runs once at a time.
+//
+// Requests: a poll gets up to 32 messages; each message costs 1 more to delete, and 1 for every half of its visibility
+// timeout that its handler takes. An idle worker polls each storage queue once in MaxPoll.
+func (w *Worker) Run(ctx context.Context) error {
+	s, err := w.begin(ctx, "Run")
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	var pollers sync.WaitGroup
+	for shard := range w.queue.shards {
+		pollers.Go(func() { s.pollAlways(shard) })
+	}
+	pollers.Wait()
+	return nil
+}
+
+// Drain has everything handled that is visible, and what becomes visible meanwhile, and returns when a poll of every
+// storage queue finds nothing and no handler runs. It is for jobs and tests. handled is how many messages were handled
+// to their end; failed ones come again later, after Drain. A poll that fails ends Drain with its error, once the running handlers
+// have returned; so does the end of ctx, as in Run.
+func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
+	s, err := w.begin(ctx, "Drain")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		s.end()
+		handled = int(s.handled.Load())
+	}()
+	for {
+		found := false
+		for shard := range w.queue.shards {
+			some, err := s.pollWhileVisible(shard)
+			if err != nil {
+				return 0, err
+			}
+			found = found || some
+		}
+		s.handlers.Wait()
+		if err := ctx.Err(); err != nil {
+			return 0, context.Cause(ctx)
+		}
+		if !found {
+			return 0, nil
+		}
+	}
+}
+
+// WorkerStats are what a worker has done since it was made.
+type WorkerStats struct {
+	Handled     int64 // messages handled and deleted
+	Failed      int64 // deliveries that failed, poisoned ones included
+	Poisoned    int64 // messages put on the poison queue
+	Released    int64 // messages shown to others unhandled, because the worker stops or their handler asked for it
+	LeasesLost  int64 // deliveries cut short because another process may have the message
+	Duplicates  int64 // redeliveries of handled messages, known by the large body that is gone
+	Polls       int64 // polls that were answered
+	EmptyPolls  int64 // of them, those that found nothing
+	FailedPolls int64
+	InFlight    int64 // deliveries under way now
+}
+
+type counters struct {
+	handled, failed, poisoned, released, leasesLost, duplicates, polls, emptyPolls, failedPolls, inFlight atomic.Int64
+}
+
+// Stats returns the worker's counters.
+func (w *Worker) Stats() WorkerStats {
+	c := &w.stats
+	return WorkerStats{Handled: c.handled.Load(), Failed: c.failed.Load(), Poisoned: c.poisoned.Load(), Released: c.released.Load(),
+		LeasesLost: c.leasesLost.Load(), Duplicates: c.duplicates.Load(), Polls: c.polls.Load(), EmptyPolls: c.emptyPolls.Load(),
+		FailedPolls: c.failedPolls.Load(), InFlight: c.inFlight.Load()}
+}

@@ -1,0 +1,212 @@
+// Package lease is the right to act for one queue message while no other process can have it.
+//
+// Whoever puts a message that is hidden at first, or gets one, holds it: until its visibility timeout runs out, nobody else
+// sees it. What the holder sends for the message must arrive before that, or it could undo what the next holder does.
+// So each request that is sent for a message carries the lease in its context, and Policy, which stands in the pipeline of
+// every client of an Account, lets it go out only while the lease surely lasts: measured from before the message was put or
+// got, by the holder's own clock, less a margin for requests under way.
+//
+// What is assumed of clocks: within one visibility timeout the holder's clock does not run slower than the service's by
+// more than the margin, a request that was sent arrives within the margin or never, and a process that stands still
+// between the check and the sending does so for less than the margin. A process that stands still anywhere else is no danger.
+package lease
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
+var ErrLost = errors.New("the message's visibility timeout has run out, and another holder may have it")
+
+// refused is the error of a request that was not sent. NonRetriable keeps the SDK from trying again.
+type refused struct{ error }
+
+func (refused) NonRetriable()   {}
+func (r refused) Unwrap() error { return r.error }
+
+// marginShare: the margin is the visibility timeout divided by it.
+const marginShare = 6
+
+// Margin is what of a visibility timeout is kept for requests under way.
+func Margin(visibility time.Duration) time.Duration { return visibility / marginShare }
+
+// Lease is the right to act for one message. It is safe for concurrent use.
+type Lease struct {
+	mu      sync.Mutex
+	since   time.Time // before the request that hid the message was sent
+	term    time.Duration
+	over    error // why it ended, nil while it lasts
+	unsure  bool
+	timer   *time.Timer
+	cancels []context.CancelCauseFunc
+	waived  Rules
+}
+
+// New begins a lease of a message that was hidden for visibility by a request sent after since.
+func New(ctx context.Context, since time.Time, visibility time.Duration) *Lease {
+	l := &Lease{waived: waived(ctx)}
+	l.Extend(since, visibility)
+	return l
+}
+
+// Extend begins the lease's term anew, after a request sent after since has hidden the message for visibility more.
+func (l *Lease) Extend(since time.Time, visibility time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over != nil {
+		return
+	}
+	l.since, l.term = since, visibility-Margin(visibility)
+	if l.waived&Expiry != 0 {
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.AfterFunc(l.left(), l.expire)
+		return
+	}
+	l.timer.Reset(l.left())
+}
+
+// left is how long requests may still be sent. The monotonic clock may stand still while a machine sleeps, and the wall
+// clock may be set back; the longer of the two says how much time has surely passed.
+func (l *Lease) left() time.Duration {
+	now := time.Now()
+	return l.term - max(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)))
+}
+
+// expire runs when the term may have ended.
+func (l *Lease) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over != nil {
+		return
+	}
+	if left := l.left(); left > 0 {
+		l.timer.Reset(left)
+		return
+	}
+	l.end(ErrLost)
+}
+
+// End ends the lease: nothing more is sent under it. The first cause counts.
+func (l *Lease) End(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(cause)
+}
+
+func (l *Lease) end(cause error) {
+	if l.over != nil {
+		return
+	}
+	l.over = cause
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	for _, cancel := range l.cancels {
+		cancel(cause)
+	}
+	l.cancels = nil
+}
+
+// Check returns nil while a request may be sent.
+func (l *Lease) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over == nil && l.waived&Expiry == 0 && l.left() <= 0 {
+		l.end(ErrLost)
+	}
+	return l.over
+}
+
+// Unsure reports whether a request under the lease has no certain answer: it may still arrive. The message is not to be
+// deleted or shown then before its visibility timeout has run out, since the next holder would not see what arrives late.
+func (l *Lease) Unsure() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unsure
+}
+
+func (l *Lease) doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsure = true
+}
+
+type leaseKey struct{}
+
+// Context returns a context that ends with the lease, or with parent, and under which every request is checked.
+func (l *Lease) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, leaseKey{}, l))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over != nil {
+		cancel(l.over)
+		return ctx
+	}
+	l.cancels = append(l.cancels, cancel)
+	return ctx
+}
+
+// From returns the lease of a context, nil when there is none.
+func From(ctx context.Context) *Lease {
+	l, _ := ctx.Value(leaseKey{}).(*Lease)
+	return l
+}
+
+// Policy is for ClientOptions.PerRetryPolicies: it checks each attempt that is made under a lease.
+type Policy struct{}
+
+// Do sends the request while its lease lasts.
+func (Policy) Do(req *policy.Request) (*http.Response, error) {
+	l := From(req.Raw().Context())
+	if l == nil {
+		return req.Next()
+	}
+	if err := l.Check(); err != nil {
+		return nil, refused{err}
+	}
+	resp, err := req.Next()
+	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
+		l.doubt()
+	}
+	return resp, err
+}
+
+// Rules are what keeps messages that name the same keys from undoing each other's work.
+type Rules uint8
+
+// The three rules.
+const (
+	Expiry  Rules = 1 << iota // nothing is sent once the lease may have run out
+	OwnKeys                   // a holder writes only what its message names
+	Reread                    // a message is deleted only after a round in which the entity stayed the same
+)
+
+type waivedKey struct{}
+
+// Waive returns a context in which rules do not hold. It is for tests that show what each rule is for.
+func Waive(ctx context.Context, rules Rules) context.Context {
+	return context.WithValue(ctx, waivedKey{}, rules)
+}
+
+func waived(ctx context.Context) Rules {
+	rules, _ := ctx.Value(waivedKey{}).(Rules)
+	return rules
+}
+
+// Holds reports whether a rule holds in ctx.
+func Holds(ctx context.Context, rule Rules) bool { return waived(ctx)&rule == 0 }
+
+// Lost reports whether err, or the end of ctx, comes from a lease that has ended.
+func Lost(ctx context.Context, err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(context.Cause(ctx), ErrLost)
+}

@@ -1,0 +1,238 @@
+package interpartition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Name       string
+	Email      string
+	Badge      string
+}
+
+func jones() *employee {
+	return &employee{Department: "Sales", ID: 223, Name: "June Jones", Email: "jonesj@contoso.com", Badge: "B-1"}
+}
+
+// kind is how a world's effects are applied, and whether its keys are reserved.
+type kind struct{ async, unique bool }
+
+func (k kind) String() string {
+	return map[bool]string{false: "sync", true: "async"}[k.async] + map[bool]string{false: "", true: "-unique"}[k.unique]
+}
+
+// world is where the tests' processes work: names, and how they keep employees.
+type world struct {
+	kind
+	table, badges, queue string
+}
+
+func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
+	t.Helper()
+	w := &world{kind: k, table: s.TableName(t), badges: s.TableName(t), queue: s.QueueName(t)}
+	p := must[*process](t)(w.start(s))
+	for _, err := range []error{p.repo.Table().Create(t.Context()), p.badge.OutsideTable().Create(t.Context()), p.queue.Create(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// process is what one process has: clients, handles, a repository with two inter-partition indexes.
+type process struct {
+	repo  *patterns.Repository[employee]
+	queue *eventual.Queue
+	email *interpartition.Index[employee] // in the same table, by department
+	badge *interpartition.Index[employee] // in a table of its own, over the organisation, and only what is needed
+}
+
+const visibility = 10 * time.Second
+
+func (w *world) start(s *storagetest.Service) (*process, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{queue: queue,
+		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }),
+		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }).
+			GroupBy(func(*employee) string { return interpartition.Organisation }).In(account.Table(w.badges)).Keep("Name"),
+	}
+	if w.unique {
+		p.email.Unique()
+		p.badge.Unique()
+	}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue}
+	if w.async {
+		schema.Intents = queue.Async()
+	}
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.email, p.badge)
+	return p, err
+}
+
+func keyOf(e *employee) patterns.Key {
+	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+}
+
+// text is the key of a text, none for "".
+func text(s string) compoundkey.Part {
+	if s == "" {
+		return compoundkey.Part{}
+	}
+	return compoundkey.String(s)
+}
+
+// drain lets every message appear and workers handle them, until none is left.
+func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
+	for range 10 {
+		s.Wait(visibility + time.Second)
+		p, err := w.start(s)
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+		if err != nil {
+			return err
+		}
+		if _, err := worker.Drain(ctx); err != nil {
+			return err
+		}
+		n, err := p.queue.Length(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// drainNow handles what is visible now.
+func (w *world) drainNow(ctx context.Context, p *process) error {
+	worker, err := eventual.NewWorker(p.queue, nil, nil)
+	if err != nil {
+		return err
+	}
+	_, err = worker.Drain(ctx)
+	return err
+}
+
+// check holds the indexes against the employees, and returns these as texts by key.
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	found := map[patterns.Key]string{}
+	wanted := map[string]string{}
+	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found[e.Key()] = textOf(e)
+		if e.Email != "" {
+			wanted["email_"+e.Department+" "+e.Email] = joined(e.Name, e.Email, e.Badge, e.Key().Row, string(e.ETag))
+		}
+		if e.Badge != "" {
+			wanted["badge "+e.Badge] = joined(e.Name, e.Key().Row, string(e.ETag))
+		}
+	}
+	got, err := w.copies(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if !maps.Equal(got, wanted) {
+		return nil, fmt.Errorf("the indexes hold\n%s\nand should hold\n%s", lines(got), lines(wanted))
+	}
+	return found, nil
+}
+
+// copies reads the rows of both indexes as they are stored, each of which must have its claim.
+func (w *world) copies(ctx context.Context, p *process) (map[string]string, error) {
+	got, claims := map[string]string{}, map[string]int{}
+	for _, table := range []*patterns.Table{p.repo.Table(), p.badge.OutsideTable()} {
+		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			raw, err := rawRow(ctx, table, row.Key)
+			if err != nil {
+				return nil, err
+			}
+			at := row.Key.Partition + " " + row.Key.Row
+			switch {
+			case raw["_tpClaim"] != "":
+				claims[row.Key.Partition+" "+raw["_tpClaim"]]++
+				if raw["_tpReserved"] != "" {
+					return nil, fmt.Errorf("row %q reserves a key", at)
+				}
+			case raw["_tpReserved"] != "":
+				return nil, fmt.Errorf("row %q is reserved", at)
+			case raw["_tpPrimary"] != "":
+				got[at] = joined(raw["Name"], raw["Email"], raw["Badge"], raw["_tpPrimary"], raw["_tpVersion"])
+			}
+		}
+	}
+	for at := range got {
+		if claims[at] != 1 {
+			return nil, fmt.Errorf("copy %q has %d claims", at, claims[at])
+		}
+	}
+	if len(claims) != len(got) {
+		return nil, fmt.Errorf("%d claims of %d copies", len(claims), len(got))
+	}
+	return got, nil
+}
+
+// rawRow reads a row with its system properties, which the library does not show.
+func rawRow(ctx context.Context, table *patterns.Table, key patterns.Key) (map[string]string, error) {
+	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
+	if err != nil {
+		return nil, err
+	}
+	return decode(answer.Value)
+}
+
+// joined is what there is of some texts.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), " ")
+}
+
+func textOf(e *employee) string { return fmt.Sprintf("%s <%s> %s", e.Name, e.Email, e.Badge) }
+
+func lines(m map[string]string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "\t%s: %s\n", key, m[key])
+	}
+	return b.String()
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

@@ -1,0 +1,113 @@
+package interpartition_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// attempts counts what callers were told of their changes.
+type attempts struct {
+	mu          sync.Mutex
+	least, most int
+	said        []error
+}
+
+func (a *attempts) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, err)
+	switch {
+	case err == nil:
+		a.least, a.most = a.least+1, a.most+1
+	case outcomeUnknown(err):
+		a.most++
+	}
+}
+
+// changed is Jones after the swept change: both keys move.
+func changed() *employee {
+	e := jones()
+	e.Name, e.Email, e.Badge = "June Smith", "smithj@contoso.com", "B-2"
+	return e
+}
+
+// swept is an operation on Jones. states are the texts of her before it, and after it was applied once and more often.
+func swept(k kind, before *employee, states []string, operate func(ctx context.Context, repo *patterns.Repository[employee]) error) storagetest.SweepCase {
+	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := newWorld(t, s, k)
+		if before != nil {
+			p, copied := must[*process](t)(w.start(s)), *before
+			if err := p.repo.Insert(t.Context(), &copied); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.drainNow(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var said attempts
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				p, err := w.start(s)
+				if err == nil {
+					err = operate(ctx, p.repo)
+				}
+				said.add(err)
+				return err
+			},
+			Recover: w.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				found, err := w.check(ctx, s)
+				if err != nil {
+					return err
+				}
+				state := found[keyOf(jones())]
+				for n := said.least; n <= said.most; n++ {
+					if state == states[min(n, len(states)-1)] {
+						return nil
+					}
+				}
+				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, state, said.said)
+			},
+		}
+	}}
+}
+
+// TestSweep breaks every change of an entity with two inter-partition indexes at every storage call, in every way.
+func TestSweep(t *testing.T) {
+	old, now := textOf(jones()), textOf(changed())
+	floors := map[string]int{
+		"sync/Insert": 184, "sync/Update": 280, "sync/Upsert": 280, "sync/Delete": 216,
+		"sync-unique/Insert": 248, "sync-unique/Update": 344, "sync-unique/Upsert": 344, "sync-unique/Delete": 216,
+		"async/Insert": 88, "async/Update": 120, "async/Upsert": 120, "async/Delete": 120,
+		"async-unique/Insert": 152, "async-unique/Update": 184, "async-unique/Upsert": 184, "async-unique/Delete": 120,
+	}
+	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
+		for name, c := range map[string]storagetest.SweepCase{
+			"Insert": swept(k, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+				return repo.Insert(ctx, jones())
+			}),
+			"Update": swept(k, jones(), []string{old, now}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+				_, err := repo.Update(ctx, keyOf(jones()), func(e *employee) error {
+					e.Name, e.Email, e.Badge = changed().Name, changed().Email, changed().Badge
+					return nil
+				})
+				return err
+			}),
+			"Upsert": swept(k, jones(), []string{old, now}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+				return repo.Upsert(ctx, changed())
+			}),
+			"Delete": swept(k, jones(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+				return repo.DeleteUnconditional(ctx, keyOf(jones()))
+			}),
+		} {
+			name = k.String() + "/" + name
+			c.Floor = floors[name]
+			t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
+		}
+	}
+}

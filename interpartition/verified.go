@@ -1,0 +1,102 @@
+package interpartition
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Verified is an index whose reads follow each copy to the entity itself, and yield the entity as it is now, if it still has
+// the key. What was not yet entered in the index cannot be found by it.
+type Verified[T any] struct{ index *Index[T] }
+
+// Verified returns the index for reads that are never stale.
+func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
+
+// Get is Index.Get of the entity itself. Requests: 2.
+func (v Verified[T]) Get(ctx context.Context, group, value string) (*T, error) {
+	return v.GetPart(ctx, group, compoundkey.String(value))
+}
+
+// GetPart is Index.GetPart of the entity itself. It is patterns.ErrNotFound when the entity is gone or has another key by
+// now. Requests: 2.
+func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+	x := v.index
+	copied, err := x.GetPart(ctx, group, key)
+	if err != nil {
+		return nil, err
+	}
+	found, err := x.repo.Get(ctx, x.repo.MetaOf(copied).Key())
+	if err != nil {
+		return nil, err
+	}
+	at := x.key(group, key)
+	if has, err := x.has(found, at); err != nil || !has {
+		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Index: -1, Pattern: x.name, Kind: patterns.ErrNotFound, Err: err}
+	}
+	return found, nil
+}
+
+// has reports whether an entity has a copy under a key.
+func (x *Index[T]) has(v *T, key patterns.Key) (bool, error) {
+	copies, err := x.OutsideCopies(v)
+	return slices.ContainsFunc(copies, func(c patterns.OutsideCopy) bool { return c.Key == key }), err
+}
+
+// verifiedAtOnce is how many copies are followed together.
+const verifiedAtOnce = 64
+
+// Range is Index.Range of the entities themselves, in the order of the index. Requests: 1 for each page, and 1 for each
+// entity, several at once.
+func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		var batch []*T
+		for copied, err := range v.index.Range(ctx, group, span) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
+				continue
+			}
+			if !v.follow(ctx, group, batch, yield) {
+				return
+			}
+			batch = batch[:0]
+		}
+		v.follow(ctx, group, batch, yield)
+	}
+}
+
+// follow yields the entities of copies that still have their keys. It returns false when that is the end.
+func (v Verified[T]) follow(ctx context.Context, group string, copies []*T, yield func(*T, error) bool) bool {
+	x := v.index
+	keys := make([]patterns.Key, len(copies))
+	for i, copied := range copies {
+		keys[i] = x.repo.MetaOf(copied).Key()
+	}
+	found := map[patterns.Key]*T{}
+	for e, err := range x.repo.GetMany(ctx, keys, nil) {
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		found[x.repo.MetaOf(e).Key()] = e
+	}
+	for i, copied := range copies {
+		e := found[keys[i]]
+		if e == nil {
+			continue
+		}
+		if has, err := x.has(e, patterns.Key{Partition: x.partition(group), Row: x.repo.MetaOf(copied).ReadRow()}); err != nil || !has {
+			continue // an entity that its key function refuses has no copies
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	return true
+}

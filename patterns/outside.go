@@ -1,0 +1,217 @@
+package patterns
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
+type outsideFacts struct {
+	is        bool
+	partition string // of the entity
+	version   string // on a copy: the ETag of the entity's own row that it was made of
+	reserved  string // id of the change that reserved the key and has not filled it yet
+	isClaim   bool
+	claim     string // on a claim: the row key of the copy
+}
+
+func (f *outsideFacts) append(row Properties) Properties {
+	if !f.is {
+		return row
+	}
+	row = append(row, Property{propertyPartition, edm.String(f.partition)})
+	if f.version != "" {
+		row = append(row, Property{propertyVersion, edm.String(f.version)})
+	}
+	if f.reserved != "" {
+		row = append(row, Property{propertyReserved, edm.String(f.reserved)})
+	}
+	if f.isClaim {
+		row = append(row, Property{propertyClaim, edm.String(f.claim)})
+	}
+	return row
+}
+
+// claimPrefix begins the row keys of claims. compoundkey writes U+FFFC nowhere but behind a '.', so no index key begins
+// with it, and all of them sort below.
+const claimPrefix = "\uFFFC"
+
+// claimKey is the key of the row that says that a copy is an entity's. It is named after copy, entity and reservation, so
+// that who may touch the copy is checked by the service, in the transaction that touches it.
+func claimKey(copied, entity Key, reserved string) Key {
+	h := sha256.New()
+	for _, s := range []string{copied.Row, entity.Partition, entity.Row, reserved} {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	return Key{copied.Partition, claimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
+}
+
+// keySeparator stands between the parts of an outside key in an intent; no key has it in it.
+const keySeparator = "\t"
+
+func (k Key) outsideName() string { return k.Partition + keySeparator + k.Row }
+
+func parseOutsideName(name string) (Key, error) {
+	partition, row, ok := strings.Cut(name, keySeparator)
+	if !ok {
+		return Key{}, errors.New("an intent names an outside copy without a key")
+	}
+	return Key{partition, row}, nil
+}
+
+// outsideCopies returns a pattern's copies of an entity, nil for no entity.
+func outsideCopies[T any](p OutsideCopyContributor, v *T) ([]OutsideCopy, error) {
+	if v == nil {
+		return nil, nil
+	}
+	copies, err := p.OutsideCopies(v)
+	if err != nil {
+		return nil, err
+	}
+	for i := range copies {
+		if err := copies[i].Key.check(); err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(copies[i].Key.Row, claimPrefix) {
+			return nil, errors.New("a copy's row key begins with U+FFFC")
+		}
+		for j := range copies[:i] {
+			if copies[j].Key == copies[i].Key {
+				return nil, errors.New("two copies of the entity have one key")
+			}
+		}
+	}
+	return copies, nil
+}
+
+// rememberOutside notes the keys of an entity's outside copies. A key function that refuses the entity made none.
+func (r *Repository[T]) rememberOutside(v *T) memory {
+	m := memory{pattern: outsideMemory}
+	for _, p := range r.outside {
+		copies, err := outsideCopies(p, v)
+		if err != nil {
+			continue
+		}
+		for i := range copies {
+			m.items = append(m.items, p.PatternName(), copies[i].Key.Partition, copies[i].Key.Row)
+		}
+	}
+	return m
+}
+
+// outsideKeys returns the keys of a pattern's copies of the entity as it was read.
+func (s *state) outsideKeys(pattern string) []Key {
+	if s == nil {
+		return nil
+	}
+	var keys []Key
+	items := s.remembered(outsideMemory)
+	for i := 0; i+2 < len(items); i += 3 {
+		if items[i] == pattern {
+			keys = append(keys, Key{items[i+1], items[i+2]})
+		}
+	}
+	return keys
+}
+
+// nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
+func (r *Repository[T]) nameOutside(w *work[T], intent *Intent) error {
+	w.fresh = map[string]bool{}
+	for _, p := range r.outside {
+		old := w.change.old.outsideKeys(p.PatternName())
+		var names []string
+		if w.change.Kind != ChangeDelete {
+			copies, err := outsideCopies(p, w.change.Entity.(*T))
+			if err != nil {
+				return patternError(p, err, ErrInvalid)
+			}
+			for i := range copies {
+				names = append(names, copies[i].Key.outsideName())
+				w.fresh[freshName(p, copies[i].Key)] = !slices.Contains(old, copies[i].Key)
+			}
+		}
+		for _, key := range old {
+			if name := key.outsideName(); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			intent.Outside[p.PatternName()] = names
+		}
+	}
+	return nil
+}
+
+func freshName(p Pattern, key Key) string { return p.PatternName() + keySeparator + key.outsideName() }
+
+// rehearseOutside checks that the outside copies of a change can be stored.
+func (r *Repository[T]) rehearseOutside(w *work[T]) error {
+	for _, p := range r.outside {
+		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		if err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+		for i := range copies {
+			o := r.copyOperation(p, w.change.Key, &copies[i], w.change.Stored, anyWriteID, anyETag)
+			if _, _, err := o.row(); err != nil {
+				return patternError(p, invalid("", err), ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
+
+// anyETag is as long as the service's ETags, for the size of rows that will hold one.
+const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
+
+// checkOutsideMirror is checkMirror for the outside copies.
+func (r *Repository[T]) checkOutsideMirror(given, mirror *T) error {
+	for _, p := range r.outside {
+		a, err := outsideCopies(p, given)
+		if err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+		b, err := outsideCopies(p, mirror)
+		if err != nil || !slices.EqualFunc(a, b, func(a, b OutsideCopy) bool { return a.Key == b.Key }) {
+			return patternError(p, errUnstoredKeys, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// OutsideCopies reads the rows of an OutsideCopyContributor, as entities. span is where their row keys lie; keep are
+// the properties that they hold, nil for all. Index packages build their reads on it.
+func (r *Repository[T]) OutsideCopies(table *Table, span compoundkey.Span, keep []string) Query[T] {
+	return newQuery(r.outsideSource(table, span, keep))
+}
+
+// GetOutsideCopy reads one row of an OutsideCopyContributor, as an entity. Requests: 1.
+func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *Table, key Key, keep []string) (*T, error) {
+	return r.outsideSource(table, compoundkey.All(), keep).get(ctx, "Get", key)
+}
+
+func (r *Repository[T]) outsideSource(table *Table, span compoundkey.Span, keep []string) *source[T] {
+	src := r.primary
+	src.table, src.kept = table, keep
+	src.span = span
+	if span.To() == "" && span.Err() == nil {
+		src.span = compoundkey.Range(span.From(), claimPrefix)
+	}
+	src.skips = true // reserved keys
+	src.system = append(slices.Clone(src.system), propertyPartition, propertyVersion, propertyReserved, propertyClaim)
+	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
+		if !row.outside.is || row.outside.isClaim || row.outside.reserved != "" || row.shared {
+			return nil, nil
+		}
+		return r.load(ctx, row, selected || keep != nil)
+	}
+	return &src
+}

@@ -1,0 +1,232 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// outsideWriter writes one pattern's copies of one entity, for one message. Each write is one transaction of the copy and
+// of the claim that says whose it is: the service refuses it where the copy has become another entity's, however late
+// the write comes.
+type outsideWriter struct {
+	table  *Table
+	entity Key
+	change string   // id of the message's change
+	own    []string // the keys that the message names
+}
+
+// commit writes a copy and its claim. It is the one way to write a row outside of the entity's partition.
+func (o *outsideWriter) commit(ctx context.Context, key Key, operations ...operation) error {
+	if !slices.Contains(o.own, key.outsideName()) && lease.Holds(ctx, lease.OwnKeys) {
+		return fmt.Errorf("the message does not name the key")
+	}
+	_, err := o.table.commit(ctx, "Reconcile", operations)
+	return err
+}
+
+// claim is the operation on the claim of a copy.
+func (o *outsideWriter) claim(verb wire.Verb, key Key, reserved string) operation {
+	op := operation{verb: verb, key: claimKey(key, o.entity, reserved), primary: &o.entity.Row,
+		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: reserved, isClaim: true, claim: key.Row}}
+	if verb != wire.VerbInsert {
+		op.ifMatch = azcore.ETagAny
+	}
+	return op
+}
+
+// copyOperation makes the row of a copy, to be put over whatever is there.
+func (r *Repository[T]) copyOperation(p Pattern, entity Key, copied *OutsideCopy, stored Properties, incarnation, version string) operation {
+	return operation{verb: wire.VerbReplace, key: copied.Key, properties: project(stored, copied.Keep), incarnation: incarnation,
+		primary: &entity.Row, pattern: p.PatternName(), outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
+}
+
+// agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
+// that it has, so that it is found all the time, then those that it has no longer.
+func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributor, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+	o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
+	copies, err := outsideCopies(p, seen.entity)
+	if err != nil {
+		return err
+	}
+	for i := range copies {
+		if !slices.Contains(o.own, copies[i].Key.outsideName()) && lease.Holds(ctx, lease.OwnKeys) {
+			continue // another message names it
+		}
+		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.properties, seen.row.incarnation, string(seen.row.etag))
+		if err := o.place(ctx, row, p.Reserves(), fresh[freshName(p, copies[i].Key)]); err != nil {
+			return err
+		}
+	}
+	for _, name := range o.own {
+		key, err := parseOutsideName(name)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }) {
+			continue
+		}
+		if err := o.remove(ctx, key, p.Reserves()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeAttempts bounds the ways that place tries, while rivals change what is there.
+const placeAttempts = 8
+
+// place puts a copy where it belongs. What is there decides how: the entity's own copy is written over, a reservation is
+// filled, a free key is claimed. fresh says that the change has just added the key, so that it is expected to be reserved,
+// or free.
+func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fresh bool) error {
+	update := []operation{row, o.claim(wire.VerbMerge, row.key, "")}
+	insert := row
+	insert.verb, insert.role = wire.VerbInsert, roleUnique
+	claim := []operation{insert, o.claim(wire.VerbInsert, row.key, "")}
+	fill := []operation{row, o.claim(wire.VerbDelete, row.key, o.change), o.claim(wire.VerbInsert, row.key, "")}
+
+	try := update
+	switch {
+	case fresh && reserves:
+		try = fill
+	case fresh:
+		try = claim
+	}
+	for range placeAttempts {
+		err := o.commit(ctx, row.key, try...)
+		switch {
+		case err == nil || errors.Is(err, ErrUnknownOutcome):
+			return err
+		case errors.Is(err, ErrDuplicate): // of claim: the key is taken
+			if try, err = o.takeOwn(ctx, row, ""); err != nil {
+				return err
+			}
+			if try == nil {
+				try = claim
+			}
+		case errors.Is(err, ErrNotFound): // of update and fill: the claim is not there
+			try = claim
+		case errors.Is(err, ErrExists), errors.Is(err, ErrConflict): // the claim is there, or the copy changed
+			try = update
+		default:
+			return err
+		}
+	}
+	return &Error{Index: -1, Key: row.key, Kind: ErrConflict}
+}
+
+// takeOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
+// it is one that an earlier change reserved, or one whose claim was lost. It returns nil when nothing is there any more.
+func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string) ([]operation, error) {
+	there, err := o.table.readRow(ctx, row.key)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !there.outside.is || there.outside.isClaim || there.primary != o.entity.Row || there.outside.partition != o.entity.Partition {
+		return nil, &Error{Index: -1, Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
+	}
+	own := row
+	own.verb, own.ifMatch = wire.VerbReplace, there.etag
+	operations := []operation{own, o.claim(wire.VerbInsert, row.key, reserve)}
+	if there.outside.reserved != reserve {
+		// The claim that goes is that of another change, or the entity's own when the key is reserved again.
+		operations = append(operations, o.claim(wire.VerbDelete, row.key, there.outside.reserved))
+	}
+	return operations, nil
+}
+
+// ownerOf tells whose a row is, for an error.
+func ownerOf(row *storedRow) error {
+	switch {
+	case !row.outside.is:
+		return errors.New("a row that is no copy has the key")
+	case row.outside.reserved != "":
+		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.outside.partition, row.primary)
+	}
+	return fmt.Errorf("(%q, %q) has the key", row.outside.partition, row.primary)
+}
+
+// remove deletes the entity's copy of a key, and nobody else's. reserves says that a reservation of the message's own
+// change may be there instead.
+func (o *outsideWriter) remove(ctx context.Context, key Key, reserves bool) error {
+	err := o.removeClaimed(ctx, key, "")
+	if reserves && errors.Is(err, ErrNotFound) {
+		err = o.removeClaimed(ctx, key, o.change)
+	}
+	if errors.Is(err, ErrNotFound) {
+		return nil // it is not, or no longer, the entity's
+	}
+	return err
+}
+
+// removeClaimed deletes a copy with one of its claims. It is ErrNotFound when the claim is not there.
+func (o *outsideWriter) removeClaimed(ctx context.Context, key Key, reserved string) error {
+	claim := o.claim(wire.VerbDelete, key, reserved)
+	err := o.commit(ctx, key, claim, operation{verb: wire.VerbDelete, key: key, ifMatch: azcore.ETagAny})
+	if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Index == 1 {
+		return o.commit(ctx, key, claim) // somebody else removed the copy alone
+	}
+	return err
+}
+
+// reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
+// ErrDuplicate.
+func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) error {
+	for _, p := range r.outside {
+		if !p.Reserves() || w.change.Kind == ChangeDelete {
+			continue
+		}
+		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
+		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		if err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+		for i := range copies {
+			if !w.fresh[freshName(p, copies[i].Key)] {
+				continue
+			}
+			w.preparedOutside = true
+			if err := o.reserve(ctx, p, copies[i].Key); err != nil {
+				return patternError(p, err, ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
+
+// reserve puts a row that holds the key free for the message's change.
+func (o *outsideWriter) reserve(ctx context.Context, p Pattern, key Key) error {
+	row := operation{verb: wire.VerbInsert, role: roleUnique, key: key, primary: &o.entity.Row, pattern: p.PatternName(),
+		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change}}
+	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}
+	try := claim
+	for range placeAttempts {
+		err := o.commit(ctx, key, try...)
+		switch {
+		case errors.Is(err, ErrUnknownOutcome):
+			return err
+		case errors.Is(err, ErrDuplicate):
+			if try, err = o.takeOwn(ctx, row, o.change); err != nil {
+				return err
+			}
+			if try == nil {
+				try = claim
+			}
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists): // a rival was there meanwhile
+			try = claim
+		default:
+			return err
+		}
+	}
+	return &Error{Index: -1, Key: key, Kind: ErrConflict}
+}

@@ -1,0 +1,170 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+)
+
+// sighting is an entity as it was at one moment; both are nil when it was not there.
+type sighting[T any] struct {
+	entity *T
+	row    *storedRow // its own row, with every property as stored
+}
+
+// sightingAfter is what a committed change left, nil when its ETag is not known.
+func sightingAfter[T any](w *work[T], d *draft, etag azcore.ETag) *sighting[T] {
+	if w.change.Kind == ChangeDelete {
+		return &sighting[T]{}
+	}
+	if etag == "" {
+		return nil
+	}
+	return &sighting[T]{entity: w.change.Entity.(*T), row: &storedRow{
+		key: w.change.Key, etag: etag, incarnation: d.next.incarnation, copies: d.next.copies, properties: w.change.Stored,
+	}}
+}
+
+func (s *sighting[T]) same(other *sighting[T]) bool {
+	if s.row == nil || other.row == nil {
+		return s.row == other.row
+	}
+	return s.row.etag == other.row.etag
+}
+
+// Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the
+// intent's message only: eventual.Worker calls it for intents whose writer died.
+//
+// Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
+//
+//   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
+//     pipeline of every client checks it (internal/lease);
+//   - a holder writes only the keys that its message names: each write of a row outside goes through outsideWriter;
+//   - after its writes the holder reads the entity again, and goes round again if it has changed: agree is the only loop.
+//
+// Requests: 1 for the entity, 1 or 2 for each key, 1 to read again.
+func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
+	const op = "Reconcile"
+	for pattern := range intent.Outside {
+		if !r.reachesOutBy(pattern) {
+			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Pattern: pattern, Kind: ErrInvalid,
+				Err: errors.New("the intent names a pattern that this program's repository does not have")}
+		}
+	}
+	return r.agree(ctx, intent, nil, nil)
+}
+
+// agree goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
+// keys that nobody but this holder's change can have written.
+func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+	const op = "Reconcile"
+	for attempt := range r.schema.MaxAttempts {
+		if seen == nil {
+			var err error
+			if seen, err = r.sight(ctx, op, intent.Key); err != nil {
+				return err
+			}
+		}
+		if err := r.agreeOnce(ctx, intent, seen, fresh); err != nil {
+			return relabel(op, r.table, err)
+		}
+		again, err := r.sight(ctx, op, intent.Key)
+		if err != nil {
+			return err
+		}
+		if again.same(seen) || !lease.Holds(ctx, lease.Reread) {
+			return nil
+		}
+		seen, fresh = again, nil
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
+}
+
+// agreeOnce makes what the intent names agree with the entity as it was seen.
+func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+	for _, p := range r.outside {
+		keys := intent.Outside[p.PatternName()]
+		if len(keys) == 0 {
+			continue
+		}
+		if err := r.agreeCopies(ctx, p, intent, seen, fresh); err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+	}
+	for _, p := range r.intents {
+		keys := intent.Outside[p.PatternName()]
+		if len(keys) == 0 {
+			continue
+		}
+		rec := &Reconciliation{Key: intent.Key, Keys: keys}
+		if seen.row != nil {
+			rec.Entity, rec.Stored = seen.entity, seen.row.properties
+		}
+		if err := p.Reconcile(ctx, rec); err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// sight is look as a sighting.
+func (r *Repository[T]) sight(ctx context.Context, op string, key Key) (*sighting[T], error) {
+	v, row, err := r.look(ctx, op, key)
+	if err != nil {
+		return nil, err
+	}
+	return &sighting[T]{v, row}, nil
+}
+
+// reachesOutBy reports whether a pattern of this name has effects outside of the partition.
+func (r *Repository[T]) reachesOutBy(name string) bool {
+	for _, p := range r.outside {
+		if p.PatternName() == name {
+			return true
+		}
+	}
+	for _, p := range r.intents {
+		if p.PatternName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// firstOutside names a pattern with effects outside of the partition, if there is one.
+func (r *Repository[T]) firstOutside() (string, bool) {
+	if len(r.outside) > 0 {
+		return r.outside[0].PatternName(), true
+	}
+	if len(r.intents) > 0 {
+		return r.intents[0].PatternName(), true
+	}
+	return "", false
+}
+
+// look reads an entity and its own row, with every property as stored; both are nil when it is not there.
+func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *storedRow, error) {
+	row, err := r.table.fetch(ctx, op, key, nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if row.isCopy {
+		return nil, nil, nil
+	}
+	v, stored, err := r.loadStored(ctx, row, false)
+	if err != nil {
+		return nil, nil, r.primary.decodeError(op, key, err)
+	}
+	row.properties = stored
+	return v, row, nil
+}

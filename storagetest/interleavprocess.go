@@ -1,0 +1,216 @@
+package storagetest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// process is a run of an actor, in a bubble of its own, that goes from one rest to the next as it is told. It is at rest when
+// its calls are held, or it has ended.
+type process struct {
+	actor  Actor
+	of     *Service // whose address the clients use
+	locate locator
+	idle   time.Duration
+
+	steps chan processStep // made outside of the bubble: while the process waits here, no time passes in it
+	rests chan rest
+	over  chan struct{}
+
+	mu   sync.Mutex
+	held []*heldCall
+	dead bool
+}
+
+// processStep is what happens to a process at rest.
+type processStep struct {
+	seed uint64 // of all random numbers until the next rest
+	// One of its calls is answered, or time passes; the zero step begins.
+	call   int
+	answer *walkAnswer
+	pause  time.Duration
+}
+
+// rest is what a process comes to.
+type rest struct {
+	calls []*walkRequest // in the order of their identities
+	ended bool
+	err   error // what it returned, or why it does not come to rest
+	stuck bool
+	drew  bool // random numbers, since the rest before
+}
+
+// heldCall is a call that waits for its answer.
+type heldCall struct {
+	request *walkRequest
+	answer  chan *walkAnswer // nil: the process has died
+}
+
+// start runs an actor up to its first calls.
+func startProcess(t *testing.T, actor Actor, of *Service, idle time.Duration, seed uint64) (*process, rest) {
+	p := &process{actor: actor, of: of, locate: newLocator(of), idle: idle, steps: make(chan processStep), rests: make(chan rest), over: make(chan struct{})}
+	go func() {
+		defer close(p.over)
+		synctest.Test(t, p.live)
+	}()
+	return p, p.step(processStep{seed: seed})
+}
+
+// step lets something happen, and waits for the next rest.
+func (p *process) step(s processStep) rest {
+	p.steps <- s
+	return <-p.rests
+}
+
+// kill ends the process.
+func (p *process) kill() {
+	close(p.steps)
+	<-p.over
+}
+
+// live is the process's life, inside its bubble.
+func (p *process) live(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	var all sync.WaitGroup
+	for s := range p.steps {
+		// Reseeded for each step, so that what a process draws follows from its history, whoever ran in between.
+		seedRandomness(t, s.seed)
+		first := someRandomness()
+		seedRandomness(t, s.seed)
+		switch {
+		case s.answer != nil:
+			p.answer(s.call, s.answer)
+		case s.pause > 0:
+			time.Sleep(s.pause)
+		default:
+			all.Go(func() { ended <- p.actor(ctx, p.service()) })
+		}
+		r := p.rest(ended)
+		// The first number is still to be drawn if nobody has drawn any.
+		r.drew = someRandomness() != first
+		p.rests <- r
+	}
+	p.die()
+	cancel()
+	all.Wait()
+}
+
+// someRandomness draws as a process does.
+func someRandomness() (b [16]byte) {
+	rand.Read(b[:]) // it does not fail
+	return b
+}
+
+// service is the service as the actor gets it: without what is not a client's.
+func (p *process) service() *Service {
+	s := p.of.WithRetries(sweepRetries).WithTransport(func(policy.Transporter) policy.Transporter { return p })
+	s.Clock, s.sim = nil, nil
+	return s
+}
+
+// restlessLimit is how often in a row time may pass before a process makes a call.
+const restlessLimit = 100
+
+// rest waits until the process has calls to answer, or has ended.
+func (p *process) rest(ended chan error) rest {
+	for range restlessLimit {
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			return rest{ended: true, err: err}
+		default:
+		}
+		if calls := p.calls(); len(calls) > 0 {
+			return rest{calls: calls}
+		}
+		time.Sleep(p.idle)
+	}
+	return rest{stuck: true, err: fmt.Errorf("it has made no call for %v, and has not ended", restlessLimit*p.idle)}
+}
+
+// calls are the calls that are held, in an order that does not depend on which came first.
+func (p *process) calls() []*walkRequest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.SortStableFunc(p.held, func(a, b *heldCall) int { return cmp.Compare(a.request.identity, b.request.identity) })
+	calls := make([]*walkRequest, len(p.held))
+	for i, h := range p.held {
+		calls[i] = h.request
+	}
+	return calls
+}
+
+func (p *process) answer(call int, a *walkAnswer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.held[call]
+	p.held = slices.Delete(p.held, call, call+1)
+	h.answer <- a
+}
+
+func (p *process) die() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+	for _, h := range p.held {
+		h.answer <- nil
+	}
+	p.held = nil
+}
+
+// Do is policy.Transporter: it waits for its answer, or for the end of its context.
+func (p *process) Do(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		closeBody(req)
+		return nil, transportError(req, err)
+	}
+	call, req, err := p.locate.call(req)
+	if err != nil {
+		return nil, err
+	}
+	request, err := newWalkRequest(call, req)
+	if err != nil {
+		return nil, err
+	}
+	h := &heldCall{request: request, answer: make(chan *walkAnswer, 1)}
+	if !p.hold(h) {
+		return nil, diedError{}
+	}
+	select {
+	case a := <-h.answer:
+		if a == nil {
+			return nil, diedError{}
+		}
+		return a.response(req), nil
+	case <-req.Context().Done():
+		p.leave(h)
+		return nil, transportError(req, req.Context().Err())
+	}
+}
+
+func (p *process) hold(h *heldCall) (alive bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dead {
+		p.held = append(p.held, h)
+	}
+	return !p.dead
+}
+
+func (p *process) leave(h *heldCall) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = slices.DeleteFunc(p.held, func(other *heldCall) bool { return other == h })
+}

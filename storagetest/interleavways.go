@@ -1,0 +1,165 @@
+package storagetest
+
+import "math/bits"
+
+// ways appends all steps from a state. Those of the actor that made the last one come first, so that schedules read well;
+// deaths and pauses come last.
+func (w *walker) ways(ways []way, s *walkState, last int) ([]way, error) {
+	var err error
+	if last >= 0 {
+		if ways, err = w.calls(ways, s, last); err != nil {
+			return nil, err
+		}
+	}
+	for actor := range w.histories.actors {
+		if actor != last {
+			if ways, err = w.calls(ways, s, actor); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if ways, err = w.deaths(ways, s); err != nil {
+		return nil, err
+	}
+	if ways, err = w.pauses(ways, s); err != nil {
+		return nil, err
+	}
+	if len(ways) == 0 {
+		ways = w.settle(ways, s)
+	}
+	return ways, nil
+}
+
+// running tells whether an actor has begun and not ended. Whoever has made no call is taken not to have begun.
+func (w *walker) running(s *walkState, actor int) bool {
+	return s.at[actor] != gone && w.histories.moments[s.at[actor]].depth > 0
+}
+
+// ready tells whether an actor's calls may be served: a worker begins where there is work.
+func (w *walker) ready(s *walkState, actor int) bool {
+	return w.running(s, actor) || s.at[actor] != gone && (!w.worker(actor) || w.world.states[s.service].visible > 0)
+}
+
+// calls appends the ways on which a call of the actor is served.
+func (w *walker) calls(ways []way, s *walkState, actor int) ([]way, error) {
+	if !w.ready(s, actor) {
+		return ways, nil
+	}
+	at := s.at[actor]
+	for i := range w.histories.moments[at].calls {
+		id := w.histories.moments[at].calls[i]
+		request := w.histories.requests.all[id]
+		for first := range w.world.choices(s.service, request) {
+			done, err := w.world.serve(serving{s.service, id, first}, request, &w.histories.answers)
+			if err != nil {
+				return nil, err
+			}
+			next, err := w.histories.answered(at, i, done.answer)
+			if err != nil {
+				return nil, err
+			}
+			to := *s
+			to.service = done.state
+			if to.at[actor], err = w.arrive(next); err != nil {
+				return nil, err
+			}
+			ways = append(ways, way{to: to, kind: wayCall, actor: actor, step: step{at, int32(i), done.answer}})
+		}
+	}
+	return ways, nil
+}
+
+// arrive is where an actor is that has come to a moment.
+func (w *walker) arrive(moment int32) (int32, error) {
+	if !w.histories.moments[moment].ended {
+		return moment, nil
+	}
+	return w.successor(moment)
+}
+
+// successor is where an actor is after a life that ends at a moment: a worker is at the beginning of another.
+func (w *walker) successor(moment int32) (int32, error) {
+	m := &w.histories.moments[moment]
+	next := m.life
+	if !w.worker(int(next.actor)) {
+		return gone, nil
+	}
+	if m.drew {
+		next.number++
+	}
+	return w.histories.begin(next)
+}
+
+// deaths appends the ways on which an actor dies. A worker that has not begun has no need to.
+func (w *walker) deaths(ways []way, s *walkState) ([]way, error) {
+	if int(s.crashes) >= w.c.Crashes {
+		return ways, nil
+	}
+	for actor := range w.histories.actors {
+		if s.at[actor] == gone || w.worker(actor) && !w.running(s, actor) {
+			continue
+		}
+		to := *s
+		to.crashes++
+		var err error
+		if to.at[actor], err = w.successor(s.at[actor]); err != nil {
+			return nil, err
+		}
+		ways = append(ways, way{to: to, kind: wayDeath, actor: actor, step: step{from: s.at[actor]}})
+	}
+	return ways, nil
+}
+
+// pauses appends the ways on which time passes, while there is somebody whom it may befall. Those that have made no call yet
+// begin before it or after it, so there is a way for each set of them.
+func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
+	if int(s.pauses) >= w.c.Pauses {
+		return ways, nil
+	}
+	var begun, waiting uint
+	anybody := false
+	for actor := range w.histories.actors {
+		switch {
+		case w.running(s, actor):
+			begun |= 1 << actor
+			anybody = true
+		case s.at[actor] != gone:
+			waiting |= 1 << actor
+			anybody = anybody || !w.worker(actor)
+		}
+	}
+	if !anybody {
+		return ways, nil
+	}
+	to := *s
+	to.pauses++
+	to.service = w.world.wait(s.service, w.c.Pause)
+	for set := uint(0); ; set = (set - waiting) & waiting { // all subsets of waiting, the empty one first
+		for all := begun | set; all != 0; all &= all - 1 {
+			actor := bits.TrailingZeros(all)
+			next, err := w.histories.paused(s.at[actor])
+			if err != nil {
+				return nil, err
+			}
+			if to.at[actor], err = w.arrive(next); err != nil {
+				return nil, err
+			}
+		}
+		ways = append(ways, way{to: to, kind: wayPause, actor: -1})
+		to.at = s.at
+		if set == waiting {
+			return ways, nil
+		}
+	}
+}
+
+// settle appends the way on which hidden messages become visible when nobody has anything else to do.
+func (w *walker) settle(ways []way, s *walkState) []way {
+	now := &w.world.states[s.service]
+	if now.left == 0 || len(w.stage.Workers) == 0 || now.visible > 0 {
+		return ways
+	}
+	to := *s
+	to.service = w.world.wait(s.service, now.remaining)
+	return append(ways, way{to: to, kind: waySettle, actor: -1})
+}
