@@ -55,9 +55,10 @@ func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error
 }
 
 // Requeue puts the messages of the entries that match back on the queue, as new ones that were never delivered, and returns
-// how many. A nil match matches all. Each entry that was there at the call is looked at once; those that do not match are
-// hidden until it returns. A crash, or an error, can leave an entry whose message is on the queue already: a message is requeued
-// at least once. An entry that cannot be read stays, and is an error after all others.
+// how many. A nil match matches all. Each entry that is visible is looked at once; those that do not match are hidden until it
+// returns. An entry that somebody else looks at, or that a call that failed has left hidden, is not seen before its
+// visibility timeout is over: Length counts those, too. A crash, or an error, can leave an entry whose message is on the queue
+// already: a message is requeued at least once. An entry that cannot be read stays, and is an error after all others.
 //
 // Requests: 1 for 32 entries, 2 for each one requeued, 1 for each other one; more for those with large bodies.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {

@@ -2,13 +2,13 @@ package eventual
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -167,7 +167,7 @@ func (p *pace) reset() { p.last = 0 }
 
 func (p *pace) next() time.Duration {
 	p.last = min(p.most, max(p.least, 2*p.last))
-	return p.last - rand.N(p.last/4+1)
+	return p.last - backoff.Jitter(p.last/4+1)
 }
 
 // wait returns false when ctx has ended. Being woken begins the pace anew.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
 // WorkerOptions are the options of NewWorker; nil is the same as the zero value.
@@ -137,7 +138,7 @@ func retryDelay(dequeues int) time.Duration {
 	if dequeues < 7 {
 		d = min(d, time.Second<<max(0, dequeues-1))
 	}
-	return d - rand.N(d/4)
+	return d - backoff.Jitter(d/4)
 }
 
 // Run gets messages and has them handled until ctx ends. Then it gets no more, lets the running handlers go on for

@@ -2,9 +2,8 @@ package interpartition
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -13,13 +12,10 @@ import (
 // Index is one secondary index of entities of type T, in partitions of its own. It belongs to the one Repository that it
 // was given to; before that its reads are patterns.ErrInvalid.
 type Index[T any] struct {
-	name   string
-	keys   func(*T) []compoundkey.Part
+	patterns.IndexDefinition[T]
 	group  func(*T) string
-	keep   []string
 	table  *patterns.Table
 	unique bool
-	repo   *patterns.Repository[T]
 }
 
 // Organisation is the group of an index that has one partition for all entities.
@@ -29,15 +25,12 @@ const Organisation = ""
 // the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. A key
 // belongs to one entity of its group: one whose values repeat, such as a last name, ends with the entity's id.
 func NewIndex[T any](name string, key func(*T) compoundkey.Part) *Index[T] {
-	if key == nil {
-		return &Index[T]{name: name} // refused by Attach
-	}
-	return &Index[T]{name: name, keys: func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }}
+	return NewMultiIndex(name, patterns.OneKey(key))
 }
 
 // NewMultiIndex makes an index under which an entity has several keys, such as its tags. Repeated keys count once.
 func NewMultiIndex[T any](name string, keys func(*T) []compoundkey.Part) *Index[T] {
-	return &Index[T]{name: name, keys: keys}
+	return &Index[T]{IndexDefinition: patterns.DefineIndex(name, keys)}
 }
 
 // GroupBy makes a partition for each value of group, in place of one for each of the entities' partitions: a region, the
@@ -59,7 +52,7 @@ func (x *Index[T]) In(table *patterns.Table) *Index[T] {
 // can be merged and deleted but not replaced, and GetWhole reads the rest. It returns x, and is called before x is
 // given to a repository. Queries through the index can have conditions on these properties only.
 func (x *Index[T]) Keep(properties ...string) *Index[T] {
-	x.keep = append([]string{}, properties...)
+	x.KeepOnly(properties)
 	return x
 }
 
@@ -72,48 +65,16 @@ func (x *Index[T]) Unique() *Index[T] {
 	return x
 }
 
-// PatternName returns the index's name.
-func (x *Index[T]) PatternName() string { return x.name }
-
-// Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *Index[T]) Attach(host patterns.Host) error {
-	if host == nil {
-		x.repo = nil
-		return nil
-	}
-	repo, ok := host.(*patterns.Repository[T])
-	if !ok {
-		return fmt.Errorf("an index of %T does not fit a repository of %s", *new(T), host.EntityType())
-	}
-	if x.repo != nil {
-		return fmt.Errorf("the index belongs to a repository on table %s already", x.repo.Table().Name())
-	}
-	if x.keys == nil {
-		return fmt.Errorf("the index has no key function")
-	}
-	if known := host.PropertyNames(); known != nil {
-		for _, name := range x.keep {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("the index keeps property %s, which %s does not have", name, host.EntityType())
-			}
-		}
-	}
-	if err := compoundkey.Err(x.partition(Organisation)); err != nil {
-		return err
-	}
-	if err := compoundkey.Err(x.partition("a")); err != nil {
-		return err
-	}
-	x.repo = repo
-	return nil
-}
-
 // OutsideTable implements patterns.OutsideCopyContributor.
 func (x *Index[T]) OutsideTable() *patterns.Table {
-	if x.table == nil {
-		return x.repo.Table()
+	if x.table != nil {
+		return x.table
 	}
-	return x.table
+	repo, err := x.Host("OutsideTable")
+	if err != nil {
+		return nil
+	}
+	return repo.Table()
 }
 
 // Reserves implements patterns.OutsideCopyContributor.
@@ -122,41 +83,39 @@ func (x *Index[T]) Reserves() bool { return x.unique }
 // OutsideCopies implements patterns.OutsideCopyContributor.
 func (x *Index[T]) OutsideCopies(entity any) ([]patterns.OutsideCopy, error) {
 	v := entity.(*T)
+	group, err := x.groupOf(v)
+	if err != nil {
+		return nil, err
+	}
 	var copies []patterns.OutsideCopy
-	for _, part := range x.keys(v) {
-		if part.IsZero() {
-			continue
-		}
-		rowKey, err := compoundkey.Encode("", part)
-		if err != nil {
+	for _, part := range x.IndexKeys(v) {
+		key := x.key(group, part)
+		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
 			return nil, err
 		}
-		partition := x.partition(x.groupOf(v))
-		if err := compoundkey.Err(partition); err != nil {
-			return nil, err
-		}
-		key := patterns.Key{Partition: partition, Row: rowKey}
-		if !slices.ContainsFunc(copies, func(c patterns.OutsideCopy) bool { return c.Key == key }) {
-			copies = append(copies, patterns.OutsideCopy{Key: key, Keep: x.keep})
-		}
+		copies = append(copies, patterns.OutsideCopy{Key: key, Keep: x.Kept()})
 	}
 	return copies, nil
 }
 
 // groupOf returns the group that an entity belongs to.
-func (x *Index[T]) groupOf(v *T) string {
+func (x *Index[T]) groupOf(v *T) (string, error) {
 	if x.group != nil {
-		return x.group(v)
+		return x.group(v), nil
 	}
-	return x.repo.KeyOf(v).Partition
+	repo, err := x.Host("GroupBy")
+	if err != nil {
+		return "", err
+	}
+	return repo.KeyOf(v).Partition, nil
 }
 
 // partition is the partition key of a group's copies: the index's name, and the group where there is one.
 func (x *Index[T]) partition(group string) string {
 	if group == Organisation {
-		return compoundkey.Join(x.name)
+		return compoundkey.Join(x.PatternName())
 	}
-	return compoundkey.Join(x.name, compoundkey.String(group))
+	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
 }
 
 // Get reads the entity of a group whose index key is compoundkey.String of the text value; it is patterns.ErrNotFound when
@@ -167,20 +126,25 @@ func (x *Index[T]) Get(ctx context.Context, group, value string) (*T, error) {
 
 // GetPart is Get for an index key of another kind. Requests: 1.
 func (x *Index[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	if x.repo == nil {
-		return nil, x.unattached("Get")
+	repo, err := x.Host("Get")
+	if err != nil {
+		return nil, err
 	}
-	return x.repo.GetOutsideCopy(ctx, x.OutsideTable(), x.key(group, key), x.keep)
+	return repo.GetOutsideCopy(ctx, x.OutsideTable(), x.key(group, key), x.Kept())
 }
 
 // GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
 // reads the entity may change or go, so the result is of the second read. Requests: 2.
 func (x *Index[T]) GetWhole(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+	repo, err := x.Host("GetWhole")
+	if err != nil {
+		return nil, err
+	}
 	copied, err := x.GetPart(ctx, group, key)
 	if err != nil {
 		return nil, err
 	}
-	return x.repo.Get(ctx, x.repo.MetaOf(copied).Key())
+	return repo.Get(ctx, repo.MetaOf(copied).Key())
 }
 
 func (x *Index[T]) key(group string, part compoundkey.Part) patterns.Key {
@@ -203,15 +167,12 @@ func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Spa
 // Query begins a query in the order of the index, for conditions, pages and several groups, whose partition keys
 // PartitionKey returns. The index must have been given to a repository.
 func (x *Index[T]) Query(span compoundkey.Span) (patterns.Query[T], error) {
-	if x.repo == nil {
-		return patterns.Query[T]{}, x.unattached("Query")
+	repo, err := x.Host("Query")
+	if err != nil {
+		return patterns.Query[T]{}, err
 	}
-	return x.repo.OutsideCopies(x.OutsideTable(), span, x.keep), nil
+	return repo.OutsideCopies(x.OutsideTable(), span, x.Kept()), nil
 }
 
 // PartitionKey returns the partition key of a group's copies.
 func (x *Index[T]) PartitionKey(group string) string { return x.partition(group) }
-
-func (x *Index[T]) unattached(op string) error {
-	return &patterns.Error{Op: op, Index: -1, Pattern: x.name, Kind: patterns.ErrInvalid, Err: fmt.Errorf("the index was not given to a repository")}
-}

@@ -25,17 +25,13 @@ func (v Verified[T]) Get(ctx context.Context, group, value string) (*T, error) {
 // now. Requests: 2.
 func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	x := v.index
-	copied, err := x.GetPart(ctx, group, key)
-	if err != nil {
-		return nil, err
-	}
-	found, err := x.repo.Get(ctx, x.repo.MetaOf(copied).Key())
+	found, err := x.GetWhole(ctx, group, key)
 	if err != nil {
 		return nil, err
 	}
 	at := x.key(group, key)
 	if has, err := x.has(found, at); err != nil || !has {
-		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Index: -1, Pattern: x.name, Kind: patterns.ErrNotFound, Err: err}
+		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Index: -1, Pattern: x.PatternName(), Kind: patterns.ErrNotFound, Err: err}
 	}
 	return found, nil
 }
@@ -74,24 +70,29 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 // follow yields the entities of copies that still have their keys. It returns false when that is the end.
 func (v Verified[T]) follow(ctx context.Context, group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
+	repo, err := x.Host("Range")
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
 	keys := make([]patterns.Key, len(copies))
 	for i, copied := range copies {
-		keys[i] = x.repo.MetaOf(copied).Key()
+		keys[i] = repo.MetaOf(copied).Key()
 	}
 	found := map[patterns.Key]*T{}
-	for e, err := range x.repo.GetMany(ctx, keys, nil) {
+	for e, err := range repo.GetMany(ctx, keys, nil) {
 		if err != nil {
 			yield(nil, err)
 			return false
 		}
-		found[x.repo.MetaOf(e).Key()] = e
+		found[repo.MetaOf(e).Key()] = e
 	}
 	for i, copied := range copies {
 		e := found[keys[i]]
 		if e == nil {
 			continue
 		}
-		if has, err := x.has(e, patterns.Key{Partition: x.partition(group), Row: x.repo.MetaOf(copied).ReadRow()}); err != nil || !has {
+		if has, err := x.has(e, patterns.Key{Partition: x.partition(group), Row: repo.MetaOf(copied).ReadRow()}); err != nil || !has {
 			continue // an entity that its key function refuses has no copies
 		}
 		if !yield(e, nil) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -13,91 +12,52 @@ import (
 // Index is one secondary index of entities of type T, within their partitions. It belongs to the one Repository that
 // it was given to; before that its reads are patterns.ErrInvalid.
 type Index[T any] struct {
-	name string
-	keys func(*T) []compoundkey.Part
-	keep []string
-	repo *patterns.Repository[T]
+	patterns.IndexDefinition[T]
 }
 
 // NewIndex makes an index by one key. name is the prefix of its row keys: letters, digits, '-' and '.'. key is pure; it
 // returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several
 // properties. An order whose values repeat, such as a last name, ends with the entity's id.
 func NewIndex[T any](name string, key func(*T) compoundkey.Part) *Index[T] {
-	if key == nil {
-		return &Index[T]{name: name} // refused by Attach
-	}
-	return &Index[T]{name: name, keys: func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }}
+	return NewMultiIndex(name, patterns.OneKey(key))
 }
 
 // NewMultiIndex makes an index under which an entity has several keys, such as its tags. Repeated keys count once.
 func NewMultiIndex[T any](name string, keys func(*T) []compoundkey.Part) *Index[T] {
-	return &Index[T]{name: name, keys: keys}
+	return &Index[T]{patterns.DefineIndex(name, keys)}
 }
 
 // Keep makes the copies hold these properties only. What is read through the index then has the others' zero values,
 // can be merged and deleted but not replaced, and GetWhole reads the rest. It returns x, and is called before x is
 // given to a repository. Queries through the index can have conditions on these properties only.
 func (x *Index[T]) Keep(properties ...string) *Index[T] {
-	x.keep = append([]string{}, properties...)
+	x.KeepOnly(properties)
 	return x
 }
 
-// PatternName returns the index's name.
-func (x *Index[T]) PatternName() string { return x.name }
-
 // Attach is called by patterns.NewRepository, with nil where the index is free again.
 func (x *Index[T]) Attach(host patterns.Host) error {
-	if host == nil {
-		x.repo = nil
-		return nil
-	}
-	repo, ok := host.(*patterns.Repository[T])
-	if !ok {
-		return fmt.Errorf("an index of %T does not fit a repository of %s", *new(T), host.EntityType())
-	}
-	if x.repo != nil {
-		return fmt.Errorf("the index belongs to a repository on table %s already", x.repo.Table().Name())
-	}
-	if x.keys == nil {
-		return fmt.Errorf("the index has no key function")
-	}
-	if x.name == host.RowPrefix() {
+	if host != nil && x.PatternName() == host.RowPrefix() {
 		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
 	}
-	if known := host.PropertyNames(); known != nil {
-		for _, name := range x.keep {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("the index keeps property %s, which %s does not have", name, host.EntityType())
-			}
-		}
-	}
-	if err := x.rows(compoundkey.All()).Err(); err != nil {
-		return err
-	}
-	x.repo = repo
-	return nil
+	return x.IndexDefinition.Attach(host)
 }
 
 // Copies implements patterns.CopyContributor.
 func (x *Index[T]) Copies(entity any) ([]patterns.Copy, error) {
 	var copies []patterns.Copy
-	for _, part := range x.keys(entity.(*T)) {
-		if part.IsZero() {
-			continue
-		}
-		rowKey, err := compoundkey.Encode(x.name, part)
+	for _, part := range x.IndexKeys(entity.(*T)) {
+		rowKey, err := compoundkey.Encode(x.PatternName(), part)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(copies, func(c patterns.Copy) bool { return c.RowKey == rowKey }) {
-			copies = append(copies, patterns.Copy{RowKey: rowKey, Keep: x.keep})
-		}
+		copies = append(copies, patterns.Copy{RowKey: rowKey, Keep: x.Kept()})
 	}
 	return copies, nil
 }
 
 // rows places a span of index keys among the partition's row keys.
-func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.name) }
+func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.PatternName()) }
 
 // Get reads the entity whose index key is compoundkey.String of the text value; it is patterns.ErrNotFound when there
 // is none. An index with keys of another kind needs GetPart. Requests: 1.
@@ -107,42 +67,42 @@ func (x *Index[T]) Get(ctx context.Context, partition, value string) (*T, error)
 
 // GetPart is Get for an index key of another kind. Requests: 1.
 func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
-	if x.repo == nil {
-		return nil, x.unattached("Get")
+	repo, err := x.Host("Get")
+	if err != nil {
+		return nil, err
 	}
-	return x.repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)}, x.keep)
+	return repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)}, x.Kept())
 }
 
 // GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
 // reads the entity may change or go, so the result is of the second read. Requests: 2.
 func (x *Index[T]) GetWhole(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
-	if x.repo == nil {
-		return nil, x.unattached("GetWhole")
+	repo, err := x.Host("GetWhole")
+	if err != nil {
+		return nil, err
 	}
-	return x.repo.GetPrimary(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.name, key)})
+	return repo.GetPrimary(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)})
 }
 
 // Range yields the entities whose index keys lie in the span, in the order of the index: compoundkey.All, Prefix,
 // Between and so on. An error comes once, last. Requests: 1 for each page.
 func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		if x.repo == nil {
-			yield(nil, x.unattached("Range"))
+		repo, err := x.Host("Range")
+		if err != nil {
+			yield(nil, err)
 			return
 		}
-		x.repo.Copies(x.rows(span), x.keep).Partition(partition).All(ctx)(yield)
+		repo.Copies(x.rows(span), x.Kept()).Partition(partition).All(ctx)(yield)
 	}
 }
 
 // Query begins a query in the order of the index, for conditions, pages and several partitions. The index must have
 // been given to a repository.
 func (x *Index[T]) Query(span compoundkey.Span) (patterns.Query[T], error) {
-	if x.repo == nil {
-		return patterns.Query[T]{}, x.unattached("Query")
+	repo, err := x.Host("Query")
+	if err != nil {
+		return patterns.Query[T]{}, err
 	}
-	return x.repo.Copies(x.rows(span), x.keep), nil
-}
-
-func (x *Index[T]) unattached(op string) error {
-	return &patterns.Error{Op: op, Index: -1, Pattern: x.name, Kind: patterns.ErrInvalid, Err: fmt.Errorf("the index was not given to a repository")}
+	return repo.Copies(x.rows(span), x.Kept()), nil
 }

@@ -124,6 +124,9 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 		etags, err := r.table.commit(ctx, w.op, d.operations)
 		if err == nil {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
+			for _, staged := range d.staged {
+				staged.x.settle(etags[staged.at:])
+			}
 			w.after = sightingAfter(w, d, etags[0])
 			return nil
 		}

@@ -3,8 +3,11 @@ package patterns
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
 // Pattern is something that a Repository keeps in step with its entities. Patterns do not write: they contribute to
@@ -12,6 +15,7 @@ import (
 //
 //   - CopyContributor: further rows of the entity in its own partition that follow from the entity alone,
 //   - RowContributor: rows in the entity's partition that other entities change as well,
+//   - CompanionContributor: other repositories' entities in the same partition,
 //   - OutsideCopyContributor: further rows of the entity in other partitions or tables,
 //   - IntentContributor: other effects outside of the partition,
 //   - PropertyTransformer: properties rewritten on the way to and from storage,
@@ -119,12 +123,44 @@ type IntentContributor interface {
 	Reconcile(ctx context.Context, r *Reconciliation) error
 }
 
+// CompanionContributor contributes changes of other repositories' entities in the same partition of the same table, to be
+// written in the entity's own transaction.
+type CompanionContributor interface {
+	Rememberer
+	// Companions stages them in x, by Repository.StageReplace and the like. It may read; when the service refuses one of
+	// them, the whole change is planned again, so it must start from the beginning each time.
+	Companions(ctx context.Context, change *Change, x *Transaction) error
+}
+
 // Reconciliation is what an IntentContributor has to bring into agreement.
 type Reconciliation struct {
 	Key    Key
 	Entity any        // *T, nil when there is no such entity
 	Stored Properties // of the entity, as stored
 	Keys   []string
+
+	pattern string
+}
+
+// Owns reports whether the message names a key: nothing else may be written for it.
+func (r *Reconciliation) Owns(ctx context.Context, key string) bool {
+	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
+}
+
+// Write writes rows that belong to no one entity, such as a list that many share, for one of the named keys: rows of one
+// partition of a table, in one transaction. Row.Key and Row.Properties are used, and Row.ETag by ReplaceRow and DeleteRow,
+// which have one, so that what comes late is refused: ErrConflict, ErrExists and ErrNotFound say that the rows have changed.
+func (r *Reconciliation) Write(ctx context.Context, key string, table *Table, rows ...RowOperation) error {
+	const op = "Reconcile"
+	if !r.Owns(ctx, key) {
+		return invalidf(op, "the message does not name %q", key)
+	}
+	operations := make([]operation, len(rows))
+	for i, row := range rows {
+		operations[i] = contributed(row.Row.Key, r.pattern, row)
+	}
+	_, err := table.commit(ctx, op, operations)
+	return err
 }
 
 // Stage orders the PropertyTransformers of a repository.

@@ -188,6 +188,13 @@ type draft struct {
 	operations []operation
 	etag       azcore.ETag // of the entity's own row: guards the whole
 	next       *state
+	staged     []stagedDraft // of other repositories
+}
+
+// stagedDraft is what a CompanionContributor has staged.
+type stagedDraft struct {
+	at int // index of its first operation
+	x  *Transaction
 }
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
@@ -212,13 +219,20 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 	} else if err := r.planRows(c, d, merged); err != nil {
 		return nil, err
 	}
+	for _, contributor := range r.companions {
+		x := r.table.NewTransaction()
+		if err := contributor.Companions(ctx, c, x); err != nil {
+			return nil, patternError(contributor, err, ErrInvalid)
+		}
+		d.addStaged(contributor.PatternName(), x)
+	}
 	for _, contributor := range r.rows {
-		contributed, err := contributor.ContributeRows(ctx, c)
+		rows, err := contributor.ContributeRows(ctx, c)
 		if err != nil {
 			return nil, patternError(contributor, err, ErrInvalid)
 		}
-		for _, row := range contributed {
-			d.addContributed(c.Key, contributor.PatternName(), row)
+		for _, row := range rows {
+			d.add(contributed(Key{c.Key.Partition, row.Row.Key.Row}, contributor.PatternName(), row))
 		}
 	}
 	return d, nil
@@ -288,8 +302,21 @@ func (d *draft) remove(c *Change, row plannedRow) {
 	d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, row.rowKey}, ifMatch: azcore.ETagAny, pattern: row.pattern, role: roleStale})
 }
 
-func (d *draft) addContributed(key Key, pattern string, row RowOperation) {
-	o := operation{key: Key{key.Partition, row.Row.Key.Row}, properties: row.Row.Properties, pattern: pattern, role: roleShared, shared: pattern}
+// addStaged adds other repositories' rows. A conflict of theirs starts the change over.
+func (d *draft) addStaged(pattern string, x *Transaction) {
+	d.staged = append(d.staged, stagedDraft{len(d.operations), x})
+	for _, o := range x.operations {
+		o.pattern = pattern
+		if o.role == roleEntity {
+			o.role = roleShared
+		}
+		d.add(o)
+	}
+}
+
+// contributed is a row that belongs to no one entity.
+func contributed(key Key, pattern string, row RowOperation) operation {
+	o := operation{key: key, properties: row.Row.Properties, pattern: pattern, role: roleShared, shared: pattern}
 	switch row.Verb {
 	case InsertRow:
 		o.verb = wire.VerbInsert
@@ -298,7 +325,7 @@ func (d *draft) addContributed(key Key, pattern string, row RowOperation) {
 	case DeleteRow:
 		o.verb, o.ifMatch = wire.VerbDelete, row.Row.ETag
 	}
-	d.add(o)
+	return o
 }
 
 // removeAdopted plans the removal of copies that were left behind and that the entity will not have.

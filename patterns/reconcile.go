@@ -103,7 +103,7 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 		if len(keys) == 0 {
 			continue
 		}
-		rec := &Reconciliation{Key: intent.Key, Keys: keys}
+		rec := &Reconciliation{Key: intent.Key, Keys: keys, pattern: p.PatternName()}
 		if seen.row != nil {
 			rec.Entity, rec.Stored = seen.entity, seen.row.properties
 		}

@@ -43,6 +43,7 @@ type Repository[T any] struct {
 	copies       []CopyContributor
 	copyNames    string // of copies, as rows hold them
 	rows         []RowContributor
+	companions   []CompanionContributor
 	outside      []OutsideCopyContributor
 	intents      []IntentContributor
 	rememberers  []Rememberer
@@ -147,6 +148,9 @@ func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
 	}
 	if x, ok := p.(RowContributor); ok {
 		r.rows = append(r.rows, x)
+	}
+	if x, ok := p.(CompanionContributor); ok {
+		r.companions = append(r.companions, x)
 	}
 	if x, ok := p.(OutsideCopyContributor); ok {
 		r.outside = append(r.outside, x)

@@ -116,10 +116,15 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.settle(etags)
+	return etags, nil
+}
+
+// settle brings the Meta of what was staged up to date.
+func (x *Transaction) settle(etags []azcore.ETag) {
 	for _, learn := range x.planned {
 		learn(etags)
 	}
-	return etags, nil
 }
 
 // Entity returns v as a property bag, for a Transaction. A value that was read through a projection is ErrInvalid.

@@ -157,6 +157,29 @@ func (h *histories) bring(to int32) (*living, error) {
 	if l := h.moments[to].living; l != nil {
 		return l, nil
 	}
+	p, err := h.replay(to)
+	return &living{process: p}, err
+}
+
+// verifySamples is how many moments are run again at the end of a walk.
+const verifySamples = 300
+
+// verify runs some histories again, spread over all, since most are run just once: code that is not deterministic is not
+// to be found out by luck alone.
+func (h *histories) verify() error {
+	samples := min(verifySamples, len(h.moments))
+	for i := range samples {
+		p, err := h.replay(int32(len(h.moments) * i / samples))
+		if err != nil {
+			return err
+		}
+		p.kill()
+	}
+	return nil
+}
+
+// replay runs a process up to a moment.
+func (h *histories) replay(to int32) (*process, error) {
 	var way []int32
 	for id := to; id >= 0; id = h.moments[id].previous {
 		way = append(way, id)
@@ -175,7 +198,7 @@ func (h *histories) bring(to int32) (*living, error) {
 			return nil, err
 		}
 	}
-	return &living{process: p}, nil
+	return p, nil
 }
 
 // same checks that a process, run again, does as it did.

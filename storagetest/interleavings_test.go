@@ -89,7 +89,7 @@ func counts(total int, actors ...storagetest.Actor) storagetest.InterleavingCase
 		tallyOf(s).create(t, "r")
 		return storagetest.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
 			if n, _, err := tallyOf(s).read(ctx, "r"); err != nil || total > 0 && n != total {
-				return fmt.Errorf("the row counts %d of %d: %w", n, total, err)
+				return fmt.Errorf("the row counts %d of %d (%v)", n, total, err)
 			}
 			return nil
 		}}
@@ -146,7 +146,7 @@ func jobs(worker storagetest.Actor, workers int, rows ...string) storagetest.Int
 		stage := storagetest.InterleavingStage{Check: func(ctx context.Context, s *storagetest.Service) error {
 			for _, row := range rows {
 				if n, _, err := tallyOf(s).read(ctx, row); err != nil || n != 1 {
-					return fmt.Errorf("row %s is at %d: %w", row, n, err)
+					return fmt.Errorf("row %s is at %d (%v)", row, n, err)
 				}
 			}
 			return nil

@@ -116,7 +116,8 @@ func (w *walker) walk() error {
 			return err
 		}
 	}
-	return nil
+	stuck.Reset(stuckTime)
+	return w.histories.verify()
 }
 
 // enter goes into a state, unless it has been seen.

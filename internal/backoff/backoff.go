@@ -4,7 +4,8 @@ package backoff
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"time"
 )
 
@@ -19,7 +20,17 @@ func Delay(n int) time.Duration {
 	if n < 8 {
 		limit = min(most, first<<n)
 	}
-	return rand.N(limit) + time.Millisecond
+	return Jitter(limit) + time.Millisecond
+}
+
+// Jitter returns a random duration below limit. It is drawn from crypto/rand, which tests can seed.
+func Jitter(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	var random [8]byte
+	rand.Read(random[:]) // never fails: it ends the program instead
+	return time.Duration(binary.LittleEndian.Uint64(random[:]) % uint64(limit))
 }
 
 // Wait waits before attempt n, or returns the context's error when it ends earlier.

@@ -10,7 +10,7 @@ import (
 )
 
 // keyModules are all that compoundkey may import from outside the standard library.
-var keyModules = []string{"github.com/google/uuid"}
+var keyModules = []string{"github.com/google/uuid", "golang.org/x/text"}
 
 // libraryModules are all that the other packages may import; an entry that ends in a slash stands for all below it.
 var libraryModules = []string{

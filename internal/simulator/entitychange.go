@@ -52,7 +52,7 @@ func (t *table) apply(c change, clock *Clock) {
 		t.rows.remove(c.op.pk, c.op.rk)
 		return
 	}
-	c.entity.stamp(clock.after(t.lastStamp(c.op.pk, c.op.rk, clock)))
+	c.entity.stamp(clock.after(t.lastStamp(c.entity.pk, c.entity.rk, clock)))
 	t.rows.put(c.entity)
 }
 

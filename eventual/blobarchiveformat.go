@@ -1,0 +1,197 @@
+package eventual
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// archiveVersion is that of the JSON of a blob that ToContainer writes.
+const archiveVersion = 1
+
+// typeSuffix ends the name of the member that says what type a property has. No property's name has an '@'.
+const typeSuffix = "@odata.type"
+
+// encode writes the JSON of an entity.
+func (d toContainer[T]) encode(p parcel[T]) ([]byte, error) {
+	properties, err := d.codec.Encode(p.copied)
+	if err != nil {
+		return nil, err
+	}
+	b := fmt.Appendf(nil, `{"v":%d,"partition":`, archiveVersion)
+	b = append(edm.AppendQuoted(b, p.from.Partition), `,"row":`...)
+	b = append(edm.AppendQuoted(b, p.from.Row), `,"properties":{`...)
+	first := true
+	for _, property := range properties {
+		if property.Value.IsNull() {
+			continue // as the tables do not store it either
+		}
+		if err := edm.CheckName(property.Name); err != nil {
+			return nil, invalidf("Move", "", "%w", err)
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		b, first = edm.AppendProperty(b, property.Name, property.Value), false
+	}
+	return append(b, '}', '}'), nil
+}
+
+// decodeArchived reads that JSON.
+func decodeArchived(text []byte) (patterns.Key, patterns.Properties, error) {
+	var stored struct {
+		Version    int            `json:"v"`
+		Partition  string         `json:"partition"`
+		Row        string         `json:"row"`
+		Properties jsontext.Value `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return patterns.Key{}, nil, fmt.Errorf("%d bytes are not the JSON of an entity", len(text))
+	}
+	if stored.Version != archiveVersion {
+		return patterns.Key{}, nil, fmt.Errorf("version %d of the format, and this build reads version %d", stored.Version, archiveVersion)
+	}
+	properties, err := decodeProperties(stored.Properties)
+	return patterns.Key{Partition: stored.Partition, Row: stored.Row}, properties, err
+}
+
+var errNoProperties = errors.New("the properties are not a JSON object")
+
+// decodeProperties takes a type's name before its value or after: other programs may have put the members in order.
+func decodeProperties(object jsontext.Value) (patterns.Properties, error) {
+	in := jsontext.NewDecoder(bytes.NewReader(object))
+	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil, errNoProperties
+	}
+	var names []string
+	values, types := map[string]jsontext.Value{}, map[string]edm.Type{}
+	for in.PeekKind() == '"' {
+		token, err := in.ReadToken()
+		if err != nil {
+			return nil, errNoProperties
+		}
+		name := token.String()
+		raw, err := in.ReadValue()
+		if err != nil {
+			return nil, errNoProperties
+		}
+		property, isType := strings.CutSuffix(name, typeSuffix)
+		if !isType {
+			names, values[name] = append(names, name), raw.Clone()
+			continue
+		}
+		text, _ := jsontext.AppendUnquote(nil, raw) // anything else names no type
+		if types[property], isType = edm.ParseType(text); !isType {
+			return nil, fmt.Errorf("property %s has a type that this build does not know", property)
+		}
+	}
+	var properties patterns.Properties
+	for _, name := range names {
+		value, err := decodeValue(types[name], values[name])
+		if err != nil {
+			return nil, fmt.Errorf("property %s: %w", name, err)
+		}
+		properties = append(properties, patterns.Property{Name: name, Value: value})
+	}
+	return properties, nil
+}
+
+// decodeValue makes a value of the annotated type, TypeNull for one that is not.
+func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
+	switch raw.Kind() {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return edm.Value{}, err
+		}
+		if t == edm.TypeNull {
+			t = edm.TypeString
+		}
+		return edm.FromText(t, text)
+	case '0':
+		return edm.FromNumber(t, raw)
+	case 't', 'f':
+		if t == edm.TypeNull || t == edm.TypeBoolean {
+			return edm.Boolean(raw.Kind() == 't'), nil
+		}
+	}
+	return edm.Value{}, errors.New("its value is none of its type")
+}
+
+// ReadArchived reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
+// repository. As patterns.Entity, it is the bag of its properties with the key that it had. It is patterns.ErrNotFound
+// when there is no such blob, and patterns.ErrGarbled for one that no Mover has written, or a later version of this library.
+// Requests: 1.
+func ReadArchived[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
+	const op = "ReadArchived"
+	if c == nil || name == "" {
+		return nil, invalidf(op, name, "the container is nil, or the blob's name empty")
+	}
+	codec, err := patterns.NewCodec[T]()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.NewBlobClient(name).DownloadStream(ctx, nil)
+	if err != nil {
+		return nil, failure(op, name, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, failure(op, name, err)
+	}
+	v := new(T)
+	key, properties, err := decodeArchived(text)
+	if err == nil {
+		err = codec.Decode(properties, v)
+	}
+	if err != nil {
+		return nil, &patterns.Error{Op: op, Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	}
+	setKey(v, key)
+	return v, nil
+}
+
+// setKey sets the fields of a struct that are system properties, or the key of a bag.
+func setKey(v any, key patterns.Key) {
+	if e, ok := v.(*patterns.Entity); ok {
+		e.Key = key
+		return
+	}
+	s := reflect.ValueOf(v).Elem()
+	for _, f := range reflect.VisibleFields(s.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("table"), ",")
+		if name == "" {
+			name = f.Name
+		}
+		text := map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}
+		if value, is := text[name]; is && f.IsExported() && f.Type.Kind() == reflect.String {
+			fieldOf(s, f.Index).SetString(value)
+		}
+	}
+}
+
+// fieldOf finds a field, and makes the embedded structs on the way to it.
+func fieldOf(s reflect.Value, index []int) reflect.Value {
+	for i, n := range index {
+		if i > 0 && s.Kind() == reflect.Pointer {
+			if s.IsNil() {
+				s.Set(reflect.New(s.Type().Elem()))
+			}
+			s = s.Elem()
+		}
+		s = s.Field(n)
+	}
+	return s
+}

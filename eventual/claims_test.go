@@ -1,0 +1,236 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// claimed are the names of the blobs that hold bodies.
+func claimed(t testing.TB, q *eventual.Queue) []string {
+	t.Helper()
+	var names []string
+	pager := q.Account().Container(q.Name() + "-claims").NewListBlobsFlatPager(&container.ListBlobsFlatOptions{})
+	for pager.More() {
+		page, err := pager.NextPage(t.Context())
+		check(t, err)
+		for _, item := range page.Segment.BlobItems {
+			names = append(names, *item.Name)
+		}
+	}
+	return names
+}
+
+func wantClaims(t testing.TB, q *eventual.Queue, n int) {
+	t.Helper()
+	if names := claimed(t, q); len(names) != n {
+		t.Fatalf("%d blobs, want %d: %q", len(names), n, names)
+	}
+}
+
+// large is a body over the limit of a message.
+var large = strings.Repeat("large body ", 6000)
+
+// TestLargeBodies go through a blob, whole, and leave nothing.
+func TestLargeBodies(t *testing.T) {
+	q := newQueue(t, storagetest.Open(t), nil)
+	for _, n := range []int{48_000, 49_000, 49_152, 65_536, 1 << 20, 16<<20 - 2} {
+		id := must[string](t)(q.Send(t.Context(), "big", strings.Repeat("x", n), nil))
+		if names := claimed(t, q); n > 49_152 && (len(names) != 1 || names[0] != "claims/"+id) || n == 48_000 && len(names) != 0 {
+			t.Errorf("%d bytes: blobs %q", n, names)
+		}
+		var got string
+		stats := drain(t, q, map[string]eventual.Handler{"big": func(_ context.Context, m *eventual.Message) error { return m.Decode(&got) }})
+		if len(got) != n || stats.Handled != 1 || stats.Failed != 0 {
+			t.Errorf("%d bytes arrive as %d, %+v", n, len(got), stats)
+		}
+		wantClaims(t, q, 0)
+	}
+}
+
+// TestRequestsOfSend: one, or two with a large body.
+func TestRequestsOfSend(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	name := newQueue(t, s, nil).Name()
+	counter := &storagetest.RequestCounter{}
+	counting, _ := s.Faulty(counter)
+	q := must[*eventual.Queue](t)(openQueue(counting, name, nil))
+	nothing := func(context.Context, *eventual.Message) error { return nil }
+	handlers := map[string]eventual.Handler{"a": nothing, "steps": func(ctx context.Context, m *eventual.Message) error {
+		do := func(context.Context) error { return nil }
+		return m.Steps(ctx, eventual.Step{Name: "1", Do: do}, eventual.Step{Name: "2", Do: do})
+	}, "fails": func(context.Context, *eventual.Message) error { return errors.New("no") }}
+	for _, tc := range []struct {
+		messageType, body string
+		send, handle      int // beside polls
+	}{{"a", "", 1, 1}, {"a", large, 2, 3}, {"steps", "", 1, 3}, {"fails", "", 1, 4 + 2}} {
+		counter.Reset()
+		must[string](t)(q.Send(t.Context(), tc.messageType, tc.body, nil))
+		if n := counter.Reset(); n != tc.send {
+			t.Errorf("%s of %d bytes: %d requests to send, want %d", tc.messageType, len(tc.body), n, tc.send)
+		}
+		drain(t, q, handlers)
+		if n := counter.Count() - counter.CountOf(storagetest.GetMessages); n != tc.handle {
+			t.Errorf("%s of %d bytes: %d requests to handle, want %d", tc.messageType, len(tc.body), n, tc.handle)
+		}
+	}
+}
+
+// TestRefusedMessages: nothing is sent for what cannot be a message.
+func TestRefusedMessages(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	counter := &storagetest.RequestCounter{}
+	counting, _ := s.Faulty(counter)
+	q := must[*eventual.Queue](t)(openQueue(counting, "orders", nil))
+	for name, tc := range map[string]struct {
+		messageType string
+		body        any
+		delay       time.Duration
+		kind        error
+		says        string
+	}{
+		"own type":  {"tablepatterns.poison", 1, 0, patterns.ErrInvalid, "library's own"},
+		"no type":   {"", 1, 0, patterns.ErrInvalid, "empty"},
+		"long type": {strings.Repeat("x", 201), 1, 0, patterns.ErrInvalid, "201 bytes"},
+		"control":   {"a\nb", 1, 0, patterns.ErrInvalid, "control character"},
+		"not UTF-8": {"a\xff", 1, 0, patterns.ErrInvalid, "UTF-8"},
+		"channel":   {"a", struct{ Secret chan int }{}, 0, patterns.ErrInvalid, "/Secret (chan int)"},
+		"too large": {"a", strings.Repeat("x", 16<<20-1), 0, patterns.ErrTooLarge, "16777217 bytes"},
+		"negative":  {"a", 1, -1, patterns.ErrInvalid, "delay of -1ns"},
+		"long":      {"a", 1, 7*24*time.Hour + 1, patterns.ErrInvalid, "168h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := q.Send(t.Context(), tc.messageType, tc.body, &eventual.SendOptions{Delay: tc.delay})
+			wantKind(t, err, tc.kind)
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v; want %q", err, tc.says)
+			}
+		})
+	}
+	if counter.Count() != 0 {
+		t.Errorf("%d requests", counter.Count())
+	}
+}
+
+// TestSpoiledClaims: a body that is not the one that was sent reaches no handler.
+func TestSpoiledClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		put    string // in place of the body, "" for nothing
+		reason string
+	}{
+		"gone":    {"", ""},
+		"other":   {strings.Repeat("x", len(large)+2), "its hash differs"},
+		"shorter": {"x", "has 1 bytes, and 66002 were sent"},
+		"longer":  {large + large, "more than the 66002 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(t, storagetest.Open(t), nil)
+			id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+			blob := q.Account().Container(q.Name() + "-claims").NewBlockBlobClient("claims/" + id)
+			if tc.put == "" {
+				_, err := blob.Delete(t.Context(), nil)
+				check(t, err)
+			} else {
+				_, err := blob.UploadBuffer(t.Context(), []byte(tc.put), nil)
+				check(t, err)
+			}
+			stats := drain(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
+			poisoned := entries(t, q)
+			if tc.reason == "" {
+				// At the first delivery it is a failure. At the second it looks as if the first had been handled, which it may.
+				if stats.Failed != 1 || stats.Duplicates != 1 || len(poisoned) != 0 {
+					t.Errorf("%+v, %+v", stats, poisoned)
+				}
+				return
+			}
+			if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, tc.reason) || poisoned[0].ID != id || poisoned[0].Body() != nil {
+				t.Fatalf("%+v", poisoned)
+			}
+			if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
+				t.Errorf("%d purged", n)
+			}
+			wantClaims(t, q, 0)
+		})
+	}
+}
+
+// TestFirstDeliveryWithoutClaim poisons when there is no second one.
+func TestFirstDeliveryWithoutClaim(t *testing.T) {
+	q := newQueue(t, storagetest.Open(t), nil)
+	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	_, err := q.Account().Container(q.Name()+"-claims").NewBlockBlobClient("claims/"+id).Delete(t.Context(), nil)
+	check(t, err)
+	w := newWorker(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1})
+	must[int](t)(w.Drain(t.Context()))
+	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the blob that holds the body is gone" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestOrphans: a body whose message surely was not put is removed at once; SweepClaims removes the others, in time.
+func TestOrphans(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	whole := newQueue(t, s, nil)
+	for _, fault := range []storagetest.Mode{storagetest.NotSent, storagetest.Before500, storagetest.LostAnswer} {
+		faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutMessage, fault))
+		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+		if _, err := q.Send(t.Context(), "big", large, nil); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) == (fault == storagetest.NotSent) {
+			t.Errorf("%v: %v", fault, err)
+		}
+	}
+	wantClaims(t, whole, 2) // with a 500 or a lost answer, the message may be there
+	_, err := whole.SweepClaims(t.Context(), 0, nil)
+	wantKind(t, err, patterns.ErrInvalid)
+	s.Wait(time.Hour)
+	must[string](t)(whole.Send(t.Context(), "big", large, nil))
+	for _, tc := range []struct {
+		age  time.Duration
+		dry  bool
+		n    int
+		left int
+	}{{2 * time.Hour, false, 0, 3}, {30 * time.Minute, true, 2, 3}, {30 * time.Minute, false, 2, 1}, {30 * time.Minute, false, 0, 1}} {
+		if n := must[int](t)(whole.SweepClaims(t.Context(), tc.age, &eventual.SweepOptions{DryRun: tc.dry})); n != tc.n {
+			t.Errorf("%d swept, want %d", n, tc.n)
+		}
+		wantClaims(t, whole, tc.left)
+	}
+}
+
+// TestWithoutBlobs: an account without a blob endpoint can do all but large bodies, and says so.
+func TestWithoutBlobs(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	account := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint},
+		s.AccountName, s.AccountKey, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	q := must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
+	check(t, q.Create(t.Context()))
+	_, err := q.Send(t.Context(), "big", large, nil)
+	wantKind(t, err, patterns.ErrTooLarge)
+	_, err = q.SweepClaims(t.Context(), time.Hour, nil)
+	wantKind(t, err, patterns.ErrInvalid)
+
+	// One that nearly fills a message leaves no room for a reason beside it, and is not lost for that.
+	body := strings.Repeat("x", 48_900)
+	id := must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
+	drain(t, q, nil)
+	e := entries(t, q)
+	if len(e) != 1 || e[0].ID != id || e[0].Type != "nobody's" || len(e[0].Body()) != len(body)+2 {
+		t.Fatalf("%d entries", len(e))
+	}
+	if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
+		t.Errorf("%d requeued", n)
+	}
+	var got string
+	drain(t, q, map[string]eventual.Handler{"nobody's": func(_ context.Context, m *eventual.Message) error { return m.Decode(&got) }})
+	if got != body {
+		t.Errorf("%d bytes arrive", len(got))
+	}
+	check(t, q.Drop(t.Context()))
+}

@@ -1,0 +1,229 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func failing(context.Context, *eventual.Message) error { return errors.New("no") }
+
+// poisoned is a queue on whose poison queue n messages "fails" stand, numbered from 0.
+func poisoned(t testing.TB, s *storagetest.Service, n int, o *eventual.QueueOptions) *eventual.Queue {
+	t.Helper()
+	q := newQueue(t, s, o)
+	for i := range n {
+		must[string](t)(q.Send(t.Context(), "fails", order{Number: i}, nil))
+	}
+	w := newWorker(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1})
+	must[int](t)(w.Drain(t.Context()))
+	if length := must[int](t)(q.Poison().Length(t.Context())); length != n {
+		t.Fatalf("%d entries, want %d", length, n)
+	}
+	return q
+}
+
+func is(number int) func(eventual.PoisonMessage) bool {
+	return func(e eventual.PoisonMessage) bool {
+		return strings.Contains(string(e.Body()), fmt.Sprintf(`"Number":%d}`, number))
+	}
+}
+
+// TestRequeue puts back what matches, as it was, and leaves the rest where others can see it.
+func TestRequeue(t *testing.T) {
+	for _, shards := range []int{1, 3} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			q := poisoned(t, storagetest.Open(t), 40, &eventual.QueueOptions{Shards: shards})
+			looked := 0
+			n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool { looked++; return is(7)(e) || is(39)(e) }))
+			if n != 2 || looked != 40 {
+				t.Errorf("%d requeued, %d looked at", n, looked)
+			}
+			if left := entries(t, q); len(left) != 32 {
+				t.Errorf("%d entries are visible", len(left))
+			}
+			if n := must[int](t)(q.Poison().Length(t.Context())); n != 38 {
+				t.Errorf("%d entries are left", n)
+			}
+			var got []int
+			drain(t, q, map[string]eventual.Handler{"fails": func(_ context.Context, m *eventual.Message) error {
+				var o order
+				if m.Dequeues != 1 {
+					t.Errorf("delivery %d", m.Dequeues)
+				}
+				err := m.Decode(&o)
+				got = append(got, o.Number)
+				return err
+			}})
+			slices.Sort(got)
+			if !slices.Equal(got, []int{7, 39}) {
+				t.Errorf("handled: %v", got)
+			}
+			if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 38 {
+				t.Errorf("%d requeued", n)
+			}
+		})
+	}
+}
+
+// TestPurge deletes what matches.
+func TestPurge(t *testing.T) {
+	q := poisoned(t, storagetest.Open(t), 5, nil)
+	must[string](t)(q.Send(t.Context(), "fails", large, nil))
+	w := newWorker(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1})
+	must[int](t)(w.Drain(t.Context()))
+	wantClaims(t, q, 1)
+	if n := must[int](t)(q.Poison().Purge(t.Context(), is(3))); n != 1 {
+		t.Errorf("%d purged", n)
+	}
+	if left := entries(t, q); len(left) != 5 || slices.ContainsFunc(left, is(3)) {
+		t.Errorf("%+v", left)
+	}
+	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 5 {
+		t.Errorf("%d purged", n)
+	}
+	wantClaims(t, q, 0)
+	if left := entries(t, q); len(left) != 0 {
+		t.Errorf("%+v", left)
+	}
+}
+
+// TestLargeEntries: a message that nearly fills its own leaves no room for an entry around it; the entry goes into a blob.
+func TestLargeEntries(t *testing.T) {
+	q := newQueue(t, storagetest.Open(t), nil)
+	body := strings.Repeat("x", 48_900)
+	must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
+	wantClaims(t, q, 0)
+	drain(t, q, nil)
+	wantClaims(t, q, 1)
+	e := entries(t, q)
+	if len(e) != 1 || e[0].Reason != `no handler for messages of type "nobody's"` || string(e[0].Body()) != `"`+body+`"` {
+		t.Fatalf("%+v", e)
+	}
+	if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
+		t.Errorf("%d requeued", n)
+	}
+	wantClaims(t, q, 0)
+	if stats := drain(t, q, map[string]eventual.Handler{"nobody's": func(context.Context, *eventual.Message) error { return nil }}); stats.Handled != 1 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// TestForeignEntries: what others put on the poison queue can be looked at, and put back as it is; an entry of ours that
+// is spoiled stays, and is not in the way.
+func TestForeignEntries(t *testing.T) {
+	q := poisoned(t, storagetest.Open(t), 1, nil)
+	client := storageQueue(q, "-poison")
+	for _, text := range []string{"hello", `{"id":"A7","type":"ship","body":1}`, `{"id":"A8","type":"tablepatterns.poison","body":"x"}`} {
+		_, err := client.EnqueueMessage(t.Context(), text, nil)
+		check(t, err)
+	}
+	seen := map[string]string{}
+	for _, e := range entries(t, q) {
+		seen[e.Type+"|"+string(e.Body())] = e.Reason
+	}
+	for want, reason := range map[string]string{"fails|" + `{"Number":0}`: "no", "ship|1": "not known", "|": "the entry cannot be read"} {
+		if !strings.Contains(seen[want], reason) {
+			t.Errorf("%q: %q", want, seen[want])
+		}
+	}
+	n, err := q.Poison().Requeue(t.Context(), nil)
+	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: its body is not that of an entry") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := must[int](t)(q.Length(t.Context())); got != 3 {
+		t.Errorf("%d messages", got)
+	}
+	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
+		t.Errorf("%d purged", n)
+	}
+}
+
+// TestRoundIsBounded: a message that fails again while it is requeued is not requeued again.
+func TestRoundIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+		q := poisoned(t, s, 10, nil)
+		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1, MaxPoll: 100 * time.Millisecond})
+		n := must[int](t)(q.Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { time.Sleep(2 * time.Second); return true }))
+		if n != 10 {
+			t.Errorf("%d requeued", n)
+		}
+		time.Sleep(time.Minute)
+		r.stop(t)
+		if n := must[int](t)(q.Poison().Length(t.Context())); n != 10 {
+			t.Errorf("%d entries", n)
+		}
+		if n := len(entries(t, q)); n != 10 {
+			t.Errorf("%d entries are visible", n)
+		}
+	})
+}
+
+// TestLongRounds: entries that appear again, since a look at all takes longer than they are hidden, are looked at once.
+func TestLongRounds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+		q := poisoned(t, s, 70, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
+		looked := map[string]int{}
+		n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool {
+			looked[e.ID]++
+			time.Sleep(2 * time.Second)
+			return is(69)(e)
+		}))
+		if n != 1 || len(looked) != 70 {
+			t.Errorf("%d requeued, %d looked at", n, len(looked))
+		}
+		for id, times := range looked {
+			if times != 1 {
+				t.Errorf("%s is looked at %d times", id, times)
+			}
+		}
+		if n := len(entries(t, q)); n != 32 {
+			t.Errorf("%d entries are visible", n)
+		}
+	})
+}
+
+// TestPeekHidesNothing, and takes no number that makes no sense.
+func TestPeekHidesNothing(t *testing.T) {
+	q := poisoned(t, storagetest.Open(t), 3, nil)
+	for range 2 {
+		if e := must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 2)); len(e) != 2 {
+			t.Errorf("%d entries", len(e))
+		}
+		if e := must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 1000)); len(e) != 3 {
+			t.Errorf("%d entries", len(e))
+		}
+	}
+	_, err := q.Poison().Peek(t.Context(), 0)
+	wantKind(t, err, patterns.ErrInvalid)
+}
+
+// TestPoisonQueueIsMissing: without a place for it a message stays where it is, and the log says why.
+func TestPoisonQueueIsMissing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+		q := newQueue(t, s, nil)
+		_, err := storageQueue(q, "-poison").Delete(t.Context(), nil)
+		check(t, err)
+		must[string](t)(q.Send(t.Context(), "fails", nil, nil))
+		log := &logged{}
+		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{Logger: log.logger(), MaxPoll: time.Second})
+		time.Sleep(5 * time.Minute)
+		if n := must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "queue not found") {
+			t.Errorf("%d messages, %+v, log: %s", n, r.Stats(), log)
+		}
+		check(t, q.CreateIfMissing(t.Context()))
+		time.Sleep(5 * time.Minute)
+		r.stop(t)
+		if e := entries(t, q); len(e) != 1 || !strings.HasPrefix(e[0].Reason, "dequeued ") {
+			t.Errorf("%+v", e)
+		}
+	})
+}

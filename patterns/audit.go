@@ -1,0 +1,55 @@
+package patterns
+
+import (
+	"context"
+	"iter"
+)
+
+// Auditor is implemented by patterns that hold more of an entity than copies of it, so that what they hold can be compared
+// with what the entities ask for. Patterns of copies need none: the repository knows their rows.
+type Auditor interface {
+	Pattern
+	// Facts returns what the pattern must hold for an entity. It is pure.
+	Facts(entity any) ([]Fact, error)
+	// Held yields what the pattern holds for the entities in the scope, in any order, and with as many requests as it has
+	// pages. What cannot be read is a Fact with an Err.
+	Held(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
+	// Look reads what the pattern holds for one entity at one place now; held is false for nothing.
+	Look(ctx context.Context, place string, entity Key) (fact Fact, held bool, err error)
+}
+
+// Mender is an Auditor that contributes to the entity's own transaction. What is missing is mended by writing the entity
+// again; what is held without reason is removed by Mend.
+type Mender interface {
+	Auditor
+	// Mend removes what is held at a place for an entity, unless wanted says that it belongs there: it reads the place, asks
+	// wanted, and writes under the ETag that it read, again from the start when the place has changed. Each write of the
+	// entity that concerns the place must change the place's ETag, so that none comes between unseen.
+	Mend(ctx context.Context, place string, entity Key, wanted func(context.Context) (bool, error)) error
+}
+
+// Fact is one thing that a pattern holds for one entity.
+type Fact struct {
+	Place  string // in the pattern's words; of an IntentContributor, the key by which its intents name it
+	Entity Key
+	Digest [16]byte // of what is held; zero where being there is all there is to it
+	Err    error    // why it cannot be read
+}
+
+// Scope is the part of a table that is looked at.
+type Scope struct {
+	Partitions []string // of the entities; nil for all
+}
+
+// Contains reports whether an entity is in the scope.
+func (s Scope) Contains(entity Key) bool {
+	if s.Partitions == nil {
+		return true
+	}
+	for _, p := range s.Partitions {
+		if p == entity.Partition {
+			return true
+		}
+	}
+	return false
+}
