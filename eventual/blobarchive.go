@@ -97,7 +97,7 @@ func (s storedBlob[T]) incarnation() string { return s.life }
 
 func (s storedBlob[T]) replace(ctx context.Context, p parcel[T]) (occupant[T], error) {
 	if name := s.name(p.copied); name != s.at {
-		return nil, failure("Move", s.at, fmt.Errorf("%w: an update of the entity has given its blob another name", patterns.ErrInvalid))
+		return nil, invalidf("Move", s.at, "an update of the entity has given its blob another name")
 	}
 	return s.put(ctx, p, blob.ModifiedAccessConditions{IfMatch: &s.etag})
 }

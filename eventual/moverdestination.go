@@ -94,7 +94,7 @@ func (d toRepository[T]) insert(ctx context.Context, p parcel[T]) (occupant[T], 
 func (d toRepository[T]) look(ctx context.Context, p parcel[T]) (occupant[T], error) {
 	there, err := d.repo.Get(ctx, d.repo.KeyOf(p.copied))
 	switch {
-	case errors.Is(err, patterns.ErrNotFound):
+	case isAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestRequeue(t *testing.T) {
 			if n := must[int](t)(q.Poison().Length(t.Context())); n != 38 {
 				t.Errorf("%d entries are left", n)
 			}
+			var mu sync.Mutex
 			var got []int
 			drain(t, q, map[string]eventual.Handler{"fails": func(_ context.Context, m *eventual.Message) error {
 				var o order
@@ -60,6 +62,8 @@ func TestRequeue(t *testing.T) {
 					t.Errorf("delivery %d", m.Dequeues)
 				}
 				err := m.Decode(&o)
+				mu.Lock()
+				defer mu.Unlock()
 				got = append(got, o.Number)
 				return err
 			}})

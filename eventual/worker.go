@@ -3,6 +3,7 @@ package eventual
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -97,13 +98,8 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 }
 
 func (o *WorkerOptions) setDefaults() error {
-	for _, n := range []*int{&o.Concurrency, &o.MaxDequeues} {
-		if *n < 0 {
-			return errors.New("Concurrency or MaxDequeues is negative")
-		}
-	}
-	if min(o.MinPoll, o.MaxPoll, o.StopTimeout) < 0 {
-		return errors.New("MinPoll, MaxPoll or StopTimeout is negative")
+	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout) < 0 {
+		return errors.New("a negative option: Concurrency, MaxDequeues, MinPoll, MaxPoll and StopTimeout are 0 or more")
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = standardConcurrency
@@ -118,7 +114,7 @@ func (o *WorkerOptions) setDefaults() error {
 		o.MinPoll = min(standardMinPoll, o.MaxPoll)
 	}
 	if o.MinPoll > o.MaxPoll {
-		return errors.New("MinPoll is greater than MaxPoll")
+		return fmt.Errorf("a MinPoll of %v: it is at most MaxPoll, which is %v", o.MinPoll, o.MaxPoll)
 	}
 	if o.StopTimeout == 0 {
 		o.StopTimeout = standardStopTimeout

@@ -1,6 +1,7 @@
 package interpartition_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,11 @@ func (k kind) String() string {
 type world struct {
 	kind
 	table, badges, queue string
+
+	hidden time.Duration // the visibility timeout; 0 is the constant visibility
 }
+
+func (w *world) visibility() time.Duration { return cmp.Or(w.hidden, visibility) }
 
 func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 	t.Helper()
@@ -70,7 +75,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
+	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func text(s string) compoundkey.Part {
 // drain lets every message appear and workers handle them, until none is left.
 func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
 	for range 10 {
-		s.Wait(visibility + time.Second)
+		s.Wait(w.visibility() + time.Second)
 		p, err := w.start(s)
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ var errNotInBulk = errors.New("a pattern with effects outside of the entity's ow
 // of the partition are ErrInvalid here.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	const op = "BulkInsertNonAtomic"
-	if len(r.intents) > 0 || len(r.rows) > 0 {
+	if r.reachesOut() || len(r.rows)+len(r.companions) > 0 {
 		return BulkProgress{}, r.invalid(op, Key{}, errNotInBulk)
 	}
 	b := newBulk(r.table, op, options)

@@ -72,12 +72,15 @@ func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent
 	return err
 }
 
+// spills reports whether something is written outside as properties are stored.
+func (r *Repository[T]) spills() bool {
+	return slices.ContainsFunc(r.transformers, func(t PropertyTransformer) bool { return t.Stage() == StageSpill })
+}
+
 // rehearse finds what is wrong with a change before anything is sent for it.
 func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
-	for _, t := range r.transformers {
-		if t.Stage() == StageSpill {
-			return nil // it writes as it stores
-		}
+	if r.spills() {
+		return nil // it writes as it stores
 	}
 	if err := r.store(ctx, w); err != nil || w.change.Kind == ChangeDelete {
 		return err
@@ -115,7 +118,7 @@ func (r *Repository[T]) located(w *work[T], err error) error {
 
 // commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
 func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
-	w.preparedOutside = w.preparedOutside || len(r.transformers) > 0
+	w.preparedOutside = w.preparedOutside || r.spills()
 	for attempt := 0; ; {
 		d, err := r.draft(ctx, w)
 		if err != nil {

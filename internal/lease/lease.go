@@ -40,6 +40,8 @@ func Margin(visibility time.Duration) time.Duration { return visibility / margin
 
 // Lease is the right to act for one message. It is safe for concurrent use.
 type Lease struct {
+	parent *Lease // of the message for which this one was put, nil for none
+
 	mu      sync.Mutex
 	since   time.Time // before the request that hid the message was sent
 	term    time.Duration
@@ -52,7 +54,7 @@ type Lease struct {
 
 // New begins a lease of a message that was hidden for visibility by a request sent after since.
 func New(ctx context.Context, since time.Time, visibility time.Duration) *Lease {
-	l := &Lease{waived: waived(ctx)}
+	l := &Lease{parent: From(ctx), waived: waived(ctx)}
 	l.Extend(since, visibility)
 	return l
 }
@@ -117,8 +119,13 @@ func (l *Lease) end(cause error) {
 	l.cancels = nil
 }
 
-// Check returns nil while a request may be sent.
+// Check returns nil while a request may be sent: for this message, and for the one that it was put for.
 func (l *Lease) Check() error {
+	if l.parent != nil {
+		if err := l.parent.Check(); err != nil {
+			l.End(err)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over == nil && l.waived&Expiry == 0 && l.left() <= 0 {
@@ -136,6 +143,9 @@ func (l *Lease) Unsure() bool {
 }
 
 func (l *Lease) doubt() {
+	if l.parent != nil {
+		l.parent.doubt()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unsure = true
@@ -175,10 +185,15 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 		return nil, refused{err}
 	}
 	resp, err := req.Next()
-	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
+	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown && !isBusy(resp) {
 		l.doubt()
 	}
 	return resp, err
+}
+
+// isBusy reports whether the service itself has turned a request away, which then is not under way any more.
+func isBusy(resp *http.Response) bool {
+	return resp != nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("x-ms-error-code") == "ServerBusy"
 }
 
 // Rules are what keeps messages that name the same keys from undoing each other's work.

@@ -126,7 +126,7 @@ func TestForeignCodeRulesCanFail(t *testing.T) {
 	wantViolations(t, foreignImports(parse(t, map[string]string{
 		"access/a.go":          file("github.com/Azure/azure-sdk-for-go-other/sdk/x"),
 		"cmd/tool/c.go":        file("github.com/spf13/cobra"),
-		"compoundkey/k.go":     file("golang.org/x/text/cases"),
+		"compoundkey/k.go":     file("golang.org/x/sync/errgroup"),
 		"compoundkey/ok.go":    file("github.com/google/uuid"),
 		"internal/wire/w.go":   file("go.opentelemetry.io/auto/sdk"),
 		"patterns/json.go":     file("github.com/go-json-experiment/json/jsontext"),
@@ -136,7 +136,7 @@ func TestForeignCodeRulesCanFail(t *testing.T) {
 		"patterns/tables.go":   file(tables),
 	})),
 		"access/a.go:2: access must not import github.com/Azure/azure-sdk-for-go-other/sdk/x",
-		"compoundkey/k.go:2: compoundkey must not import golang.org/x/text",
+		"compoundkey/k.go:2: compoundkey must not import golang.org/x/sync",
 		"internal/wire/w.go:2: internal/wire must not import go.opentelemetry.io/auto/sdk",
 		"patterns/p.go:2: patterns must not import github.com/pkg/errors",
 	)

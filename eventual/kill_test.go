@@ -1,0 +1,192 @@
+package eventual_test
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+const (
+	killEvery   = 300 * time.Millisecond
+	killSenders = 4
+	killSend    = 10 // messages, before a sender looks at the queue again
+	// killBacklog is how long the queue gets: Azurite takes the longer for each message the more there are.
+	killBacklog = 200
+	// killBound is when the test gives up. It takes half a minute.
+	killBound = 4 * time.Minute
+)
+
+// TestKilledWorkers sends 10,000 messages through two worker processes, of which one after the other is killed and started
+// again, one every 300 ms: no message is lost, and each has its effect once.
+func TestKilledWorkers(t *testing.T) {
+	if names := os.Getenv(killVariable); names != "" {
+		beWorker(t, names)
+		return
+	}
+	storagetest.AzuriteOnly(t)
+	n := 10_000
+	if testing.Short() || raceDetected() {
+		n = 1_000
+		t.Logf("%d messages only, because of -short or -race", n)
+	}
+	s := storagetest.Azurite(t)
+	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: killVisibility})
+	table := q.Account().Table(s.TableName(t))
+	check(t, table.Create(t.Context()))
+	for bucket := range killBuckets {
+		counter := &patterns.Entity{Key: counterOf(bucketName(uint32(bucket)))}
+		counter.Set(countProperty, patterns.Int64(0))
+		check(t, table.Entities().Insert(t.Context(), counter))
+	}
+
+	began := time.Now()
+	sent := sendNumbers(t, q, n)
+	killed := killWhile(t, s.ConnectionString, table.Name()+" "+q.Name(), func() bool {
+		if time.Since(began) > killBound {
+			t.Fatalf("messages are left after %v", killBound)
+		}
+		return !sent.Load() || must[int](t)(q.Length(t.Context())) > 0
+	})
+	took := time.Since(began)
+
+	again, twice := 0, 0
+	for _, v := range killed {
+		again += v.said(redelivered)
+		twice += v.said(duplicate)
+	}
+	t.Logf("%d messages in %.1f s, %.0f a second; %d workers killed; %d redeliveries, %d of them of messages whose effect was there",
+		n, took.Seconds(), float64(n)/took.Seconds(), len(killed)-2, again, twice)
+	if len(killed) < 4 || again == 0 {
+		t.Error("the kills did not meet messages under way, so the test has not tested anything")
+	}
+	checkNumbers(t, table, n)
+	if poisoned := must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
+		t.Errorf("%d messages are poisoned; the first: %+v", poisoned, entries(t, q)[0])
+	}
+}
+
+// raceDetected reports whether the race detector makes everything several times slower.
+func raceDetected() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// sendNumbers sends the numbers from 0 to n, a message each, and sets what it returns when it has ended.
+func sendNumbers(t *testing.T, q *eventual.Queue, n int) *atomic.Bool {
+	t.Helper()
+	var next atomic.Int64
+	var done atomic.Bool
+	var senders sync.WaitGroup
+	for range killSenders {
+		senders.Go(func() {
+			for first := next.Add(killSend) - killSend; first < int64(n); first = next.Add(killSend) - killSend {
+				if err := sendSome(t.Context(), q, first, min(first+killSend, int64(n))); err != nil {
+					t.Errorf("number %d or one behind it: %v", first, err)
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		senders.Wait()
+		done.Store(true)
+	}()
+	t.Cleanup(senders.Wait)
+	return &done
+}
+
+// sendSome sends some numbers, once the queue has room for them.
+func sendSome(ctx context.Context, q *eventual.Queue, from, to int64) error {
+	for {
+		length, err := q.Length(ctx)
+		if err != nil {
+			return err
+		}
+		if length < killBacklog {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for number := from; number < to; number++ {
+		if _, err := q.Send(ctx, killType, number, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killWhile runs two workers and kills them in turn while there is something to do. It returns all workers that it has
+// started, each of which has ended.
+func killWhile(t *testing.T, connection, names string, busy func() bool) []*victim {
+	t.Helper()
+	var all, running []*victim
+	defer func() {
+		for _, v := range running { // those of a test that failed
+			v.cmd.Process.Kill()
+			v.cmd.Wait()
+		}
+	}()
+	begin := func() {
+		v := startVictim(t, connection, names)
+		all, running = append(all, v), append(running, v)
+	}
+	begin()
+	begin()
+	tick := time.NewTicker(killEvery)
+	defer tick.Stop()
+	for busy() {
+		<-tick.C
+		oldest := running[0]
+		running = running[1:]
+		oldest.kill(t)
+		begin()
+	}
+	for _, v := range running {
+		v.end(t)
+	}
+	running = nil
+	return all
+}
+
+// checkNumbers holds the data against what the messages should have done: each number is there once, and the counters have
+// counted each row once.
+func checkNumbers(t *testing.T, table *patterns.Table, n int) {
+	t.Helper()
+	seen, rows, counted, sum := map[int64]int{}, map[string]int64{}, map[string]int64{}, int64(0)
+	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
+		check(t, err)
+		if row.Key == counterOf(row.Key.Partition) {
+			counted[row.Key.Partition], _ = row.Get(countProperty).Int()
+			sum += counted[row.Key.Partition]
+			continue
+		}
+		number, ok := row.Get(numberProperty).Int()
+		if !ok {
+			t.Errorf("row %v has no number", row.Key)
+		}
+		seen[number]++
+		rows[row.Key.Partition]++
+	}
+	for number := range int64(n) {
+		if seen[number] != 1 {
+			t.Errorf("number %d is there %d times", number, seen[number])
+		}
+	}
+	if len(seen) != n || sum != int64(n) {
+		t.Errorf("%d different numbers, and the counters say %d, of %d messages", len(seen), sum, n)
+	}
+	for bucket, count := range counted {
+		if count != rows[bucket] {
+			t.Errorf("%s has counted %d and has %d rows", bucket, count, rows[bucket])
+		}
+	}
+}

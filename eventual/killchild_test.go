@@ -1,0 +1,140 @@
+package eventual_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// killVariable tells a run of this test binary to be a worker to be killed: the names of its table and its queue.
+const killVariable = "EVENTUAL_KILL_CHILD"
+
+const (
+	killType    = "count"
+	killBuckets = 128
+	// killVisibility is how long a killed worker's messages wait for another. A handler takes some 10 ms.
+	killVisibility  = 2 * time.Second
+	killConcurrency = 8
+	// killDequeues is how often a message may meet a worker's end.
+	killDequeues = 50
+
+	numberProperty, countProperty = "Number", "Count"
+	// A worker writes a line for each message that comes again.
+	redelivered, duplicate = "redelivered\n", "duplicate\n"
+)
+
+// beWorker handles messages until it is killed, or standard input ends: with its parent, however that ends.
+func beWorker(t *testing.T, names string) {
+	tableName, queueName, _ := strings.Cut(names, " ")
+	s := storagetest.Azurite(t)
+	q := must[*eventual.Queue](t)(openQueue(s, queueName, &eventual.QueueOptions{VisibilityTimeout: killVisibility}))
+	effects := effects{table: q.Account().Table(tableName), told: os.Stdout}
+	w := newWorker(t, q, map[string]eventual.Handler{killType: effects.count}, &eventual.WorkerOptions{
+		Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	check(t, w.Run(ctx))
+}
+
+// effects are what messages do to the data.
+type effects struct {
+	table *patterns.Table
+	told  io.Writer
+}
+
+// bucketOf is the partition of a message's effects.
+func bucketOf(id string) string { return bucketName(crc32.ChecksumIEEE([]byte(id)) % killBuckets) }
+
+func bucketName(n uint32) string { return fmt.Sprintf("bucket%03d", n) }
+
+func counterOf(bucket string) patterns.Key { return patterns.Key{Partition: bucket, Row: "counter"} }
+
+// count inserts the message's row and raises its bucket's counter, in one transaction: the row is refused the second time,
+// and the counter with it.
+func (e *effects) count(ctx context.Context, m *eventual.Message) error {
+	if m.Dequeues > 1 {
+		io.WriteString(e.told, redelivered)
+	}
+	var number int64
+	if err := m.Decode(&number); err != nil {
+		return err
+	}
+	rows, bucket := e.table.Entities(), bucketOf(m.ID)
+	for {
+		counter, err := rows.Get(ctx, counterOf(bucket))
+		if err != nil {
+			return err
+		}
+		n, _ := counter.Get(countProperty).Int()
+		counter.Set(countProperty, patterns.Int64(n+1))
+		row := &patterns.Entity{Key: patterns.Key{Partition: bucket, Row: m.ID}}
+		row.Set(numberProperty, patterns.Int64(number))
+		x := e.table.NewTransaction()
+		x.Insert(row)
+		x.Replace(counter)
+		switch _, err := x.Commit(ctx); {
+		case errors.Is(err, patterns.ErrExists):
+			io.WriteString(e.told, duplicate)
+			return nil
+		case !errors.Is(err, patterns.ErrConflict): // a rival in the bucket
+			return err
+		}
+	}
+}
+
+// victim is a worker process.
+type victim struct {
+	cmd            *exec.Cmd
+	stdin          io.Closer
+	stdout, stderr bytes.Buffer
+}
+
+// startVictim runs this test binary again, as a worker.
+func startVictim(t *testing.T, connection, names string) *victim {
+	t.Helper()
+	v := &victim{cmd: exec.Command(must[string](t)(os.Executable()), "-test.run=^TestKilledWorkers$", "-test.timeout=10m")}
+	v.cmd.Env = append(os.Environ(), killVariable+"="+names, storagetest.ConnectionStringVariable+"="+connection)
+	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = &v.stdout, &v.stderr, 10*time.Second
+	v.stdin = must[io.WriteCloser](t)(v.cmd.StdinPipe())
+	check(t, v.cmd.Start())
+	return v
+}
+
+// kill ends a worker as nothing can that it could prepare for. A worker that had ended before fails the test.
+func (v *victim) kill(t *testing.T) {
+	t.Helper()
+	err := v.cmd.Process.Kill()
+	waited := v.cmd.Wait()
+	// Killed is -1, but on Windows, where it is 1, as for a test that failed.
+	if code := v.cmd.ProcessState.ExitCode(); err != nil || code != -1 && runtime.GOOS != "windows" {
+		t.Fatalf("a worker ended before it was killed: %v, %v\n%s%s", err, waited, &v.stdout, &v.stderr)
+	}
+}
+
+// end lets a worker end by itself.
+func (v *victim) end(t *testing.T) {
+	t.Helper()
+	v.stdin.Close()
+	if err := v.cmd.Wait(); err != nil {
+		t.Errorf("a worker that was asked to end: %v\n%s%s", err, &v.stdout, &v.stderr)
+	}
+}
+
+// said is how often the worker wrote a line.
+func (v *victim) said(line string) int { return strings.Count(v.stdout.String(), line) }

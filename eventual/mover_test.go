@@ -1,0 +1,468 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// everyOffice runs a test with each kind of destination.
+func everyOffice(t *testing.T, o office, test func(t *testing.T, s *storagetest.Service, o *office)) {
+	for _, toBlobs := range []bool{false, true} {
+		t.Run(map[bool]string{false: "repository", true: "container"}[toBlobs], func(t *testing.T) {
+			s := storagetest.Open(t)
+			o.toBlobs = toBlobs
+			test(t, s, newOffice(t, s, o))
+		})
+	}
+}
+
+// counting returns the service with a counter of the requests of its clients.
+func counting(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append([]policy.Policy{counter}, s.ClientOptions.PerRetryPolicies...)
+	return &counted, counter
+}
+
+// drainMoves has a process handle what is visible, and returns the worker's counters.
+func drainMoves(t testing.TB, p *officer) eventual.WorkerStats {
+	t.Helper()
+	return must[eventual.WorkerStats](t)(p.work(t.Context(), 5))
+}
+
+// wantPlaces fails unless a clerk is where it should be, in that state; "" is nowhere.
+func wantPlaces(t testing.TB, p *officer, c *clerk, current, archived string) places {
+	t.Helper()
+	found := must[places](t)(p.find(t.Context(), c))
+	for i, at := range []*clerk{found.current, found.archived} {
+		want := []string{current, archived}[i]
+		if (at == nil) != (want == "") || at != nil && at.state() != want {
+			t.Fatalf("%v; want %q and %q", found, current, archived)
+		}
+	}
+	check(t, p.checkRows(t.Context()))
+	return found
+}
+
+// TestMoverMoves: the entity is there, whole, and its old rows are gone; it costs what the documentation says.
+func TestMoverMoves(t *testing.T) {
+	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+		counted, counter := counting(s)
+		p, c := o.open(t, counted), june()
+		check(t, p.current.Insert(t.Context(), c))
+		counter.Reset()
+		check(t, p.mover.Move(t.Context(), c))
+		if n := counter.Reset(); n != 1 {
+			t.Errorf("%d requests to ask", n)
+		}
+		if stats := drainMoves(t, p); stats.Handled != 1 || stats.Failed != 0 {
+			t.Errorf("%+v", stats)
+		}
+		if n := counter.Count(); n != 5+1 { // and the poll that finds nothing more
+			t.Errorf("%d requests: %v", n, counter.Kinds())
+		}
+		found := wantPlaces(t, p, c, "", "first: hired")
+		if a := found.archived; a.Department != c.Department || a.ID != c.ID || a.Email != c.Email {
+			t.Errorf("archived as %+v", a)
+		}
+		if !o.toBlobs && (found.archived.Incarnation() == "" || found.archived.Incarnation() == c.Incarnation()) {
+			t.Errorf("incarnation %q became %q", c.Incarnation(), found.archived.Incarnation())
+		}
+	})
+}
+
+// TestMoverAsks: what cannot be moved is refused before any request, and what was read in any way can be.
+func TestMoverAsks(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	counted, counter := counting(s)
+	p := newOffice(t, s, office{}).open(t, counted)
+	check(t, p.current.Insert(ctx, june()))
+	foreign := &clerk{Department: "Sales", ID: 9} // written by another program
+	check(t, p.current.Table().Entities().Upsert(ctx, &patterns.Entity{Key: clerkKey(foreign), Properties: patterns.Properties{
+		{Name: "Department", Value: patterns.String("Sales")}, {Name: "ID", Value: patterns.Int64(9)}, {Name: "Email", Value: patterns.String("x")},
+		{Name: "Note", Value: patterns.String("foreign")}}}))
+	read := must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
+	counter.Reset()
+	for _, c := range []*clerk{nil, june(), read} {
+		wantKind(t, p.mover.Move(ctx, c), patterns.ErrInvalid)
+	}
+	if n := counter.Count(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	check(t, p.current.Replace(ctx, read))
+	check(t, p.mover.Move(ctx, read))
+	for c, err := range p.current.Query().Partition("Sales").Select("Note").All(ctx) {
+		check(t, err)
+		check(t, p.mover.Move(ctx, c)) // the second time for one of them
+	}
+	drainMoves(t, p)
+	wantPlaces(t, p, june(), "", "first: hired")
+}
+
+// TestNewMoverRefuses: what cannot work is known at once.
+func TestNewMoverRefuses(t *testing.T) {
+	s := storagetest.Open(t)
+	o := newOffice(t, s, office{})
+	p := o.open(t, s)
+	to, blobs := eventual.ToRepository(p.archive, nil), p.queue.Account().Container(o.container)
+	type pointed struct {
+		*embedded
+		ID string
+	}
+	shared := must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
+		patterns.Schema[pointed]{Key: func(v *pointed) patterns.Key { return patterns.Key{Row: v.ID} }}))
+	sealing := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
+	for name, err := range map[string]error{
+		"the queue is nil":          second(eventual.NewMover[clerk](nil, "m", p.current, to, nil)),
+		"has no name":               second(eventual.NewMover(p.queue, "", p.current, to, nil)),
+		"a control character":       second(eventual.NewMover(p.queue, "m\x00", p.current, to, nil)),
+		"to move from is nil":       second(eventual.NewMover(p.queue, "m", nil, to, nil)),
+		"the destination is nil":    second(eventual.NewMover(p.queue, "m", p.current, nil, nil)),
+		"the repository is nil":     second(eventual.NewMover(p.queue, "m", p.current, eventual.ToRepository[clerk](nil, nil), nil)),
+		"the container is nil":      second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer(nil, clerkBlob), nil)),
+		"no function that names":    second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer[clerk](blobs, nil), nil)),
+		"through a pointer":         second(eventual.NewMover(p.queue, "m", shared, eventual.ToRepository(shared, nil), nil)),
+		`pattern "sealing" encrypt`: second(eventual.NewMover(p.queue, "m", sealing, eventual.ToContainer(blobs, clerkBlob), nil)),
+		"has a handler already":     second(eventual.NewMover(p.queue, "archive-clerks", p.current, to, nil)),
+	} {
+		if wantKind(t, err, patterns.ErrInvalid); !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+	_, err := eventual.NewMover(p.queue, "m", p.current, to, nil)
+	check(t, err)
+}
+
+type embedded struct{ patterns.Meta }
+
+// sealing stands for a pattern that encrypts.
+type sealing struct{}
+
+func (sealing) PatternName() string        { return "sealing" }
+func (sealing) Attach(patterns.Host) error { return nil }
+func (sealing) Stage() patterns.Stage      { return patterns.StageEncrypt }
+func (sealing) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	return p, nil
+}
+func (sealing) Load(_ context.Context, _ patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	return p, nil
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// between runs an action just after the copy was written, once: before the entity is deleted.
+func between(s *storagetest.Service, o *office, act func()) *storagetest.Service {
+	kind := storagetest.Batch
+	if o.toBlobs {
+		kind = storagetest.PutBlob
+	}
+	between, _ := s.Faulty(storagetest.On(kind, storagetest.Once(storagetest.Always(storagetest.After("copy", act)))))
+	return between
+}
+
+// TestMoverRivals: what somebody else does to the entity between copy and delete counts.
+func TestMoverRivals(t *testing.T) {
+	for name, test := range map[string]struct {
+		act                func(ctx context.Context, p *officer, c *clerk) error
+		current, archived  string
+		requests, rewrites int
+	}{
+		"update": {func(ctx context.Context, p *officer, c *clerk) error {
+			_, err := p.current.Update(ctx, clerkKey(c), rewrite("promoted"))
+			return err
+		}, "", "first: promoted", 5 + 3, 0},
+		"delete": {func(ctx context.Context, p *officer, c *clerk) error {
+			return p.current.DeleteUnconditional(ctx, clerkKey(c))
+		}, "", "", 5 + 2, 0}, // reads again, removes the copy
+		"re-insert": {func(ctx context.Context, p *officer, c *clerk) error {
+			err := p.current.DeleteUnconditional(ctx, clerkKey(c))
+			return errors.Join(err, p.current.Insert(ctx, &clerk{Department: c.Department, ID: c.ID, Email: c.Email, Life: "second"}))
+		}, "second: ", "", 5 + 2, 0},
+		"copy changed": {func(ctx context.Context, p *officer, c *clerk) error {
+			// Somebody edits what is in the archive, and then deletes the entity: the copy is theirs now.
+			_, err := p.current.Update(ctx, clerkKey(c), rewrite("promoted"))
+			if p.toBlobs {
+				return errors.Join(err, p.touchBlob(ctx, c))
+			}
+			return errors.Join(err, second(p.archive.Update(ctx, clerkKey(c), rewrite("edited"))))
+		}, "", "first: promoted", 5 + 3 + 1 + 2, 0}, // the replace is refused: looks, reads again, replaces
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+				ctx, plain, c := t.Context(), o.open(t, s), june()
+				check(t, plain.current.Insert(ctx, c))
+				check(t, plain.mover.Move(ctx, c))
+				counted, counter := counting(between(s, o, func() {
+					if err := test.act(ctx, plain, c); err != nil {
+						t.Error(err)
+					}
+				}))
+				p := o.open(t, counted)
+				if stats := drainMoves(t, p); stats.Handled != 1 || stats.Failed != 0 {
+					t.Errorf("%+v", stats)
+				}
+				if n := counter.Count() - 1; n != test.requests {
+					t.Errorf("%d requests, want %d: %v", n, test.requests, counter.Kinds())
+				}
+				wantPlaces(t, plain, c, test.current, test.archived)
+			})
+		})
+	}
+}
+
+// touchBlob gives a clerk's blob another ETag.
+func (p *officer) touchBlob(ctx context.Context, c *clerk) error {
+	client := p.queue.Account().Container(p.container).NewBlobClient(clerkBlob(c))
+	answer, err := client.GetProperties(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = client.SetMetadata(ctx, maps.Clone(answer.Metadata), nil)
+	return err
+}
+
+// TestMoverRedelivery: a message that comes again or late, in whatever state its entity is, does no harm.
+func TestMoverRedelivery(t *testing.T) {
+	for name, test := range map[string]struct {
+		since             func(ctx context.Context, p *officer, c *clerk) error
+		current, archived string
+		requests          int
+	}{
+		"done":    {func(context.Context, *officer, *clerk) error { return nil }, "", "first: hired", 3},
+		"deleted": {func(ctx context.Context, p *officer, c *clerk) error { return p.clear(ctx, c) }, "", "", 3},
+		"inserted again": {func(ctx context.Context, p *officer, c *clerk) error {
+			return p.current.Insert(ctx, &clerk{Department: c.Department, ID: c.ID, Email: c.Email, Life: "second", Note: "hired"})
+		}, "second: hired", "first: hired", 3},
+		"moved back": {func(ctx context.Context, p *officer, c *clerk) error {
+			if p.toBlobs {
+				found, err := p.find(ctx, c)
+				if err != nil {
+					return err
+				}
+				return errors.Join(p.current.Insert(ctx, found.archived), p.clear(ctx, c))
+			}
+			back, err := eventual.NewMover(p.queue, "back", p.archive, eventual.ToRepository(p.current, nil), nil)
+			if err != nil {
+				return err
+			}
+			found, err := p.find(ctx, c)
+			if err != nil {
+				return err
+			}
+			if err := back.Move(ctx, found.archived); err != nil {
+				return err
+			}
+			_, err = p.work(ctx, 5)
+			return err
+		}, "first: hired", "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+				ctx := t.Context()
+				counted, counter := counting(s)
+				p, c := o.open(t, counted), june()
+				check(t, p.current.Insert(ctx, c))
+				check(t, p.mover.Move(ctx, c))
+				drainMoves(t, p)
+				check(t, test.since(ctx, p, c))
+				again := *c
+				check(t, p.mover.Move(ctx, &again)) // the same message once more
+				counter.Reset()
+				if stats := drainMoves(t, p); stats.Failed != 0 {
+					t.Errorf("%+v", stats)
+				}
+				if n := counter.Count() - 1; n != test.requests {
+					t.Errorf("%d requests, want %d: %v", n, test.requests, counter.Kinds())
+				}
+				wantPlaces(t, p, c, test.current, test.archived)
+			})
+		})
+	}
+}
+
+// clear removes a clerk from the archive.
+func (p *officer) clear(ctx context.Context, c *clerk) error {
+	if p.toBlobs {
+		return second(p.queue.Account().Container(p.container).NewBlobClient(clerkBlob(c)).Delete(ctx, nil))
+	}
+	return p.archive.DeleteUnconditional(ctx, clerkKey(c))
+}
+
+// TestMoverCrash: after a crash at any request, the next worker brings it to its end, also when the entity was changed
+// meanwhile.
+func TestMoverCrash(t *testing.T) {
+	for i := range 5 {
+		for _, mode := range []storagetest.Mode{storagetest.DiesBefore, storagetest.DiesAfter} {
+			for _, update := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v at %d, update %v", mode, i, update), func(t *testing.T) {
+					s := storagetest.Simulator(t, nil)
+					o := newOffice(t, s, office{})
+					ctx, plain, c := t.Context(), o.open(t, s), june()
+					check(t, plain.current.Insert(ctx, c))
+					check(t, plain.mover.Move(ctx, c))
+					faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(mode)))
+					dying, cancel := faults.Context(ctx)
+					defer cancel()
+					_, _ = o.open(t, faulty).work(dying, 5)
+					if !faults.Dead() {
+						t.Fatal("nobody died")
+					}
+					want := "first: hired"
+					if update {
+						if _, err := plain.current.Update(ctx, clerkKey(c), rewrite("promoted")); err == nil {
+							want = "first: promoted"
+						} else if !errors.Is(err, patterns.ErrNotFound) {
+							t.Fatal(err)
+						}
+					}
+					check(t, o.recover(ctx, s))
+					wantPlaces(t, plain, c, "", want)
+				})
+			}
+		}
+	}
+}
+
+// TestMoverReplace: who has the copy's key at the destination stays, unless the options say otherwise.
+func TestMoverReplace(t *testing.T) {
+	for _, replaces := range []bool{false, true} {
+		t.Run(fmt.Sprint(replaces), func(t *testing.T) {
+			everyOffice(t, office{replaces: replaces}, func(t *testing.T, s *storagetest.Service, o *office) {
+				ctx, p, c := t.Context(), o.open(t, s), june()
+				check(t, p.current.Insert(ctx, c))
+				check(t, p.mover.Move(ctx, c))
+				drainMoves(t, p)
+				next := &clerk{Department: c.Department, ID: c.ID, Email: "second@contoso.com", Life: "second", Note: "hired"}
+				check(t, p.current.Insert(ctx, next))
+				check(t, p.mover.Move(ctx, next))
+				stats := drainMoves(t, p)
+				if replaces {
+					if stats.Failed != 0 {
+						t.Errorf("%+v", stats)
+					}
+					wantPlaces(t, p, c, "", "second: hired")
+					return
+				}
+				wantPlaces(t, p, c, "second: hired", "first: hired")
+				poisoned := entries(t, p.queue)
+				if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, patterns.ErrExists.Error()) {
+					t.Fatalf("%+v", poisoned)
+				}
+				check(t, p.clear(ctx, c))
+				if n := must[int](t)(p.queue.Poison().Requeue(ctx, nil)); n != 1 {
+					t.Errorf("%d requeued", n)
+				}
+				drainMoves(t, p)
+				wantPlaces(t, p, c, "", "second: hired")
+			})
+		})
+	}
+}
+
+// TestMoverRekeys: into another partition of the same table; and never onto itself.
+func TestMoverRekeys(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	o := newOffice(t, s, office{})
+	p, c := o.open(t, s), june()
+	left := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "left", p.current, eventual.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
+	nowhere := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "nowhere", p.current,
+		eventual.ToRepository(o.open(t, s).current, nil), &eventual.MoverOptions{Replace: true}))
+	check(t, p.current.Insert(ctx, c))
+	check(t, nowhere.Move(ctx, c))
+	drainMoves(t, p)
+	if e := entries(t, p.queue); len(e) != 1 || !strings.Contains(e[0].Reason, "to where it is") {
+		t.Errorf("%+v", e)
+	}
+	wantPlaces(t, p, c, "first: hired", "")
+	check(t, left.Move(ctx, c))
+	drainMoves(t, p)
+	wantPlaces(t, p, c, "", "")
+	moved := &clerk{Department: "Left", ID: c.ID}
+	wantPlaces(t, p, moved, "first: hired", "")
+}
+
+// TestMoverReachesOut: an entity with rows outside of its partition takes them along, and away.
+func TestMoverReachesOut(t *testing.T) {
+	everyOffice(t, office{reachesOut: true}, func(t *testing.T, s *storagetest.Service, o *office) {
+		ctx, p, c := t.Context(), o.open(t, s), june()
+		check(t, p.current.Insert(ctx, c))
+		check(t, p.checkRows(ctx))
+		check(t, p.mover.Move(ctx, c))
+		drainMoves(t, p)
+		wantPlaces(t, p, c, "", "first: hired")
+		if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
+			t.Errorf("%d messages are left", n)
+		}
+	})
+}
+
+// TestMoverOtherAccount: the archive may be anywhere.
+func TestMoverOtherAccount(t *testing.T) {
+	ctx, s, far := t.Context(), storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
+	p, there, c := newOffice(t, s, office{}).open(t, s), newOffice(t, far, office{}).open(t, far), june()
+	mover := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "far", p.current, eventual.ToRepository(there.current, nil), nil))
+	check(t, p.current.Insert(ctx, c))
+	check(t, mover.Move(ctx, c))
+	drainMoves(t, p)
+	wantPlaces(t, p, c, "", "")
+	wantPlaces(t, there, c, "first: hired", "")
+}
+
+// TestMoverTwice: two messages about one entity that are handled at the same time. When the second worker finds the entity gone,
+// the copy is all there is of it.
+func TestMoverTwice(t *testing.T) {
+	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+		ctx, plain, c := t.Context(), o.open(t, s), june()
+		check(t, plain.current.Insert(ctx, c))
+		for range 2 {
+			check(t, plain.mover.Move(ctx, c))
+		}
+		// The first worker is stopped after its copy, while another one does the rest, after an update.
+		p := o.open(t, between(s, o, func() {
+			if _, err := plain.current.Update(ctx, clerkKey(c), rewrite("promoted")); err != nil {
+				t.Error(err)
+			}
+			drainMoves(t, plain)
+		}))
+		w := newWorker(t, p.queue, nil, &eventual.WorkerOptions{Concurrency: 1})
+		if _, err := w.Drain(ctx); err != nil || w.Stats().Failed != 0 {
+			t.Errorf("%v, %+v", err, w.Stats())
+		}
+		wantPlaces(t, plain, c, "", "first: promoted")
+	})
+}
+
+// TestMoverUnknown: while nobody knows what became of a request, the message is neither deleted nor shown.
+func TestMoverUnknown(t *testing.T) {
+	for _, kind := range []storagetest.Kind{storagetest.Batch, storagetest.PutBlob} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			o := newOffice(t, s, office{toBlobs: kind == storagetest.PutBlob})
+			ctx, plain, c := t.Context(), o.open(t, s), june()
+			check(t, plain.current.Insert(ctx, c))
+			check(t, plain.mover.Move(ctx, c))
+			// The copy's first request is lost for good; so is what would tell about it.
+			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(kind, storagetest.Once(storagetest.Always(storagetest.Before500))))
+			if stats := drainMoves(t, o.open(t, faulty)); stats.Handled != 0 || stats.Failed != 0 {
+				t.Errorf("%+v", stats)
+			}
+			wantPlaces(t, plain, c, "first: hired", "")
+			if stats := drainMoves(t, plain); stats != (eventual.WorkerStats{Polls: 1, EmptyPolls: 1}) {
+				t.Errorf("the message is visible: %+v", stats)
+			}
+			s.Wait(moverVisibility)
+			drainMoves(t, plain)
+			wantPlaces(t, plain, c, "", "first: hired")
+		})
+	}
+}

@@ -1,0 +1,223 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// clerk is what the movers' tests move. No two states of clerks have one Life and Note.
+type clerk struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Email      string
+	Life       string // the same from insert to delete
+	Note       string // another one at each write
+}
+
+func clerkKey(c *clerk) patterns.Key {
+	return patterns.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
+}
+
+func clerkBlob(c *clerk) string { return fmt.Sprintf("clerks/%s/%d.json", c.Department, c.ID) }
+
+// june is the clerk that is moved where it takes only one.
+func june() *clerk {
+	return &clerk{Department: "Sales", ID: 223, Email: "june@contoso.com", Life: "first", Note: "hired"}
+}
+
+func (c *clerk) state() string { return c.Life + ": " + c.Note }
+
+// elsewhere is an index with a copy in another table, whose changes go over the queue.
+type elsewhere struct{ table *patterns.Table }
+
+func (*elsewhere) PatternName() string             { return "elsewhere" }
+func (*elsewhere) Attach(patterns.Host) error      { return nil }
+func (e *elsewhere) OutsideTable() *patterns.Table { return e.table }
+func (*elsewhere) Reserves() bool                  { return false }
+func (*elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
+	c := v.(*clerk)
+	return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
+}
+
+// office is where a test's processes work: names, and how their movers are made.
+type office struct {
+	toBlobs, replaces, reachesOut bool
+
+	current, archive, outside, queue, container string
+}
+
+const moverVisibility = 10 * time.Second
+
+// newOffice makes the tables and whatever else a test needs.
+func newOffice(t testing.TB, s *storagetest.Service, o office) *office {
+	t.Helper()
+	o.current, o.archive, o.outside, o.queue, o.container = s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	p := must[*officer](t)(o.start(s))
+	check(t, p.current.Table().Create(t.Context()))
+	check(t, p.archive.Table().Create(t.Context()))
+	check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
+	check(t, p.queue.Create(t.Context()))
+	_, err := p.queue.Account().Container(o.container).Create(t.Context(), nil)
+	check(t, err)
+	return &o
+}
+
+// officer is one process.
+type officer struct {
+	*office
+	current, archive *patterns.Repository[clerk]
+	queue            *eventual.Queue
+	mover            *eventual.Mover[clerk]
+}
+
+func (o *office) start(s *storagetest.Service) (*officer, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	p := &officer{office: o}
+	if p.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: moverVisibility}); err != nil {
+		return nil, err
+	}
+	email := func() patterns.Pattern {
+		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
+	}
+	schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
+	attached := []patterns.Pattern{email()}
+	if o.reachesOut {
+		schema.Intents = p.queue
+		attached = append(attached, &elsewhere{account.Table(o.outside)})
+	}
+	if p.current, err = patterns.NewRepository(account.Table(o.current), schema, attached...); err != nil {
+		return nil, err
+	}
+	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}, email()); err != nil {
+		return nil, err
+	}
+	destination := eventual.ToRepository(p.archive, nil)
+	if o.toBlobs {
+		destination = eventual.ToContainer(account.Container(o.container), clerkBlob)
+	}
+	p.mover, err = eventual.NewMover(p.queue, "archive-clerks", p.current, destination, &eventual.MoverOptions{Replace: o.replaces})
+	return p, err
+}
+
+// open starts a process, or ends the test.
+func (o *office) open(t testing.TB, s *storagetest.Service) *officer {
+	t.Helper()
+	return must[*officer](t)(o.start(s))
+}
+
+// work handles what is visible. Failures are repeated at once, up to limit deliveries.
+func (p *officer) work(ctx context.Context, limit int) (eventual.WorkerStats, error) {
+	w, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: limit, RetryDelay: atOnce})
+	if err != nil {
+		return eventual.WorkerStats{}, err
+	}
+	_, err = w.Drain(ctx)
+	return w.Stats(), err
+}
+
+// recover is what time and workers without faults do, and somebody who requeues.
+func (o *office) recover(ctx context.Context, s *storagetest.Service) error {
+	p, err := o.start(s)
+	if err != nil {
+		return err
+	}
+	for range 3 { // a message may put others on the queue
+		s.Wait(2 * moverVisibility)
+		if _, err := p.queue.Poison().Requeue(ctx, nil); err != nil {
+			return err
+		}
+		if _, err := p.work(ctx, 100); err != nil {
+			return err
+		}
+	}
+	if n, err := p.queue.Length(ctx); err != nil || n != 0 {
+		return fmt.Errorf("%d messages are left (%w)", n, err)
+	}
+	return nil
+}
+
+// places is where a clerk is; nil where it is not.
+type places struct{ current, archived *clerk }
+
+func (p places) String() string {
+	text := func(c *clerk) string {
+		if c == nil {
+			return "nothing"
+		}
+		return c.state()
+	}
+	return fmt.Sprintf("current has %s, the archive has %s", text(p.current), text(p.archived))
+}
+
+// find looks into both places.
+func (p *officer) find(ctx context.Context, c *clerk) (places, error) {
+	var found places
+	var err error
+	if found.current, err = p.current.Get(ctx, clerkKey(c)); err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		return found, err
+	}
+	if p.toBlobs {
+		found.archived, err = eventual.ReadArchived[clerk](ctx, p.queue.Account().Container(p.container), clerkBlob(c))
+	} else {
+		found.archived, err = p.archive.Get(ctx, clerkKey(c))
+	}
+	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		return found, err
+	}
+	return found, nil
+}
+
+// checkRows compares all rows of the tables with the clerks: each has its own and its indexes', and nothing else is there.
+func (p *officer) checkRows(ctx context.Context) error {
+	want := map[string]int{}
+	got := map[string]int{}
+	for _, repo := range []*patterns.Repository[clerk]{p.current, p.archive} {
+		table := repo.Table().Name()
+		for c, err := range repo.Query().AllowTableScan().All(ctx) {
+			if err != nil {
+				return err
+			}
+			want[table+" "+clerkKey(c).Row+" "+c.Note]++
+			want[table+" email_"+c.Email+" "+c.Note]++
+			if p.reachesOut && repo == p.current {
+				want[p.outside+" "+fmt.Sprintf("clerk_%s_%06d", c.Department, c.ID)+" "+c.Note]++
+			}
+		}
+	}
+	for _, name := range []string{p.office.current, p.office.archive, p.outside} {
+		for e, err := range p.queue.Account().Table(name).Entities().Query().AllowTableScan().All(ctx) {
+			if err != nil {
+				return err
+			}
+			if note, ok := e.Get("Note").Str(); ok {
+				got[name+" "+e.Key.Row+" "+note]++
+			}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("rows are %v, and should be %v", got, want)
+	}
+	return nil
+}
+
+// rewrite changes a clerk's note, and its index key with it.
+func rewrite(note string) func(*clerk) error {
+	return func(c *clerk) error {
+		c.Note, c.Email = note, strings.ReplaceAll(note, " ", "-")+"@contoso.com"
+		return nil
+	}
+}
