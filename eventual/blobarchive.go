@@ -118,10 +118,11 @@ func (d toContainer[T]) put(ctx context.Context, p parcel[T], condition blob.Mod
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &condition},
 	})
 	if err == nil {
-		if answer.ETag == nil {
+		etag := putETag(answer, &ex)
+		if etag == "" {
 			return nil, nil
 		}
-		return storedBlob[T]{d, name, p.incarnation, write, *answer.ETag}, nil
+		return storedBlob[T]{d, name, p.incarnation, write, etag}, nil
 	}
 	if certain(err, &ex) {
 		return nil, blobFailure(op, name, err)
@@ -135,6 +136,18 @@ func (d toContainer[T]) put(ctx context.Context, p parcel[T], condition blob.Mod
 		return nil, blobFailure(op, name, err)
 	}
 	return nil, unknownBlob(op, name, err)
+}
+
+// putETag is the ETag that a put has left, "" where the answer does not tell. The SDK sees nothing of the answer to a call
+// that carries an exchange, where the client has the policies for it.
+func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
+	if etag := ex.Header.Get("ETag"); wire.IsETag(etag) {
+		return azcore.ETag(etag)
+	}
+	if answer.ETag != nil {
+		return *answer.ETag
+	}
+	return ""
 }
 
 // certain reports whether a failed write was surely not applied. A client of somebody else's notes nothing: then an answer

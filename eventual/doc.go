@@ -1,5 +1,6 @@
 // Package eventual does later, at least once and whatever crashes, what cannot be done in one transaction: messages on a
-// queue with a Worker that handles them, which the guide calls the "Eventually consistent transactions pattern".
+// queue with a Worker that handles them, the intents behind all patterns that reach out of a partition, and the Mover. The
+// guide calls it the "Eventually consistent transactions pattern".
 //
 // # Stored layout
 //
@@ -25,7 +26,15 @@
 // others and kept so; when that fails, the handler's context ends, with the cause ErrLeaseLost, before another process
 // can get the message, and no request under that context is sent any more.
 //
+// A Queue is the patterns.IntentRunner of repositories: given as Schema.Intents, it carries their intents, and every worker
+// of the queue, in any process that makes the same repositories, carries out those whose writers died. What an intent names
+// agrees with its entity in the end, whatever crashes or comes between: docs/eventual.md has the argument. It holds as long as
+// clocks run alike to within a sixth of the visibility timeout, and requests arrive within that time or never.
+//
 // # Crashes
+//
+// A writer that dies leaves its intent hidden until the visibility timeout is over; then a worker makes what it names agree
+// with the entity as it is by then.
 //
 // A worker that dies leaves its messages hidden until their visibility timeout is over; then others get them. The same
 // delivery counts as one of MaxDequeues, so a message that kills its workers ends on the poison queue. A worker that dies
@@ -37,6 +46,8 @@
 //	Send                     1; 2 with a large body
 //	a message handled        1 for up to 32 together, 1 to delete it; with a large body 2 more
 //	  and its handler        1 for every half of the visibility timeout that it takes, 1 for each of its Steps
+//	an intent                2, and those of the change: 1 to put it, 1 to delete it or, with Async, to show it
+//	  carried out by a worker  2 of the queue, 2 reads of the entity, 1 or 2 for each key
 //	a message that failed    1 to hide it for RetryDelay
 //	a message poisoned       2
 //	an idle worker           1 in MaxPoll for each storage queue

@@ -111,8 +111,9 @@ func TestLostLease(t *testing.T) {
 						t.Error("a request is sent after the lease is lost")
 					}
 					return nil
-				}}, &eventual.WorkerOptions{Logger: log.logger()})
+				}}, &eventual.WorkerOptions{Logger: log.logger(), StopTimeout: time.Hour})
 				time.Sleep(time.Second)
+				r.cancel() // it polls no more: else it may get the message again itself, as it should
 				tc.rival(t, whole)
 				if took := <-lost; took > tc.within+time.Second {
 					t.Errorf("told after %v", took)

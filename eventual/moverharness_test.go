@@ -119,9 +119,10 @@ func (o *office) open(t testing.TB, s *storagetest.Service) *officer {
 	return must[*officer](t)(o.start(s))
 }
 
-// work handles what is visible. Failures are repeated at once, up to limit deliveries.
+// work handles what is visible, one message after the other, so that a schedule's calls come in a fixed order. Failures are
+// repeated at once, up to limit deliveries.
 func (p *officer) work(ctx context.Context, limit int) (eventual.WorkerStats, error) {
-	w, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: limit, RetryDelay: atOnce})
+	w, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: limit, RetryDelay: atOnce})
 	if err != nil {
 		return eventual.WorkerStats{}, err
 	}
@@ -194,7 +195,7 @@ func (p *officer) checkRows(ctx context.Context) error {
 			want[table+" "+clerkKey(c).Row+" "+c.Note]++
 			want[table+" email_"+c.Email+" "+c.Note]++
 			if p.reachesOut && repo == p.current {
-				want[p.outside+" "+fmt.Sprintf("clerk_%s_%06d", c.Department, c.ID)+" "+c.Note]++
+				want[p.outside+" "+compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))+" "+c.Note]++
 			}
 		}
 	}

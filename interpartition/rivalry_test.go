@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	mathrand "math/rand/v2"
 	"net"
@@ -15,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
@@ -72,10 +71,6 @@ var (
 	rivalEmails = []string{"", "a", "b", "c"}
 	rivalBadges = []string{"", "x", "y"}
 )
-
-// pauses are mostly none, sometimes a time in which holders renew, and sometimes one in which messages appear again.
-var rivalPauses = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, 3 * time.Second,
-	4 * time.Second, visibility + 2*time.Second}
 
 // stage makes the world and its actors.
 func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {

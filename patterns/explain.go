@@ -51,12 +51,13 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	}
 	x := &Explanation{Kind: kind, Key: w.change.Key}
 	w.change.ID, w.change.DryRun = newWriteID(), true
+	reserved := 0
 	if r.reachesOut() {
 		intent, err := r.intentOf(ctx, w)
 		if err != nil {
 			return nil, r.located(w, err)
 		}
-		x.Outside = intent.lines()
+		x.Outside, reserved = intent.lines(), r.reserved(w)
 	}
 	d, err := r.draft(ctx, w)
 	if err != nil {
@@ -68,8 +69,28 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	for i := range d.operations {
 		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
 	}
-	x.Requests = explainRequests(len(d.operations), x.Outside)
+	x.Requests = explainRequests(len(d.operations), x.Outside, reserved)
 	return x, nil
+}
+
+// reserved counts the outside keys that the change reserves before it writes the entity.
+func (r *Repository[T]) reserved(w *work[T]) int {
+	n := 0
+	for _, p := range r.outside {
+		if !p.Reserves() || w.change.Kind == ChangeDelete {
+			continue
+		}
+		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		if err != nil {
+			continue // told when the intent was made
+		}
+		for i := range copies {
+			if w.fresh[freshName(p, copies[i].Key)] {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (i Intent) lines() []string {
@@ -108,7 +129,7 @@ func explainRow(o *operation) ExplainedRow {
 	return row
 }
 
-func explainRequests(rows int, outside []string) []string {
+func explainRequests(rows int, outside []string, reserved int) []string {
 	write := "1 entity group transaction"
 	if rows == 1 {
 		write = "1 single write"
@@ -116,7 +137,11 @@ func explainRequests(rows int, outside []string) []string {
 	if len(outside) == 0 {
 		return []string{write}
 	}
-	return []string{"1 intent put", write, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted"}
+	requests := []string{"1 intent put"}
+	if reserved > 0 {
+		requests = append(requests, fmt.Sprintf("%d outside keys reserved", reserved))
+	}
+	return append(requests, write, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted")
 }
 
 // String shows the explanation as a table for people.

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,19 +49,24 @@ func (r *Repository[T]) copyOperation(p Pattern, entity Key, copied *OutsideCopy
 }
 
 // agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
-// that it has, so that it is found all the time, then those that it has no longer.
+// that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
+// entity's, comes once all others are done.
 func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributor, intent Intent, seen *sighting[T], fresh map[string]bool) error {
 	o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
 	copies, err := outsideCopies(p, seen.entity)
 	if err != nil {
 		return err
 	}
+	var taken error
 	for i := range copies {
 		if !slices.Contains(o.own, copies[i].Key.outsideName()) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // another message names it
 		}
 		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.properties, seen.row.incarnation, string(seen.row.etag))
-		if err := o.place(ctx, row, p.Reserves(), fresh[freshName(p, copies[i].Key)]); err != nil {
+		switch err := o.place(ctx, row, p.Reserves(), fresh[freshName(p, copies[i].Key)]); {
+		case errors.Is(err, ErrDuplicate):
+			taken = cmp.Or(taken, err)
+		case err != nil:
 			return err
 		}
 	}
@@ -76,7 +82,7 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 			return err
 		}
 	}
-	return nil
+	return taken
 }
 
 // placeAttempts bounds the ways that place tries, while rivals change what is there.

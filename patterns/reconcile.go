@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -69,15 +70,16 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 				return err
 			}
 		}
-		if err := r.agreeOnce(ctx, intent, seen, fresh); err != nil {
-			return relabel(op, r.table, err)
+		taken := r.agreeOnce(ctx, intent, seen, fresh)
+		if taken != nil && !errors.Is(taken, ErrDuplicate) {
+			return relabel(op, r.table, taken)
 		}
 		again, err := r.sight(ctx, op, intent.Key)
 		if err != nil {
 			return err
 		}
 		if again.same(seen) || !lease.Holds(ctx, lease.Reread) {
-			return nil
+			return relabel(op, r.table, taken)
 		}
 		seen, fresh = again, nil
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -87,14 +89,19 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
 }
 
-// agreeOnce makes what the intent names agree with the entity as it was seen.
+// agreeOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
+// else, since that one may wait for a key of this: then ErrDuplicate comes once the rest is done.
 func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+	var taken error
 	for _, p := range r.outside {
 		keys := intent.Outside[p.PatternName()]
 		if len(keys) == 0 {
 			continue
 		}
-		if err := r.agreeCopies(ctx, p, intent, seen, fresh); err != nil {
+		switch err := r.agreeCopies(ctx, p, intent, seen, fresh); {
+		case errors.Is(err, ErrDuplicate):
+			taken = cmp.Or(taken, patternError(p, err, ErrInvalid))
+		case err != nil:
 			return patternError(p, err, ErrInvalid)
 		}
 	}
@@ -111,7 +118,7 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 			return patternError(p, err, ErrInvalid)
 		}
 	}
-	return nil
+	return taken
 }
 
 // sight is look as a sighting.

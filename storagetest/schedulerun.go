@@ -101,8 +101,8 @@ func (s *scheduler) ended() {
 func (s *scheduler) choose(rng *rand.Rand) (next *parkedCall, active int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.parked) == 0 {
-		return nil, s.active
+	if len(s.parked) == 0 || s.active == 0 {
+		return nil, s.active // a worker's call that waits in the end is for release
 	}
 	slices.SortStableFunc(s.parked, func(a, b *parkedCall) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.call.Path, b.call.Path), cmp.Compare(a.call.Kind, b.call.Kind))

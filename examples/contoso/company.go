@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,9 +25,8 @@ type company struct {
 	plain     *patterns.Repository[Employee]
 	indexes   *indexes
 
-	suffix  string
-	tables  []string
-	dropped bool
+	suffix string
+	resources
 }
 
 // openCompany makes the tables for employees at the place.
@@ -62,38 +59,6 @@ func (c *company) open(ctx context.Context) (err error) {
 	}
 	c.plain, err = newPlain(plain)
 	return err
-}
-
-// table makes a table of a name that nobody else has, to be dropped at the end.
-func (c *company) table(ctx context.Context, name string) (*patterns.Table, error) {
-	t := c.account.Table("Contoso" + name + c.suffix)
-	c.tables = append(c.tables, t.Name())
-	return t, t.Create(ctx)
-}
-
-// dropTables drops the tables unless they are to be kept. It is done once.
-func (c *company) dropTables(ctx context.Context) error {
-	if c.dropped || c.options.keep || c.account == nil {
-		return nil
-	}
-	c.dropped = true
-	var failed error
-	for _, name := range slices.Backward(c.tables) {
-		if err := c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, patterns.ErrTableNotFound) {
-			failed = errors.Join(failed, fmt.Errorf("table %s is left on the account: %w", name, err))
-		}
-	}
-	return failed
-}
-
-// close drops what is left of the tables, also after Ctrl-C, unless they end with the place.
-func (c *company) close() error {
-	if !c.place.lasts {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return c.dropTables(ctx)
 }
 
 // employee returns what is stored of the employee with this id.

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
+
+// TestMain lets the program start its worker: from a test, that is the test binary once more.
+func TestMain(m *testing.M) {
+	job := os.Getenv(workerVariable)
+	if job == "" {
+		os.Exit(m.Run())
+	}
+	if err := beWorker(context.Background(), job, os.Stdin, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // TestRun is the program from its start to its end, on what the environment asks for.
 func TestRun(t *testing.T) {
@@ -29,8 +44,8 @@ func TestRun(t *testing.T) {
 	if decoder.More() {
 		t.Error("something follows the JSON document")
 	}
-	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || len(r.Tables) != 3 {
-		t.Fatalf("%d sections, %d employees, tables %q", len(r.Sections), r.Employees, r.Tables)
+	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || len(r.Tables) != 8 || len(r.Queues) != 2 || len(r.Containers) != 1 {
+		t.Fatalf("%d sections, %d employees, tables %q, queues %q, containers %q", len(r.Sections), r.Employees, r.Tables, r.Queues, r.Containers)
 	}
 	if r.Summary.With.Searched*5 > r.Summary.Without.Searched {
 		t.Errorf("with the patterns %d rows are searched, without them %d", r.Summary.With.Searched, r.Summary.Without.Searched)
@@ -57,6 +72,9 @@ func checkRequests(t *testing.T, r *report) {
 		"everybody named Jones in Sales":     {1, 1},
 		"hired in 2012 by Sales, in order":   {1, 1},
 		"everybody named Jones":              {10, 1},
+		"june.jones@contoso.com, anywhere":   {1, 1},
+		"emails that start with a, anywhere": {1, 1},
+		"emails that start with m, in Sales": {1, 1},
 	}
 	actions := map[string]int{
 		"LastName eq 'Jones', of the whole table":    0,
@@ -74,6 +92,12 @@ func checkRequests(t *testing.T, r *report) {
 		"an employee and three reviews written":      1,
 		"read together":                              1,
 		"the review of 2012 alone":                   1,
+		"employees inserted":                         7 * inOrganisation,
+		"her email changed":                          9,
+		"found by the old email and by the new":      2,
+		"found by email, and read herself":           2,
+		"both indexes, read whole":                   1 + 10 + 2,
+		"moves asked for":                            former,
 		"rows empid_...":                             10,
 		"rows email_...":                             10,
 		"rows name_...":                              10,
@@ -99,8 +123,9 @@ func checkRequests(t *testing.T, r *report) {
 	}
 }
 
-// lasting is a place whose tables outlive a run, as an account's do: the service that the tests share.
-func lasting(t *testing.T) (find finder, account *patterns.Account, tables func() []string) {
+// lasting is a place where what a run makes outlives it, as on an account: the service that the tests share. made lists what
+// runs have made there, by what it is and its name.
+func lasting(t *testing.T) (find finder, account *patterns.Account, made func() []string) {
 	t.Helper()
 	s := storagetest.Open(t)
 	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
@@ -111,26 +136,84 @@ func lasting(t *testing.T) (find finder, account *patterns.Account, tables func(
 		return &place{connection: s.ConnectionString, options: s.ClientOptions, lasts: true, leave: func() error { return nil }}, nil
 	}
 	return find, account, func() []string {
-		var names []string
-		pager := account.TableService().NewListTablesPager(nil)
-		for pager.More() {
-			page, err := pager.NextPage(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, table := range page.Tables {
-				if strings.HasPrefix(*table.Name, "Contoso") {
-					names = append(names, *table.Name)
-				}
-			}
-		}
+		names := slices.Concat(tablesOf(t, account), queuesOf(t, account), containersOf(t, account))
+		slices.Sort(names)
 		return names
 	}
 }
 
-func TestTablesAreDroppedUnlessKept(t *testing.T) {
-	find, account, tables := lasting(t)
-	before := tables()
+func tablesOf(t *testing.T, account *patterns.Account) []string {
+	t.Helper()
+	var names []string
+	for pager := account.TableService().NewListTablesPager(nil); pager.More(); {
+		page, err := pager.NextPage(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range page.Tables {
+			if strings.HasPrefix(*table.Name, "Contoso") {
+				names = append(names, "table "+*table.Name)
+			}
+		}
+	}
+	return names
+}
+
+func queuesOf(t *testing.T, account *patterns.Account) []string {
+	t.Helper()
+	var names []string
+	for pager := account.QueueService().NewListQueuesPager(nil); pager.More(); {
+		page, err := pager.NextPage(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, queue := range page.Queues {
+			if strings.HasPrefix(*queue.Name, "contoso-") {
+				names = append(names, "queue "+*queue.Name)
+			}
+		}
+	}
+	return names
+}
+
+func containersOf(t *testing.T, account *patterns.Account) []string {
+	t.Helper()
+	var names []string
+	for pager := account.BlobService().NewListContainersPager(nil); pager.More(); {
+		page, err := pager.NextPage(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, container := range page.ContainerItems {
+			if strings.HasPrefix(*container.Name, "contoso-") {
+				names = append(names, "container "+*container.Name)
+			}
+		}
+	}
+	return names
+}
+
+// remove drops what a run has kept.
+func remove(t *testing.T, account *patterns.Account, what string) {
+	t.Helper()
+	kind, name, _ := strings.Cut(what, " ")
+	var err error
+	switch kind {
+	case "table":
+		err = account.Table(name).Drop(context.Background())
+	case "queue":
+		_, err = account.Queue(name).Delete(context.Background(), nil)
+	default:
+		_, err = account.Container(name).Delete(context.Background(), nil)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAllIsDroppedUnlessKept(t *testing.T) {
+	find, account, made := lasting(t)
+	before := made()
 	var stdout bytes.Buffer
 	if err := run(t.Context(), []string{"-n", "250", "-seed", "7"}, find, &stdout, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
@@ -140,20 +223,46 @@ func TestTablesAreDroppedUnlessKept(t *testing.T) {
 			t.Errorf("no section %q", s.title)
 		}
 	}
-	if got := tables(); !slices.Equal(got, before) {
-		t.Errorf("tables %q were left", got)
+	if got := made(); !slices.Equal(got, before) {
+		t.Errorf("%q were left", got)
 	}
 	if err := run(t.Context(), []string{"-n", "250", "-keep"}, find, &stdout, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
-	kept := slices.DeleteFunc(tables(), func(name string) bool { return slices.Contains(before, name) })
-	if len(kept) != 3 {
-		t.Errorf("tables %q were kept", kept)
+	kept := slices.DeleteFunc(made(), func(name string) bool { return slices.Contains(before, name) })
+	// The queues have a poison queue and a container of large bodies each.
+	if len(kept) != 8+2*2+1+2 {
+		t.Errorf("%q were kept", kept)
 	}
-	for _, name := range kept {
-		if err := account.Table(name).Drop(context.Background()); err != nil {
-			t.Error(err)
+	for _, what := range kept {
+		remove(t, account, what)
+	}
+}
+
+// TestChaos kills the archive's worker. A simulator refuses it.
+func TestChaos(t *testing.T) {
+	simulated, err := storagetest.Simulated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if simulated {
+		err := run(t.Context(), []string{"-n", "250", "-chaos"}, findPlace, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "-chaos needs Azurite or an account") {
+			t.Errorf("error is %v", err)
 		}
+		return
+	}
+	find, _, made := lasting(t)
+	before := made()
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), []string{"-n", "250", "-chaos"}, find, &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	if !strings.Contains(stdout.String(), "killed 4 times in the middle") {
+		t.Errorf("the worker was not killed as often as it should be: %s", &stdout)
+	}
+	if got := made(); !slices.Equal(got, before) {
+		t.Errorf("%q were left", got)
 	}
 }
 
@@ -165,9 +274,9 @@ func (c cancelling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestInterruptedRunLeavesNoTables(t *testing.T) {
-	find, _, tables := lasting(t)
-	before := tables()
+func TestInterruptedRunLeavesNothing(t *testing.T) {
+	find, _, made := lasting(t)
+	before := made()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
@@ -178,8 +287,8 @@ func TestInterruptedRunLeavesNoTables(t *testing.T) {
 	if stdout.Len() > 0 {
 		t.Errorf("a run that was cut off printed %q", &stdout)
 	}
-	if got := tables(); !slices.Equal(got, before) {
-		t.Errorf("tables %q were left", got)
+	if got := made(); !slices.Equal(got, before) {
+		t.Errorf("%q were left", got)
 	}
 }
 

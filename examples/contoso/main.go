@@ -1,11 +1,15 @@
 // Command contoso runs the company of the Azure Storage Table Design Guide: it loads employees by the thousand, asks the
 // guide's questions with the patterns and without them, and shows what each cost in requests and time.
 //
-//	go run ./examples/contoso [-n employees] [-seed seed] [-json] [-keep]
+//	go run ./examples/contoso [-n employees] [-seed seed] [-json] [-keep] [-chaos]
 //
 // It runs on Azurite, which it installs, starts and stops, on the account that AZURE_STORAGE_CONNECTION_STRING names, or,
-// with STORAGETEST_SERVICE=simulator, on a simulator in memory. On an account it makes tables of its own, with names that nobody else has, and drops them at the end. Each part of the run
-// is a scenario, in a file of its own. A scenario that finds anything other than it should ends the run with an error.
+// with STORAGETEST_SERVICE=simulator, on a simulator in memory. On an account it makes tables, queues and blob containers
+// of its own, with names that nobody else has, and drops them at the end. Each part of the run is a scenario, in a file of
+// its own. A scenario that finds anything other than it should ends the run with an error.
+//
+// With -chaos, the worker that archives former employees is a process of its own, this program once more, which is killed
+// in the middle of its work several times and started again. A simulator lives in one process, so there is no -chaos on it.
 package main
 
 import (
@@ -24,7 +28,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err := run(ctx, os.Args[1:], findPlace, os.Stdout, os.Stderr)
+	var err error
+	if job := os.Getenv(workerVariable); job != "" {
+		err = beWorker(ctx, job, os.Stdin, os.Stderr)
+	} else {
+		err = run(ctx, os.Args[1:], findPlace, os.Stdout, os.Stderr)
+	}
 	stop()
 	switch {
 	case err == nil:
@@ -42,6 +51,7 @@ type options struct {
 	seed      uint64
 	json      bool
 	keep      bool
+	chaos     bool
 }
 
 // The employees that the scenarios ask for are among the first 250, and a row key has six digits.
@@ -57,7 +67,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.employees, "n", 5000, fmt.Sprintf("number of `employees`, %d to %s", minEmployees, grouped(maxEmployees)))
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
-	flags.BoolVar(&o.keep, "keep", false, "leave the tables on the account of "+connectionVariable)
+	flags.BoolVar(&o.keep, "keep", false, "leave tables, queues and containers on the account of "+connectionVariable)
+	flags.BoolVar(&o.chaos, "chaos", false, "have the worker of the archive in a process of its own, and kill it again and again")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return o, err
@@ -74,7 +85,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 // finder finds the storage service to run on.
 type finder func(context.Context, options, *progress) (*place, error)
 
-// run is the program: it returns nil when every scenario found what it should, and its tables are dropped.
+// run is the program: it returns nil when every scenario found what it should, and what it has made is dropped.
 func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writer) (err error) {
 	o, err := parseOptions(args, stderr)
 	if err != nil {
@@ -109,10 +120,11 @@ func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writ
 		s.write(out)
 		r.Sections = append(r.Sections, s)
 	}
-	if err := c.dropTables(ctx); err != nil {
+	if err := c.dropAll(ctx); err != nil {
 		return err
 	}
-	r.Tables, r.Requests, r.Milliseconds = c.tables, c.requests.Count(), milliseconds(time.Since(begin))
+	r.Tables, r.Queues, r.Containers = c.tables, c.queues, c.containers
+	r.Requests, r.Milliseconds = c.requests.Count(), milliseconds(time.Since(begin))
 	r.sumUp()
 	r.writeFoot(out)
 	if o.json {

@@ -17,7 +17,7 @@ type place struct {
 	connection string
 	options    azcore.ClientOptions
 	emulator   string       // "azurite" or "simulator"; empty for an account
-	lasts      bool         // tables are there until they are dropped
+	lasts      bool         // what a run makes is there until it is dropped
 	leave      func() error // ends what the program has started
 }
 
@@ -29,6 +29,9 @@ func findPlace(ctx context.Context, o options, p *progress) (*place, error) {
 	}
 	connection := os.Getenv(connectionVariable)
 	switch {
+	case simulated && o.chaos:
+		return nil, fmt.Errorf("-chaos needs Azurite or an account: with %s=simulator the service lives in this process, and the worker to be killed is another",
+			storagetest.ServiceVariable)
 	case connection != "" && !simulated:
 		return &place{connection: connection, lasts: true, leave: func() error { return nil }}, nil
 	case o.keep:

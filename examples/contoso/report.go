@@ -23,6 +23,8 @@ type report struct {
 	Requests     int        `json:"requests"`
 	Milliseconds float64    `json:"milliseconds"`
 	Tables       []string   `json:"tables"`
+	Queues       []string   `json:"queues"`
+	Containers   []string   `json:"containers"`
 	Kept         bool       `json:"kept"`
 }
 
@@ -139,6 +141,7 @@ func (r *report) writeFoot(w io.Writer) {
 		fate = "kept"
 	}
 	fmt.Fprintf(w, "\nTables %s: %s\n", fate, strings.Join(r.Tables, ", "))
+	fmt.Fprintf(w, "Queues %s: %s\nContainers %[1]s: %[3]s\n", fate, strings.Join(r.Queues, ", "), strings.Join(r.Containers, ", "))
 	fmt.Fprintf(w, "All is as it should be: %d questions had the same answers both ways, %s rows searched with the patterns, %s without; %s in %s s.\n",
 		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))
 }

@@ -22,6 +22,8 @@ func scenarios() []scenario {
 		consistency(),
 		concurrency(),
 		compoundKeys(),
+		organisation(),
+		archive(),
 		checking(),
 	}
 }

@@ -1,0 +1,89 @@
+package eventual_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Employee is an entity of the examples.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Name       string
+}
+
+func employeeKey(e *Employee) patterns.Key {
+	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+}
+
+// Those who have left are moved to a table of their own, and others into blobs.
+func ExampleNewMover() {
+	ctx := context.Background()
+	queue := newExampleQueue(ctx, "archiving")
+	account := queue.Account()
+	open := func(table string) *patterns.Repository[Employee] {
+		if err := account.Table(table).CreateIfMissing(ctx); err != nil {
+			log.Fatal(err)
+		}
+		repo, err := patterns.NewRepository(account.Table(table), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return repo
+	}
+	employees, archived := open("CurrentEmployees"), open("ArchivedEmployees")
+	blobs := account.Container("archived-employees")
+	if _, err := blobs.Create(ctx, nil); err != nil {
+		log.Fatal(err)
+	}
+
+	archive, err := eventual.NewMover(queue, "archive-employees", employees, eventual.ToRepository(archived, nil), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	blobName := func(e *Employee) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
+	export, err := eventual.NewMover(queue, "export-employees", employees, eventual.ToContainer(blobs, blobName), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	june := &Employee{Department: "Sales", ID: 223, Name: "June Jones"}
+	ken := &Employee{Department: "Sales", ID: 456, Name: "Ken Kwok"}
+	for _, e := range []*Employee{june, ken} {
+		if err := employees.Insert(ctx, e); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := archive.Move(ctx, june); err != nil {
+		log.Fatal(err)
+	}
+	if err := export.Move(ctx, ken); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := eventual.NewWorker(queue, nil, nil) // in this process or another one that makes the same movers
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := worker.Drain(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	e, err := archived.Get(ctx, employeeKey(june))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(e.Name)
+	if e, err = eventual.ReadArchived[Employee](ctx, blobs, "Sales/456.json"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(e.Name)
+	// Output:
+	// June Jones
+	// Ken Kwok
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package eventual_test
+
+const moverRace = false

@@ -1,0 +1,274 @@
+package eventual_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestScheduleMover: writers that insert, update, delete, insert again and ask, often twice and late, beside three workers, whose
+// messages appear again while they are at work, and all of whose calls fail and whose processes die. In the end each entity
+// is in exactly one place with its last content, and none was touched that nobody asked for.
+func TestScheduleMover(t *testing.T) {
+	for _, toBlobs := range []bool{false, true} {
+		name := map[bool]string{false: "to a repository", true: "to a container"}[toBlobs]
+		var moved, deleted, touched int
+		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: moverSeeds(500), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
+			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+				var seed [8]byte
+				rand.Read(seed[:]) // in a schedule, crypto/rand is seeded
+				rng := mathrand.New(mathrand.NewPCG(binary.LittleEndian.Uint64(seed[:]), 0))
+				o := office{toBlobs: toBlobs, replaces: rng.IntN(2) == 0}
+				b := &book{office: newOffice(t, s, o), lives: map[string]*life{}, rate: []float64{0, 0.1, 0.3}[rng.IntN(3)]}
+				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+					if err := errors.Join(errs...); err != nil {
+						return err
+					}
+					if err := b.recover(ctx, s); err != nil {
+						return err
+					}
+					err := b.check(ctx, s)
+					moved, deleted, touched = moved+b.moved, deleted+b.deleted, touched+len(b.lives)
+					return err
+				}}
+				for range 3 {
+					stage.Actors = append(stage.Actors, b.processes(rng.Uint64(), b.write))
+				}
+				for range 3 {
+					stage.Workers = append(stage.Workers, b.processes(rng.Uint64(), b.work))
+				}
+				return stage
+			}})
+		t.Logf("%s: %d entities, %d in the archive in the end, %d deleted by writers", name, touched, moved, deleted)
+	}
+}
+
+// life is what the writers know of an entity from its insert to its end.
+type life struct {
+	number     int
+	key        patterns.Key
+	sure       bool            // it was surely inserted
+	asked      bool            // somebody may have asked for its move
+	ended      bool            // somebody may have deleted it
+	superseded map[string]bool // the notes that an update has surely replaced
+}
+
+// book is what all writers know. Every entity has a Life of its own, and every write a Note of its own.
+type book struct {
+	*office
+	rate float64
+
+	mu    sync.Mutex
+	lives map[string]*life
+	notes int
+
+	moved, deleted int
+}
+
+const moverClerks, moverWrites = 2, 12
+
+// processes is an actor whose processes die now and then; each has a successor, until one says that all is done.
+func (b *book) processes(seed uint64, do func(ctx context.Context, p *officer, rng *mathrand.Rand, written *int) error) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		written := 0
+		for process := uint64(0); ctx.Err() == nil; process++ {
+			rng := mathrand.New(mathrand.NewPCG(seed, process))
+			faulty, calls := s.Faulty(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+				switch n := rng.Float64(); {
+				case n < b.rate/10:
+					return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+				case n < b.rate:
+					return storagetest.SweepFaults()[rng.IntN(len(storagetest.SweepFaults()))]
+				}
+				return nil
+			}))
+			p, err := b.start(faulty)
+			if err != nil {
+				return err
+			}
+			living, cancel := calls.Context(ctx)
+			err = do(living, p, mathrand.New(mathrand.NewPCG(seed, ^process)), &written)
+			cancel()
+			if !calls.Dead() {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// work handles what is visible, again and again.
+func (b *book) work(ctx context.Context, p *officer, _ *mathrand.Rand, _ *int) error {
+	for ctx.Err() == nil {
+		_, _ = p.work(ctx, 5)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	return nil
+}
+
+// write makes changes, until there are enough or the process is dead.
+func (b *book) write(ctx context.Context, p *officer, rng *mathrand.Rand, written *int) error {
+	var known []*clerk // as they were, for asking late
+	for ; *written < moverWrites && ctx.Err() == nil; *written++ {
+		id := rng.IntN(moverClerks)
+		if len(known) > 0 && rng.IntN(6) == 0 {
+			b.ask(ctx, p, known[rng.IntN(len(known))])
+			continue
+		}
+		c, err := p.current.Get(ctx, clerkKey(&clerk{Department: "Sales", ID: id}))
+		switch {
+		case errors.Is(err, patterns.ErrNotFound):
+			c = b.insert(ctx, p, id)
+		case err != nil:
+			continue
+		case rng.IntN(8) == 0:
+			b.remove(ctx, p, c)
+			continue
+		case rng.IntN(2) == 0:
+			b.update(ctx, p, c)
+		default:
+			b.ask(ctx, p, c)
+		}
+		if c != nil && c.Incarnation() != "" {
+			was := *c
+			known = append(known, &was)
+		}
+	}
+	return nil
+}
+
+// fresh returns a note that no other write has.
+func (b *book) fresh() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes++
+	return fmt.Sprint("note-", b.notes)
+}
+
+// of runs a function on a life with the book locked: for no storage call.
+func (b *book) of(c *clerk, f func(l *life)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.lives[c.Life])
+}
+
+func (b *book) insert(ctx context.Context, p *officer, id int) *clerk {
+	note := b.fresh()
+	c := &clerk{Department: "Sales", ID: id, Life: "life of " + note, Note: note, Email: fmt.Sprintf("%s@contoso.com", note)}
+	b.mu.Lock()
+	b.lives[c.Life] = &life{number: b.notes, key: clerkKey(c), superseded: map[string]bool{}}
+	b.mu.Unlock()
+	err := p.current.Insert(ctx, c)
+	b.of(c, func(l *life) { l.sure = err == nil })
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+func (b *book) update(ctx context.Context, p *officer, c *clerk) {
+	old := c.Note
+	_ = rewrite(b.fresh())(c)
+	if p.current.Replace(ctx, c) == nil {
+		b.of(c, func(l *life) { l.superseded[old] = true })
+	}
+}
+
+func (b *book) remove(ctx context.Context, p *officer, c *clerk) {
+	was := *c
+	err := p.current.Delete(ctx, c)
+	if err == nil || storageUnsure(err) {
+		b.of(&was, func(l *life) { l.ended = true })
+	}
+}
+
+func (b *book) ask(ctx context.Context, p *officer, c *clerk) {
+	b.of(c, func(l *life) { l.asked = true })
+	_ = p.mover.Move(ctx, c)
+}
+
+// storageUnsure reports whether a write with this error may have been applied.
+func storageUnsure(err error) bool {
+	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled)
+}
+
+// check looks at all that is there, and at all that should be.
+func (b *book) check(ctx context.Context, s *storagetest.Service) error {
+	p, err := b.start(s)
+	if err != nil {
+		return err
+	}
+	at := map[string]places{}
+	for id := range moverClerks {
+		found, err := p.find(ctx, &clerk{Department: "Sales", ID: id})
+		if err != nil {
+			return err
+		}
+		if c := found.current; c != nil {
+			at[c.Life] = places{current: c, archived: at[c.Life].archived}
+		}
+		if c := found.archived; c != nil {
+			at[c.Life] = places{current: at[c.Life].current, archived: c}
+			b.moved++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.lives)) {
+		l := b.lives[name]
+		if l.ended {
+			b.deleted++
+		}
+		if err := b.judge(l, at[name]); err != nil {
+			return fmt.Errorf("%s of %v: %w: %v; %+v", name, l.key, err, at[name], *l)
+		}
+	}
+	return p.checkRows(ctx)
+}
+
+// judge tells what is wrong with where a life is in the end.
+func (b *book) judge(l *life, at places) error {
+	switch {
+	case at.current != nil && at.archived != nil:
+		return errors.New("in both places")
+	case at.archived != nil && !l.asked:
+		return errors.New("moved, and nobody asked")
+	case at.current != nil && l.superseded[at.current.Note]:
+		return errors.New("an update was undone")
+	case at.archived != nil && l.superseded[at.archived.Note] && !l.ended:
+		return errors.New("an update was lost in the move") // of one that was deleted the copy may be older
+	case at.current == nil && at.archived == nil && l.sure && !l.ended && !b.overwritten(l):
+		return errors.New("in neither place")
+	}
+	return nil
+}
+
+// overwritten reports whether a mover may have written a later life over this one, as it should.
+func (b *book) overwritten(l *life) bool {
+	for _, other := range b.lives {
+		if b.replaces && l.asked && other.asked && other.key == l.key && other != l {
+			return true
+		}
+	}
+	return false
+}
+
+// moverSeeds is how many schedules to run.
+func moverSeeds(seeds int) int {
+	if testing.Short() || moverRace {
+		return seeds / 5
+	}
+	return seeds
+}

@@ -1,0 +1,149 @@
+package eventual_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestMoverTwice: two messages about one entity that are handled at the same time. When the second worker finds the entity gone,
+// the copy is all there is of it.
+func TestMoverTwice(t *testing.T) {
+	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+		ctx, plain, c := t.Context(), o.open(t, s), june()
+		check(t, plain.current.Insert(ctx, c))
+		for range 2 {
+			check(t, plain.mover.Move(ctx, c))
+		}
+		// The first worker is stopped after its copy, while another one does the rest, after an update.
+		p := o.open(t, between(s, o, func() {
+			if _, err := plain.current.Update(ctx, clerkKey(c), rewrite("promoted")); err != nil {
+				t.Error(err)
+			}
+			drainMoves(t, plain)
+		}))
+		if stats := drainMoves(t, p); stats.Failed != 0 {
+			t.Errorf("%+v", stats)
+		}
+		wantPlaces(t, plain, c, "", "first: promoted")
+	})
+}
+
+// hook does something before or after one of the requests of a process: the one of its kind that has this index.
+type hook struct {
+	kind  storagetest.Kind
+	index int
+	after bool
+	do    func()
+}
+
+// hooked returns a service whose client comes by the hooks.
+func hooked(s *storagetest.Service, hooks ...hook) *storagetest.Service {
+	var mu sync.Mutex
+	seen := map[storagetest.Kind]int{}
+	hooked, _ := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[call.Kind]++
+		for _, h := range hooks {
+			switch {
+			case h.kind != call.Kind || h.index != seen[call.Kind]-1:
+			case h.after:
+				return storagetest.After("hook", h.do)
+			default:
+				return storagetest.Before("hook", h.do)
+			}
+		}
+		return nil
+	}))
+	return hooked
+}
+
+// pair is two workers of which the second is at work while the first is held up, each with a message about one entity.
+type pair struct {
+	t       *testing.T
+	s       *storagetest.Service
+	o       *office
+	plain   *officer
+	clerk   *clerk
+	write   storagetest.Kind // of writes to the destination
+	look    storagetest.Kind // of looks at it
+	copied  chan struct{}
+	release chan struct{}
+	ended   sync.WaitGroup
+}
+
+func newPair(t *testing.T, s *storagetest.Service, o *office) *pair {
+	p := &pair{t: t, s: s, o: o, plain: o.open(t, s), clerk: june(), write: storagetest.Batch, look: storagetest.GetEntity,
+		copied: make(chan struct{}), release: make(chan struct{})}
+	if o.toBlobs {
+		p.write, p.look = storagetest.PutBlob, storagetest.GetBlobProperties
+	}
+	check(t, p.plain.current.Insert(t.Context(), p.clerk))
+	for range 2 {
+		check(t, p.plain.mover.Move(t.Context(), p.clerk))
+	}
+	return p
+}
+
+// update changes the entity.
+func (p *pair) update() {
+	if _, err := p.plain.current.Update(p.t.Context(), clerkKey(p.clerk), rewrite("promoted")); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// startSecond starts the second worker, and returns when it has made its write to the destination of that index.
+func (p *pair) startSecond(index int) {
+	second, err := p.o.start(hooked(p.s, hook{p.write, index, true, func() { close(p.copied); <-p.release }}))
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	p.ended.Go(func() {
+		if stats, err := second.work(p.t.Context(), 5); err != nil || stats.Failed != 0 {
+			p.t.Errorf("%v, %+v", err, stats)
+		}
+	})
+	<-p.copied
+}
+
+// endSecond lets the second worker go on to its end.
+func (p *pair) endSecond() {
+	close(p.release)
+	p.ended.Wait()
+}
+
+// first has the first worker handle one message.
+func (p *pair) first(hooks ...hook) {
+	first := p.o.open(p.t, hooked(p.s, hooks...))
+	if stats := drainMoves(p.t, first); stats.Failed != 0 {
+		p.t.Errorf("%+v", stats)
+	}
+	wantPlaces(p.t, p.plain, p.clerk, "", "first: promoted")
+}
+
+// TestMoverOlderContent: what a worker has read before it saw another one's copy is not written over that, since it may be older,
+// and the other one may be about to delete the entity.
+func TestMoverOlderContent(t *testing.T) {
+	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+		p := newPair(t, s, o)
+		p.first(
+			hook{p.write, 0, false, func() { p.update(); p.startSecond(0) }}, // the entity was read, and its insert will be refused
+			hook{p.write, 1, true, p.endSecond},                              // the other's copy was replaced
+		)
+	})
+}
+
+// TestMoverOthersCopy: a copy that another worker has made of a worker's own is the other's, who may have deleted the entity.
+func TestMoverOthersCopy(t *testing.T) {
+	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+		p := newPair(t, s, o)
+		looks := map[bool]int{false: 2, true: 0}[o.toBlobs] // the entity was read twice before the look
+		p.first(
+			hook{p.write, 0, true, func() { p.update(); p.startSecond(1) }}, // inserted, and the second one replaces that
+			hook{p.look, looks, true, p.endSecond},                          // refused: it was looked at, and now the entity goes
+		)
+	})
+}

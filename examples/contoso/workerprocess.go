@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// workerVariable makes the program a worker: a job as JSON. The connection string is in AZURE_STORAGE_CONNECTION_STRING, and
+// not on the command line, which other users of a machine can read.
+const workerVariable = "CONTOSO_WORKER"
+
+// job names what a worker process works on.
+type job struct {
+	Queue, Current, Former, Blobs string
+}
+
+// processConcurrency keeps a worker busy for long enough to be killed in the middle.
+const processConcurrency = 4
+
+// beWorker is the worker process. It ends when it is killed, or when stdin does: with the program that started it.
+func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Writer) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return fmt.Errorf("%s: %w", workerVariable, err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(os.Getenv(connectionVariable), nil)
+	if err != nil {
+		return err
+	}
+	queue, err := eventual.NewQueue(account, j.Queue, archiveQueue())
+	if err != nil {
+		return err
+	}
+	m, err := newMovers(queue, account.Table(j.Current), account.Table(j.Former), account.Container(j.Blobs))
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w, err := m.newWorker(eventual.WorkerOptions{Concurrency: processConcurrency, Logger: logger})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	}()
+	return w.Run(ctx)
+}
+
+// processWorker is a worker process, and after its end the next one.
+type processWorker struct {
+	connection string
+	job        string
+	kills      []int // how many messages are left when the process is killed
+	killed     int
+
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stderr bytes.Buffer // may be read when the process has ended
+	ended  chan error
+}
+
+func hireProcess(connection string, j job) (worker, error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	w := &processWorker{connection: connection, job: string(text), kills: []int{former * 8 / 10, former * 6 / 10, former * 4 / 10, former * 2 / 10}}
+	return w, w.begin()
+}
+
+// begin starts this program once more.
+func (w *processWorker) begin() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerVariable+"="+w.job, connectionVariable+"="+w.connection)
+	cmd.Stderr, cmd.WaitDelay = &w.stderr, 5*time.Second
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	w.cmd, w.stdin, w.ended = cmd, stdin, ended
+	return nil
+}
+
+// look kills the process and starts another when it is time to.
+func (w *processWorker) look(left int) error {
+	select {
+	case err := <-w.ended:
+		w.ended <- err // for stop
+		return fmt.Errorf("the worker process has ended: %v\n%s", err, &w.stderr)
+	default:
+	}
+	if left == 0 && w.killed == 0 {
+		return errors.New("the worker was done before it could be killed")
+	}
+	for left > 0 && len(w.kills) > 0 && left <= w.kills[0] {
+		w.kills = w.kills[1:]
+		if err := w.cmd.Process.Kill(); err != nil {
+			return err
+		}
+		killed := <-w.ended
+		w.killed++
+		if err := w.begin(); err != nil {
+			w.ended <- killed // for stop
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *processWorker) stop() (string, error) {
+	w.stdin.Close()
+	overdue := time.AfterFunc(10*time.Second, func() { w.cmd.Process.Kill() })
+	defer overdue.Stop()
+	if err := <-w.ended; err != nil {
+		return "", fmt.Errorf("the worker process: %w\n%s", err, &w.stderr)
+	}
+	return fmt.Sprintf("killed %d times in the middle, and started again", w.killed), nil
+}

@@ -1,0 +1,186 @@
+package interpartition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Employee is stored by department and id.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	LastName   string
+	Email      string
+}
+
+// staff are the employees of a table, found by email wherever they work.
+type staff struct {
+	employees *patterns.Repository[Employee]
+	byEmail   *interpartition.Index[Employee]
+}
+
+func openStaff(account *patterns.Account, queue *eventual.Queue) (*staff, error) {
+	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
+		return compoundkey.String(e.Email)
+	}).GroupBy(func(*Employee) string { return interpartition.Organisation })}
+	var err error
+	s.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) patterns.Key {
+			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		RowPrefix: "empid",
+		Intents:   queue, // a crash leaves a message on it, and a worker does the rest
+	}, s.byEmail)
+	return s, err
+}
+
+// hire stores an employee, finds her by email without her department, and moves her to another email. README.md shows it.
+func (s *staff) hire(ctx context.Context) error {
+	june := &Employee{Department: "Sales", ID: 223, LastName: "Jones", Email: "jonesj@contoso.com"}
+	if err := s.employees.Insert(ctx, june); err != nil { // 5 requests: a message, the row, its copy, a second look, no message
+		return err
+	}
+	found, err := s.byEmail.Get(ctx, interpartition.Organisation, "jonesj@contoso.com") // 1 request: a point query
+	if err != nil {
+		return err
+	}
+	found.Email = "june@contoso.com"
+	return s.employees.Replace(ctx, found) // 7 requests: what the index says is checked first, and two copies change
+}
+
+func Example() {
+	ctx := context.Background()
+	account := storage()
+	queue, err := eventual.NewQueue(account, "staff", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := openStaff(account, queue)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(queue.Create(ctx), s.employees.Table().Create(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	if err := s.hire(ctx); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := eventual.NewWorker(queue, nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := worker.Drain(ctx); err != nil { // a service calls Run: it carries on where writers died
+		log.Fatal(err)
+	}
+	for e, err := range s.byEmail.Range(ctx, interpartition.Organisation, compoundkey.Prefix("j")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Email, e.Department, e.ID)
+	}
+	// Output:
+	// june@contoso.com Sales 223
+}
+
+// With Async, whoever writes does not wait for the index: workers enter what has changed. A read of Verified is never stale.
+func ExampleIndex_Verified() {
+	ctx := context.Background()
+	account := storage()
+	queue, err := eventual.NewQueue(account, "badges", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	employees, err := patterns.NewRepository(account.Table("ExampleVerified"), patterns.Schema[Employee]{
+		Key:     func(e *Employee) patterns.Key { return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+		Intents: queue.Async(),
+	}, byEmail)
+	if err != nil {
+		log.Fatal(err)
+	}
+	worker, err := eventual.NewWorker(queue, nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(queue.Create(ctx), employees.Table().Create(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	june := &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}
+	if err := employees.Insert(ctx, june); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := worker.Drain(ctx); err != nil {
+		log.Fatal(err)
+	}
+	june.Email = "june@contoso.com"
+	if err := employees.Replace(ctx, june); err != nil {
+		log.Fatal(err)
+	}
+	_, err = byEmail.Get(ctx, "Sales", "jonesj@contoso.com")
+	fmt.Println("the index still has the old email:", err == nil)
+	_, err = byEmail.Verified().Get(ctx, "Sales", "jonesj@contoso.com")
+	fmt.Println("the employee has it no longer:", errors.Is(err, patterns.ErrNotFound))
+	if _, err := worker.Drain(ctx); err != nil {
+		log.Fatal(err)
+	}
+	found, err := byEmail.Get(ctx, "Sales", "june@contoso.com")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("found:", found.Email)
+	// Output:
+	// the index still has the old email: true
+	// the employee has it no longer: true
+	// found: june@contoso.com
+}
+
+// With Unique, a key that another employee has refuses the write.
+func ExampleIndex_Unique() {
+	ctx := context.Background()
+	account := storage()
+	queue, err := eventual.NewQueue(account, "unique", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }).
+		GroupBy(func(*Employee) string { return interpartition.Organisation }).Unique()
+	employees, err := patterns.NewRepository(account.Table("ExampleUnique"), patterns.Schema[Employee]{
+		Key:     func(e *Employee) patterns.Key { return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+		Intents: queue,
+	}, byEmail)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(queue.Create(ctx), employees.Table().Create(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}))
+	err = employees.Insert(ctx, &Employee{Department: "Marketing", ID: 5, Email: "jonesj@contoso.com"})
+	var failed *patterns.Error
+	fmt.Println(errors.Is(err, patterns.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
+	// Output:
+	// <nil>
+	// true true
+}
+
+// storage opens the service that the tests share.
+func storage() *patterns.Account {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}

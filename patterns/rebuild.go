@@ -1,0 +1,273 @@
+package patterns
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+)
+
+// RebuildOptions are the options of Rebuild; nil is the same as the zero value.
+type RebuildOptions struct {
+	// Patterns are the names of the attached patterns to fill; nil is all that hold copies of entities, or facts of them.
+	Patterns []string
+	// Partitions are those of the entities; nil is the whole table.
+	Partitions []string
+	// Concurrency is the number of entities under way at once, 8 for 0.
+	Concurrency int
+	// Progress is called after each page of entities.
+	Progress func(RebuildReport)
+	// Resume goes on where an earlier run was when RebuildReport.Token gave this text. With other options, or another table,
+	// it is ErrInvalid.
+	Resume string
+}
+
+// maxProblems bounds the list of what could not be filled.
+const maxProblems = 1000
+
+// RebuildReport is what a run has done, with what the runs before it did that it resumes.
+type RebuildReport struct {
+	Entities  int64 // seen
+	Written   int64 // entities written again, or brought into agreement with an intent
+	Skipped   int64 // entities that had all already
+	Conflicts int64 // writers who were quicker; the entity was read again
+	Failed    int64 // entities that could not be filled, for the reasons in Problems
+	// Problems are the first 1,000 of these: keys that another entity has (Missing, with ErrDuplicate), and entities that
+	// cannot be read or that an index refuses (Undecodable). Those of earlier runs are not in it.
+	Problems []Discrepancy
+	Elapsed  time.Duration // of this run
+
+	token string
+}
+
+// Token is where a run that is given it as RebuildOptions.Resume goes on; "" when all is done.
+func (r RebuildReport) Token() string { return r.token }
+
+// Rebuild fills patterns that were attached to a table that has entities already, while writers go on. An entity whose row does
+// not list an index is written again as it is, under its ETag, with all its rows; copies outside, and what auditors hold, are
+// looked at, and where they are not right they are brought into agreement under an intent.
+//
+// First all programs that write the entities are given the pattern, then Rebuild is run: what is written behind it by a program
+// without the pattern is not entered. What cannot be entered is told in the report and does not end the run. It can be
+// interrupted anywhere and run again: what is right already is not written.
+//
+// Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1 for each
+// copy outside and each fact, and those of an intent for each entity where one of these is not right.
+func (r *Repository[T]) Rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
+	if o == nil {
+		o = &RebuildOptions{}
+	}
+	b, err := r.newRebuild(o)
+	if err != nil {
+		return RebuildReport{}, err
+	}
+	err = b.run(ctx)
+	b.state.Report.Elapsed = time.Since(b.began)
+	return b.state.Report, err
+}
+
+// rebuild is one run of Rebuild.
+type rebuild[T any] struct {
+	*verifier[T] // reads entities and judges copies
+	concurrency  int
+	progress     func(RebuildReport)
+	began        time.Time
+	always       bool // a pattern that tells nothing of what it holds is to be filled
+
+	mu    sync.Mutex
+	state rebuildState
+}
+
+// rebuildState is where a run is: what its token holds.
+type rebuildState struct {
+	Version int
+	Run     string
+	Part    int
+	Page    string
+	Report  RebuildReport
+}
+
+const rebuildVersion = 1
+
+// rebuilt is an entity on its way.
+type rebuilt[T any] struct {
+	value *T
+	row   *storedRow // with every property as stored
+}
+
+func (r *Repository[T]) newRebuild(o *RebuildOptions) (*rebuild[T], error) {
+	const op = "Rebuild"
+	v, err := r.newVerifier(op, &VerifyOptions{Patterns: o.Patterns, Partitions: o.Partitions, Concurrency: o.Concurrency})
+	if err != nil {
+		return nil, err
+	}
+	v.aim(true, nil, nil)
+	b := &rebuild[T]{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
+	for _, p := range r.patterns {
+		_, audits := p.(Auditor)
+		_, rows := p.(RowContributor)
+		_, companions := p.(CompanionContributor)
+		_, near := p.(CopyContributor)
+		_, outside := p.(OutsideCopyContributor)
+		switch named := slices.Contains(o.Patterns, p.PatternName()); {
+		case !v.chosen(p.PatternName()) || audits:
+		case rows || companions:
+			b.always = true
+		case named && !near && !outside:
+			return nil, r.invalid(op, Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
+		}
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "rebuild %s", v.fingerprint())
+	b.state = rebuildState{Version: rebuildVersion, Run: fmt.Sprintf("%016x", h.Sum64())}
+	if o.Resume != "" {
+		if err := b.state.parse(o.Resume, b.state.Run); err != nil {
+			return nil, r.invalid(op, Key{}, err)
+		}
+	}
+	return b, nil
+}
+
+func (s *rebuildState) text() string {
+	c := *s
+	c.Report.Problems = nil
+	text, _ := json.Marshal(&c) // texts and numbers cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func (s *rebuildState) parse(token, run string) error {
+	var c rebuildState
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	switch {
+	case err != nil || json.Unmarshal(text, &c) != nil:
+		return fmt.Errorf("%d characters are no token of a run", len(token))
+	case c.Version != rebuildVersion:
+		return fmt.Errorf("a token of version %d, this build reads version %d", c.Version, rebuildVersion)
+	case c.Run != run:
+		return errors.New("the token is of a run with other options, or of another table")
+	case c.Part < 0:
+		return errNowhere
+	}
+	*s = c
+	return nil
+}
+
+// run goes through the entities, page by page.
+func (b *rebuild[T]) run(ctx context.Context) error {
+	for b.state.Part < b.parts() {
+		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
+		if err != nil {
+			return err
+		}
+		b.noteFailures()
+		if err := each(ctx, b.concurrency, page.Items, b.fill); err != nil {
+			return err
+		}
+		if b.state.Page = page.Next; page.Next == "" {
+			b.state.Part++
+		}
+		b.state.Report.token = ""
+		if b.state.Part < b.parts() {
+			b.state.Report.token = b.state.text()
+		}
+		if b.progress != nil {
+			report := b.state.Report
+			report.Problems, report.Elapsed = slices.Clone(report.Problems), time.Since(b.began)
+			b.progress(report)
+		}
+	}
+	return nil
+}
+
+// query reads the entities of one partition, or all.
+func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
+	src := &source[rebuilt[T]]{table: b.r.table, codec: &Codec[rebuilt[T]]{}, span: b.r.primary.span, skips: true}
+	src.load = func(ctx context.Context, row *storedRow, _ bool) (*rebuilt[T], error) {
+		if row.isCopy || !b.mine(row.key) {
+			return nil, nil
+		}
+		e, err := b.decode(ctx, row)
+		if err != nil || e.foreign {
+			return nil, err
+		}
+		b.state.Report.Entities++
+		if e.bad != nil {
+			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.name, Entity: e.key, Err: e.bad})
+			return nil, nil
+		}
+		kept := *row
+		kept.properties = slices.Clone(e.stored)
+		return &rebuilt[T]{e.value, &kept}, nil
+	}
+	q := newQuery(src)
+	if b.scope != nil {
+		return q.Partition(b.options.Partitions[part])
+	}
+	return q.AllowTableScan()
+}
+
+// noteFailures moves what the page could not read to the report.
+func (b *rebuild[T]) noteFailures() {
+	for _, f := range b.failures {
+		b.problem(f.Discrepancy)
+	}
+	b.failures = nil
+}
+
+func (b *rebuild[T]) problem(d Discrepancy) {
+	b.add(func(r *RebuildReport) {
+		r.Failed++
+		if len(r.Problems) < maxProblems {
+			r.Problems = append(r.Problems, d)
+		}
+	})
+}
+
+func (b *rebuild[T]) add(count func(*RebuildReport)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	count(&b.state.Report)
+}
+
+// fill enters one entity in the patterns that lack it.
+func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
+	for attempt := 0; ; attempt++ {
+		err := b.fillOnce(ctx, x)
+		if !lostRace(err) || attempt+1 >= b.r.schema.MaxAttempts {
+			return b.failed(ctx, x, err)
+		}
+		b.add(func(r *RebuildReport) { r.Conflicts++ })
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+		value, row, err := b.r.look(ctx, b.op, x.row.key)
+		if err != nil || value == nil {
+			return b.failed(ctx, x, err)
+		}
+		x = &rebuilt[T]{value, row}
+	}
+}
+
+// failed notes why an entity could not be filled, unless the reason says that none can.
+func (b *rebuild[T]) failed(ctx context.Context, x *rebuilt[T], err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := Undecodable
+	e := asError(err)
+	switch {
+	case errors.Is(err, ErrDuplicate):
+		kind = Missing
+	case e == nil || ctx.Err() != nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrGarbled):
+		return err
+	}
+	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.table.name, Entity: x.row.key, Err: err})
+	return nil
+}

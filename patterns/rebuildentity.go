@@ -1,0 +1,128 @@
+package patterns
+
+import (
+	"context"
+)
+
+// lack is what patterns lack of an entity.
+type lack struct {
+	outside map[string][]string // the places that are not right, by pattern
+	write   bool                // the entity must be written again
+	taken   error               // ErrDuplicate: another entity has one of its keys outside; an intent would find the same
+}
+
+// fillOnce writes an entity again, or brings what is outside into agreement, where a pattern lacks it.
+func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
+	unlisted, err := b.unlisted(x)
+	if err != nil {
+		return err
+	}
+	l, err := b.lacking(ctx, x)
+	switch {
+	case err != nil:
+		return err
+	case l.write || unlisted || b.always:
+		err = b.r.writeAgain(ctx, b.op, x.value, x.row, false)
+	case len(l.outside) > 0:
+		err = b.r.runAgree(ctx, x.row.key, l.outside)
+	case l.taken == nil:
+		b.add(func(r *RebuildReport) { r.Skipped++ })
+		return nil
+	default:
+		return l.taken
+	}
+	if err == nil {
+		b.add(func(r *RebuildReport) { r.Written++ })
+		err = l.taken
+	}
+	return err
+}
+
+// unlisted reports whether the entity has copies in an index that its row does not list.
+func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
+	for _, p := range b.r.copies {
+		if !b.chosen(p.PatternName()) || namesCopies(x.row.copies, p.PatternName()) {
+			continue
+		}
+		copies, err := b.r.appendCopies(nil, p, x.value, x.row.key, x.row.properties)
+		if err != nil {
+			return false, patternError(p, err, ErrInvalid)
+		}
+		if len(copies) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lacking looks at what patterns hold of an entity elsewhere than in its own rows.
+func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) {
+	l := &lack{outside: map[string][]string{}}
+	e := &seenEntity[T]{key: x.row.key, value: x.value, etag: string(x.row.etag), writeID: x.row.writeID, stored: x.row.properties}
+	for at := 1; at < len(b.areas); at++ {
+		a := &b.areas[at]
+		if a.auditor != nil {
+			if err := b.lackingHeld(ctx, a.auditor, e, l); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range a.outside {
+			if !b.chosen(p.PatternName()) {
+				continue
+			}
+			if err := b.lackingCopies(ctx, a, p, e, l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l, nil
+}
+
+// lackingHeld looks at what an auditor holds of an entity.
+func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T], l *lack) error {
+	facts, err := p.Facts(e.value)
+	if err != nil {
+		return patternError(p, err, ErrInvalid)
+	}
+	_, mends := p.(Mender)
+	_, intends := p.(IntentContributor)
+	for i := range facts {
+		held, there, err := p.Look(ctx, facts[i].Place, e.key)
+		if err != nil {
+			return patternError(p, err, ErrGarbled)
+		}
+		switch {
+		case there && held.Err == nil && held.Digest == facts[i].Digest:
+		case intends && !mends:
+			l.outside[p.PatternName()] = append(l.outside[p.PatternName()], facts[i].Place)
+		default:
+			l.write = true
+		}
+	}
+	return nil
+}
+
+// lackingCopies looks at an entity's copies of one pattern.
+func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyContributor, e *seenEntity[T], l *lack) error {
+	copies, err := outsideCopies(p, e.value)
+	if err != nil {
+		return patternError(p, err, ErrInvalid)
+	}
+	for i := range copies {
+		row, err := b.readRow(ctx, a.table, copies[i].Key)
+		if err != nil {
+			return err
+		}
+		there := &seenPlace{entity: e.key, row: row}
+		if other := there.occupant(); other != nil {
+			l.taken = &Error{Op: b.op, Table: a.table.name, Key: copies[i].Key, Index: -1, Pattern: p.PatternName(), Kind: ErrDuplicate, Err: other}
+			continue
+		}
+		var h hasher
+		if own := there.own(); own != nil && h.row(own.properties, outsideMark(&own.outside)) == h.row(project(e.stored, copies[i].Keep), e.etag) {
+			continue
+		}
+		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], copies[i].Key.outsideName())
+	}
+	return nil
+}

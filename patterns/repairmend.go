@@ -1,0 +1,230 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// fatal returns an error that ends the run: one that says nothing of the entity at hand.
+func fatal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, kind := range []error{ErrDenied, ErrTableNotFound, ErrTableBeingDeleted} {
+		if errors.Is(err, kind) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mend mends one finding.
+func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
+	a := &v.areas[f.site.area]
+	_, mends := a.auditor.(Mender)
+	_, intends := a.auditor.(IntentContributor)
+	switch {
+	case f.Kind == Spurious && a.auditor == nil:
+		return v.removeSpurious(ctx, f)
+	case f.Kind == Spurious && mends:
+		return v.removeHeld(ctx, a.auditor.(Mender), f)
+	case f.site.area == nearArea, a.auditor != nil && (mends || !intends && f.Kind != Spurious):
+		return v.rewrite(ctx, f)
+	case a.auditor == nil:
+		return v.mendOutside(ctx, a, f)
+	case intends:
+		return v.r.runAgree(ctx, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+	}
+	return &Error{Op: v.op, Table: v.r.table.name, Key: f.Entity, Index: -1, Pattern: f.Pattern, Kind: ErrInvalid,
+		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
+}
+
+// wrongStill looks at a finding again: others may have mended it, or Repair with another one. It returns nil if nothing is
+// wrong, or the finding as it is now. What need not last is exact, the rest was.
+func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, error) {
+	s := &suspect{site: f.site, strays: f.strays}
+	p, err := v.readPlace(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.readEntity(ctx, s.entity)
+	if err != nil {
+		return nil, err
+	}
+	return v.judge(s, e, p), nil
+}
+
+// removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
+// writes them anew. So a request that arrives late does no harm either.
+func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
+	operations := make([]operation, len(f.evidence))
+	for i, e := range f.evidence {
+		operations[i] = operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), pattern: f.Pattern}
+	}
+	_, err := v.areas[f.site.area].table.commit(ctx, v.op, operations)
+	if err == nil {
+		return nil
+	}
+	is, again := v.wrongStill(ctx, f)
+	if again == nil && is == nil {
+		return nil // somebody else did
+	}
+	return err
+}
+
+// removeHeld has a Mender remove what no entity asks for.
+func (v *verifier[T]) removeHeld(ctx context.Context, p Mender, f *finding) error {
+	return p.Mend(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
+		e, err := v.readEntity(ctx, f.Entity)
+		if err != nil {
+			return false, err
+		}
+		wanted, refused := wantedHeld(p, e, f.Place)
+		return wanted != nil || refused || e.bad != nil || e.foreign, nil // where nobody can tell, it stays
+	})
+}
+
+// rewrite writes the entity of a finding again, with all its rows, unless nothing is wrong any more.
+func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
+	for attempt := 0; ; attempt++ {
+		is, err := v.wrongStill(ctx, f)
+		if err != nil || is == nil {
+			return err
+		}
+		if is.Kind == Spurious {
+			return v.mend(ctx, is) // the entity has gone, or changed, since
+		}
+		err = v.r.rewriteNow(ctx, v.op, f.Entity)
+		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !lostRace(err) {
+			return err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// rewriteNow reads an entity and writes it again as it is. Its copies are taken for ones that may have been left behind or be
+// another's: none is written over before it was looked at.
+func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key Key) error {
+	value, row, err := r.look(ctx, op, key)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return &Error{Op: op, Table: r.table.name, Key: key, Index: -1, Kind: ErrNotFound}
+	}
+	row.copies = ""
+	return r.writeAgain(ctx, op, value, row, true)
+}
+
+// writeAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
+// entity's own. strays says that all copies are looked at first, which is quicker where most are there.
+func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row *storedRow, strays bool) error {
+	memories, err := r.remember(value, row.key, row.properties, row.copies)
+	if err != nil {
+		return err
+	}
+	if !strays {
+		for i := range memories {
+			if memories[i].pattern == strayMemory {
+				memories[i].items = nil
+			}
+		}
+	}
+	meta := r.primary.codec.meta(value)
+	old := *meta.state
+	old.memories, old.copies = memories, row.copies
+	return r.run(ctx, &work[T]{op: op, entity: value, etag: row.etag,
+		change: Change{Kind: ChangeReplace, Key: row.key, Entity: value, Stored: row.properties, old: &old}})
+}
+
+// mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
+func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) error {
+	is, err := v.wrongStill(ctx, f)
+	if err != nil || is == nil {
+		return err
+	}
+	if is.Kind == Spurious {
+		return v.removeSpurious(ctx, f)
+	}
+	s := &suspect{site: f.site, strays: f.strays}
+	p, err := v.readPlace(ctx, s)
+	if err != nil {
+		return err
+	}
+	if p.occupant() != nil {
+		if err := v.evict(ctx, f, p.row); err != nil {
+			return err
+		}
+	}
+	if junk := p.junk(); len(junk) > 0 {
+		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, strays: f.strays, evidence: junk}); err != nil {
+			return err
+		}
+	}
+	if is.Err == errLeftOver {
+		return nil
+	}
+	return v.r.runAgree(ctx, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+}
+
+// junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
+// of the row that is there, which goes when the row is filled; and a reserved row without its claim.
+func (p *seenPlace) junk() []evidence {
+	var junk []evidence
+	own, claimed := p.own(), false
+	for _, stray := range p.strays {
+		if own != nil && own.outside.reserved != "" && stray.key == claimKey(own.key, p.entity, own.outside.reserved) {
+			claimed = true
+			continue
+		}
+		junk = append(junk, evidence{stray.key, string(stray.etag)})
+	}
+	if own != nil && own.outside.reserved != "" && !claimed {
+		junk = append(junk, evidence{own.key, string(own.etag)})
+	}
+	return junk
+}
+
+// runAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
+func (r *Repository[T]) runAgree(ctx context.Context, key Key, outside map[string][]string) error {
+	intent := Intent{ID: newWriteID(), Repository: r.name(), Key: key, Outside: outside}
+	var settled error
+	err := r.schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
+		settled = r.agree(ctx, intent, nil, nil)
+		return settled
+	})
+	if err == nil {
+		err = settled // the runner has left it to its workers
+	}
+	return err
+}
+
+// evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
+func (v *verifier[T]) evict(ctx context.Context, f *finding, row *storedRow) error {
+	taken := &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: row.key, Index: -1, Pattern: f.Pattern, Kind: ErrDuplicate, Err: ownerOf(row)}
+	owner := Key{row.outside.partition, row.primary}
+	if !row.outside.is || row.shared || row.outside.isClaim || !v.r.keeps(owner) {
+		return taken
+	}
+	s := &suspect{site: site{f.site.area, f.Place, owner}}
+	if err := v.lookFirst(ctx, s); err != nil {
+		return err
+	}
+	if err := wait(ctx, v.areas[s.area].lag); err != nil {
+		return err
+	}
+	if err := v.lookAgain(ctx, s); err != nil {
+		return err
+	}
+	if s.is == nil || s.is.Kind != Spurious {
+		return taken
+	}
+	return v.removeSpurious(ctx, s.is)
+}

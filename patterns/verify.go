@@ -1,0 +1,209 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// VerifyOptions are the options of Verify and Repair; nil is the same as the zero value.
+type VerifyOptions struct {
+	// Partitions are those of the entities to look at; nil is the whole table, which is a table scan by nature and needs no
+	// further leave.
+	Partitions []string
+	// Patterns are the names of the attached patterns to look at; nil is all of them.
+	Patterns []string
+	// Lag is how long a difference outside of the entity's partition must last to count, 5 s for 0. An intent that waits
+	// for a worker is no discrepancy before that. A reservation whose writer is alive lasts as long as the writer: for an
+	// index that reserves its keys, Lag is at least the visibility timeout of the queue.
+	Lag time.Duration
+	// Concurrency is the number of requests under way at once when suspects are looked at, 8 for 0.
+	Concurrency int
+	// Rows is the number of rows that the scans go through, where an earlier run's VerifyProgress tells it. Estimate and ETA
+	// are made of it.
+	Rows int64
+	// Progress is called after each request of a scan and each group of suspects, one call at a time.
+	Progress func(VerifyProgress)
+	// Resume goes on where an earlier run was when VerifyProgress.Token gave this text. With other options, or another
+	// table, it is ErrInvalid. What was reported after that moment is reported again.
+	Resume string
+}
+
+// VerifyProgress is how far a run is. Counts go on from those of the run that it resumes.
+type VerifyProgress struct {
+	Entities       int64 // seen
+	Rows           int64 // gone through by all scans
+	Suspects       int64 // looked at
+	Discrepancies  int64 // confirmed
+	Repaired       int64 // of these
+	PartitionsDone int   // of VerifyOptions.Partitions
+	// Estimate is the number of rows to go through, ETA the time that is left; both are 0 where nobody can tell.
+	Estimate int64
+	ETA      time.Duration
+
+	token func() string
+}
+
+// Token is where a run that is given it as VerifyOptions.Resume goes on. It can be asked for during the call of Progress. It
+// has up to 180,000 characters, as long as sums are under way.
+func (p VerifyProgress) Token() string {
+	if p.token == nil {
+		return ""
+	}
+	return p.token()
+}
+
+// DiscrepancyKind says how what is stored differs from what the entities ask for.
+type DiscrepancyKind uint8
+
+// The kinds of discrepancy.
+const (
+	// Missing: the entity asks for it, and it is not there, or another's.
+	Missing DiscrepancyKind = iota
+	// Spurious: it is there, and no entity asks for it.
+	Spurious
+	// Different: it is there, and not as the entity has it.
+	Different
+	// Undecodable: an entity, or what a pattern holds, that cannot be read; what should be is not known.
+	Undecodable
+)
+
+// String returns the kind's name.
+func (k DiscrepancyKind) String() string {
+	return [...]string{"missing", "spurious", "different", "undecodable"}[k]
+}
+
+// Discrepancy is one thing that is not as the entities have it.
+type Discrepancy struct {
+	Kind    DiscrepancyKind
+	Pattern string // "" where nobody can tell, as for a row that no entity asks for; or of the entity's own rows
+	Table   string // where it is, "" outside of tables
+	Place   string // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
+	Entity  Key    // the entity that asks for it, or the one that it says it is of
+	Err     error  // what is wrong with it, where there is more to say
+}
+
+// String tells the discrepancy in one line.
+func (d Discrepancy) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: ", d.Kind)
+	if d.Pattern != "" {
+		fmt.Fprintf(&b, "%s ", d.Pattern)
+	}
+	if d.Place != "" {
+		fmt.Fprintf(&b, "%q ", d.Place)
+	}
+	if d.Table != "" {
+		fmt.Fprintf(&b, "in %s ", d.Table)
+	}
+	fmt.Fprintf(&b, "of (%q, %q)", d.Entity.Partition, d.Entity.Row)
+	if d.Err != nil {
+		fmt.Fprintf(&b, ": %s", causeText(d.Err))
+	}
+	return b.String()
+}
+
+// OutsideOwner is implemented by OutsideCopyContributors that know their rows by the keys. A table in which several
+// repositories keep copies of entities with the same keys needs it, so that none takes another's copies for spurious ones.
+type OutsideOwner interface {
+	OutsideCopyContributor
+	// OwnsOutside reports whether a key of OutsideTable is one that the pattern could have given a copy.
+	OwnsOutside(key Key) bool
+}
+
+// Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
+// own partitions, copies and claims outside of them, and what Auditors hold. An error comes once, last.
+//
+// It is made for tables that are in use and of any size. The scans keep sums, not rows, so memory stays within some 30 MiB:
+// what an entity asks for is added to one of 4,096 sums, and what is stored is taken off the same one. Where a sum is not zero
+// in the end, the rows behind it are read once more and joined; what has no counterpart is a suspect, and each suspect is
+// looked at by itself.
+//
+// There is no false alarm. A suspect counts where two readings of one row with the same ETag enclose the reading of the other:
+// then both were there at one moment. ETags do not come again, so that of a row outside, which is written later than the
+// entity, more is known: a copy that was wrong at one moment is wrong for as long as it keeps its ETag, whatever becomes of
+// its entity, since every write of the entity writes it anew. So it counts when it has the same ETag still after Lag; and what
+// is missing counts when the entity has. A suspect that has changed is looked at again, three times at most: what changes
+// all the time is set right by its own writes. A difference that was there all the time is found.
+//
+// A table that holds several types of entities needs Schema.RowPrefix, so that they are told apart.
+//
+// Requests: 1 for each page of at most 1,000 rows of the table, and of each table outside; the same again for runs of
+// partitions, some 50,000 rows each, in which sums differ, and for all where sums of outside copies do; 3 to 10 for each
+// suspect. One more for each entity that a Layout spreads over rows.
+func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
+	return func(yield func(Discrepancy, error) bool) {
+		v, err := r.newVerifier("Verify", o)
+		if err != nil {
+			yield(Discrepancy{}, err)
+			return
+		}
+		v.found = func(_ context.Context, findings []*finding) error {
+			for _, f := range findings {
+				if !yield(f.Discrepancy, nil) {
+					return errStopped
+				}
+			}
+			return nil
+		}
+		if err := v.run(ctx); err != nil && err != errStopped {
+			yield(Discrepancy{}, err)
+		}
+	}
+}
+
+// defaultLag is how long a difference outside must last to count when the caller does not say.
+const defaultLag = 5 * time.Second
+
+// checked returns the options with defaults in place, and refuses what makes no sense.
+func (o *VerifyOptions) checked(attached []Pattern) (VerifyOptions, error) {
+	c := VerifyOptions{}
+	if o != nil {
+		c = *o
+	}
+	if c.Lag == 0 {
+		c.Lag = defaultLag
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = defaultConcurrency
+	}
+	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
+		return c, fmt.Errorf("a Lag of %v, a Concurrency of %d, %d Rows", c.Lag, c.Concurrency, c.Rows)
+	}
+	var err error
+	if c.Partitions, err = checkedPartitions(c.Partitions); err != nil {
+		return c, err
+	}
+	c.Patterns, err = checkedPatterns(c.Patterns, attached)
+	return c, err
+}
+
+// checkedPartitions sorts partition keys, each once; nil stays nil.
+func checkedPartitions(partitions []string) ([]string, error) {
+	if partitions == nil {
+		return nil, nil
+	}
+	for _, p := range partitions {
+		if err := checkKey("partition key", p); err != nil {
+			return nil, err
+		}
+	}
+	sorted := slices.Sorted(slices.Values(partitions))
+	return append([]string{}, slices.Compact(sorted)...), nil
+}
+
+// checkedPatterns sorts the names of attached patterns; nil stays nil.
+func checkedPatterns(names []string, attached []Pattern) ([]string, error) {
+	if names == nil {
+		return nil, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(attached, func(p Pattern) bool { return p.PatternName() == name }) {
+			return nil, fmt.Errorf("no pattern is named %q", name)
+		}
+	}
+	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
+}

@@ -1,0 +1,156 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// area is one place where things are held for entities.
+type area struct {
+	table   *Table                   // whose rows they are, nil for an auditor
+	outside []OutsideCopyContributor // with copies in the table
+	auditor Auditor
+	lag     time.Duration // how long a difference must last
+}
+
+// nearArea is the index of the area of the entities' own partitions. There are a repository's further rows and copies.
+const nearArea = 0
+
+// verifier is one run of Verify or Repair.
+type verifier[T any] struct {
+	r       *Repository[T]
+	op      string
+	options VerifyOptions
+	areas   []area
+	scope   map[string]bool // partitions, nil for all
+	near    bool            // the near area is looked at
+	found   func(ctx context.Context, findings []*finding) error
+
+	state    verifyState
+	first    bool  // the rows are seen for the first time
+	nearTo   tally // of the scan under way, nil for facts that it leaves out
+	farTo    tally
+	hash     hasher
+	failures []*finding // of the page under way
+	began    time.Time
+	rowsHere int64 // gone through by this run
+	token    func() string
+}
+
+func (r *Repository[T]) newVerifier(op string, o *VerifyOptions) (*verifier[T], error) {
+	options, err := o.checked(r.patterns)
+	if err != nil {
+		return nil, r.invalid(op, Key{}, err)
+	}
+	v := &verifier[T]{r: r, op: op, options: options, areas: []area{{table: r.table}}, began: time.Now()}
+	if options.Partitions != nil {
+		v.scope = map[string]bool{}
+		for _, p := range options.Partitions {
+			v.scope[p] = true
+		}
+	}
+	v.near = r.layout != nil && v.chosen(r.layout.PatternName()) ||
+		slices.ContainsFunc(r.copies, func(p CopyContributor) bool { return v.chosen(p.PatternName()) })
+	for _, p := range r.outside {
+		if err := v.addOutside(p); err != nil {
+			return nil, r.invalid(op, Key{}, err)
+		}
+	}
+	for _, p := range r.patterns {
+		if auditor, ok := p.(Auditor); ok && v.chosen(p.PatternName()) {
+			v.areas = append(v.areas, area{auditor: auditor, lag: v.lagOf(auditor)})
+		}
+	}
+	return v, v.begin()
+}
+
+// addOutside notes where a pattern keeps its copies. In one table the rows of all patterns are looked at, since a row does
+// not say whose it is.
+func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
+	table := p.OutsideTable()
+	if table == nil {
+		return fmt.Errorf("pattern %q has no table", p.PatternName())
+	}
+	wanted := slices.ContainsFunc(v.r.outside, func(q OutsideCopyContributor) bool {
+		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().same(table)
+	})
+	if !wanted {
+		return nil
+	}
+	for i := range v.areas {
+		if a := &v.areas[i]; len(a.outside) > 0 && a.table.same(table) {
+			a.outside = append(a.outside, p)
+			return nil
+		}
+	}
+	v.areas = append(v.areas, area{table: table, outside: []OutsideCopyContributor{p}, lag: v.options.Lag})
+	return nil
+}
+
+// same reports whether two handles are of one table.
+func (t *Table) same(other *Table) bool {
+	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
+}
+
+// lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
+func (v *verifier[T]) lagOf(p Auditor) time.Duration {
+	if _, mends := p.(Mender); mends {
+		return 0
+	}
+	return v.options.Lag
+}
+
+// chosen reports whether a pattern is to be looked at. Whose nobody can tell is, too.
+func (v *verifier[T]) chosen(pattern string) bool {
+	return pattern == "" || v.options.Patterns == nil || slices.Contains(v.options.Patterns, pattern)
+}
+
+// mine reports whether an entity is in the scope, and one of the repository's as far as its key tells.
+func (v *verifier[T]) mine(entity Key) bool {
+	return (v.scope == nil || v.scope[entity.Partition]) && v.r.keeps(entity)
+}
+
+// keeps reports whether a row key can be that of an entity of the repository.
+func (r *Repository[T]) keeps(entity Key) bool {
+	return r.schema.RowPrefix == "" || r.primary.span.Contains(entity.Row)
+}
+
+// outsideIn returns the index of the area of copies in a table, -1 for none.
+func (v *verifier[T]) outsideIn(table *Table) int {
+	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.same(table) })
+}
+
+// far reports whether there is anything outside of the near area.
+func (v *verifier[T]) far() bool { return len(v.areas) > 1 }
+
+// ownerName tells whose pattern's a row outside is, as far as its key does. known is false for a row of another repository.
+func (a *area) ownerName(key Key) (name string, known bool) {
+	open := 0
+	for _, p := range a.outside {
+		owner, ok := p.(OutsideOwner)
+		if !ok {
+			open++
+			continue
+		}
+		if owner.OwnsOutside(key) {
+			return p.PatternName(), true
+		}
+	}
+	if len(a.outside) == 1 && open == 1 {
+		return a.outside[0].PatternName(), true
+	}
+	return prefixOf(key.Partition, a.outside), open > 0
+}
+
+// prefixOf guesses whose a key is that no entity asks for: index packages begin their keys with the index's name.
+func prefixOf[P Pattern](key string, candidates []P) string {
+	for _, p := range candidates {
+		if name := p.PatternName(); key == name || strings.HasPrefix(key, name+"_") {
+			return name
+		}
+	}
+	return ""
+}

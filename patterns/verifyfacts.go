@@ -1,0 +1,258 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// visit takes the facts of one row of the entities' table.
+func (v *verifier[T]) visit(ctx context.Context, row *storedRow) error {
+	v.countRow()
+	v.hash.nextRow()
+	switch {
+	case row.outside.is:
+		if at := v.outsideIn(v.r.table); at >= 0 && v.scope == nil {
+			v.visitOutside(at, row)
+		}
+	case row.shared:
+	case row.isCopy:
+		v.visitCopy(row)
+	default:
+		return v.visitEntity(ctx, row)
+	}
+	return nil
+}
+
+// visitCopy takes the fact that a further row of an entity is there.
+func (v *verifier[T]) visitCopy(row *storedRow) {
+	owner := Key{row.key.Partition, row.primary}
+	if v.nearTo == nil || !v.mine(owner) {
+		return
+	}
+	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, row.writeID)}, false)
+}
+
+// visitOutside takes the fact that a copy or a claim is there.
+func (v *verifier[T]) visitOutside(at int, row *storedRow) {
+	f, ok := v.outsideFact(at, row)
+	if v.farTo == nil || !ok {
+		return
+	}
+	v.count(&f, false)
+}
+
+// outsideFact makes the fact of a stored row outside, unless it is none of the scope's.
+func (v *verifier[T]) outsideFact(at int, row *storedRow) (f fact, ok bool) {
+	owner := Key{row.outside.partition, row.primary}
+	if !row.outside.is || row.shared || !v.mine(owner) {
+		return f, false
+	}
+	copied := row.key
+	if row.outside.isClaim {
+		copied.Row = row.outside.claim
+	}
+	if _, known := v.areas[at].ownerName(copied); !known {
+		return f, false
+	}
+	f.site = site{at, copied.outsideName(), owner}
+	if !row.outside.isClaim {
+		f.digest = v.hash.row(row.properties, outsideMark(&row.outside))
+		return f, true
+	}
+	f.digest = v.hash.claim(row.key.Row)
+	if row.key != claimKey(copied, owner, "") {
+		f.stray = row.key.Row
+	}
+	return f, true
+}
+
+// outsideMark tells which version of its entity a copy is of. A key that is only reserved is of none.
+func outsideMark(f *outsideFacts) string {
+	if f.reserved != "" {
+		return "reserved " + f.reserved
+	}
+	return f.version
+}
+
+// visitEntity takes the facts that an entity asks for.
+func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
+	if !v.mine(row.key) {
+		return nil
+	}
+	e, err := v.decode(ctx, row)
+	if err != nil {
+		return err
+	}
+	if e.foreign {
+		return nil
+	}
+	if v.first {
+		v.state.Entities++
+		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.table.name, Entity: row.key, Err: e.bad})
+	}
+	if e.bad != nil {
+		return nil
+	}
+	v.wantNear(e)
+	for at := 1; at < len(v.areas) && v.farTo != nil; at++ {
+		if v.areas[at].auditor != nil {
+			v.wantHeld(at, e)
+			continue
+		}
+		for _, p := range v.areas[at].outside {
+			v.wantOutside(at, p, e)
+		}
+	}
+	return nil
+}
+
+// fail notes something that cannot be read, once, if there is an error.
+func (v *verifier[T]) fail(d Discrepancy) {
+	if d.Err == nil || !v.first || !v.chosen(d.Pattern) {
+		return
+	}
+	v.failures = append(v.failures, &finding{Discrepancy: d})
+}
+
+// seenEntity is an entity as one reading of its own row shows it.
+type seenEntity[T any] struct {
+	key     Key
+	value   *T // nil when it is not there, or cannot be read
+	etag    string
+	writeID string
+	stored  Properties
+	bad     error // why it cannot be read
+	foreign bool  // it is a row of another type's
+}
+
+// decode makes an entity of its own row. An error is one of reading further rows.
+func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T], error) {
+	e := &seenEntity[T]{key: row.key, etag: string(row.etag), writeID: row.writeID}
+	var err error
+	if v.r.layout == nil && len(v.r.transformers) == 0 {
+		e.value, e.stored, err = v.r.decodePlain(row)
+	} else {
+		e.value, e.stored, err = v.r.loadStored(ctx, row, false)
+	}
+	switch {
+	case err == nil && v.r.schema.Key(e.value) == row.key:
+		return e, nil
+	case err == nil && v.r.schema.RowPrefix == "":
+		e.value, e.foreign = nil, true // a table of several types whose keys tell nothing
+		return e, nil
+	case err == nil:
+		err = errors.New("it is not stored under the key that Schema.Key gives it")
+	case !errors.Is(err, ErrGarbled) && !errors.Is(err, ErrInvalid):
+		return nil, v.r.primary.decodeError(v.op, row.key, err)
+	}
+	e.value, e.bad = nil, err
+	return e, nil
+}
+
+// decodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
+func (r *Repository[T]) decodePlain(row *storedRow) (*T, Properties, error) {
+	value := new(T)
+	if err := r.primary.codec.Decode(row.properties, value); err != nil {
+		return nil, nil, err
+	}
+	r.primary.codec.finish(row, row.key, value)
+	r.primary.codec.meta(value).state = &state{key: row.key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, owner: r}
+	return value, row.properties, nil
+}
+
+// wantNear takes the rows that an entity asks for in its partition.
+func (v *verifier[T]) wantNear(e *seenEntity[T]) {
+	if v.nearTo == nil {
+		return
+	}
+	rows, refusals := v.r.nearRows(e)
+	for _, refused := range refusals {
+		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.name, Entity: e.key, Err: refused.Err})
+	}
+	for i := range rows {
+		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, e.writeID)}, true)
+	}
+}
+
+// nearRows are the rows that follow from an entity, but for its own first. A key function that refuses the entity never
+// made a copy; that is a refusal of its pattern's.
+func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals []*Error) {
+	refuse := func(pattern string, err error) {
+		refusals = append(refusals, &Error{Pattern: pattern, Err: err})
+	}
+	if r.layout != nil {
+		own, err := r.spread(nil, "", e.key, e.stored)
+		if err != nil {
+			refuse(r.layout.PatternName(), err)
+			return nil, refusals
+		}
+		for _, row := range own[1:] {
+			row.pattern = r.layout.PatternName()
+			rows = append(rows, row)
+		}
+	}
+	for _, p := range r.copies {
+		with, err := r.appendCopies(rows, p, e.value, e.key, e.stored)
+		if err != nil {
+			refuse(p.PatternName(), err)
+			continue
+		}
+		rows = with
+	}
+	return rows, refusals
+}
+
+// wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
+func (v *verifier[T]) wantOutside(at int, p OutsideCopyContributor, e *seenEntity[T]) {
+	copies, err := outsideCopies(p, e.value)
+	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.name, Entity: e.key, Err: err})
+	for i := range copies {
+		f := fact{site: site{at, copies[i].Key.outsideName(), e.key}}
+		f.digest = v.hash.row(project(e.stored, copies[i].Keep), e.etag)
+		v.count(&f, true)
+		f.digest = v.hash.claim(claimKey(copies[i].Key, e.key, "").Row)
+		v.count(&f, true)
+	}
+}
+
+// wantHeld takes what an entity asks of an auditor.
+func (v *verifier[T]) wantHeld(at int, e *seenEntity[T]) {
+	p := v.areas[at].auditor
+	facts, err := p.Facts(e.value)
+	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Entity: e.key, Err: err})
+	if err != nil {
+		return
+	}
+	for i := range facts {
+		v.count(&fact{site: site{at, facts[i].Place, e.key}, digest: facts[i].Digest}, true)
+	}
+}
+
+// visitHeld takes a fact that an auditor holds.
+func (v *verifier[T]) visitHeld(at int, held *Fact) {
+	v.countRow()
+	p := v.areas[at].auditor
+	if held.Err != nil {
+		v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Place: held.Place, Entity: held.Entity, Err: held.Err})
+		return
+	}
+	if v.farTo != nil && v.mine(held.Entity) {
+		v.count(&fact{site: site{at, held.Place, held.Entity}, digest: held.Digest}, false)
+	}
+}
+
+// count gives a fact to the scan's tally.
+func (v *verifier[T]) count(f *fact, wanted bool) {
+	to := v.farTo
+	if f.area == nearArea {
+		to = v.nearTo
+	}
+	bucket, value := v.hash.place(f)
+	to.count(bucket, value, f, wanted)
+}
+
+// refusedBy reports whether a pattern refuses an entity, so that nothing can be said of its rows.
+func refusedBy(refusals []*Error, pattern string) bool {
+	return pattern == "" && len(refusals) > 0 || slices.ContainsFunc(refusals, func(e *Error) bool { return e.Pattern == pattern })
+}

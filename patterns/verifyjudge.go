@@ -1,0 +1,287 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// seenPlace is what is at a site, as one reading shows it.
+type seenPlace struct {
+	entity Key
+	row    *storedRow   // at the place: a copy, or whatever is there
+	claim  *storedRow   // of a place outside: the entity's claim
+	strays []*storedRow // further claims of the entity's
+	held   bool         // of an auditor
+	fact   Fact
+}
+
+// own returns the row at the place if it says that it is the entity's.
+func (p *seenPlace) own() *storedRow {
+	row := p.row
+	if row == nil || !row.isCopy || row.shared || row.outside.isClaim || row.primary != p.entity.Row {
+		return nil
+	}
+	if row.outside.is && row.outside.partition != p.entity.Partition {
+		return nil
+	}
+	return row
+}
+
+// rows are the rows at the place that are the entity's.
+func (p *seenPlace) rows() []*storedRow {
+	all := append([]*storedRow{p.own(), p.claim}, p.strays...)
+	return slices.DeleteFunc(all, func(row *storedRow) bool { return row == nil })
+}
+
+// evidence are the rows at the place that are the entity's, with their ETags.
+func (p *seenPlace) evidence() []evidence {
+	var all []evidence
+	for _, row := range p.rows() {
+		all = append(all, evidence{row.key, string(row.etag)})
+	}
+	return all
+}
+
+// tag tells what is at the place from what was there, or will be.
+func (p *seenPlace) tag() string {
+	if p.held {
+		return fmt.Sprintf("%x", p.fact.Digest)
+	}
+	var b strings.Builder
+	for _, e := range p.evidence() {
+		fmt.Fprintf(&b, "%q %s ", e.key.Row, e.etag)
+	}
+	return b.String()
+}
+
+// occupant says what is in the way of an entity's row, nil for nothing.
+func (p *seenPlace) occupant() error {
+	switch {
+	case p.row == nil || p.own() != nil:
+		return nil
+	case p.row.outside.is:
+		return ownerOf(p.row)
+	case p.row.isCopy && !p.row.shared:
+		return fmt.Errorf("(%q, %q) has the key", p.row.key.Partition, p.row.primary)
+	}
+	return errors.New("a row that is no copy has the key")
+}
+
+// readPlace reads what is at a suspect's site.
+func (v *verifier[T]) readPlace(ctx context.Context, s *suspect) (*seenPlace, error) {
+	p := &seenPlace{entity: s.entity}
+	a := &v.areas[s.area]
+	var err error
+	switch {
+	case a.auditor != nil:
+		p.fact, p.held, err = a.auditor.Look(ctx, s.place, s.entity)
+		if err != nil {
+			return nil, patternError(a.auditor, err, ErrGarbled)
+		}
+	case s.area == nearArea:
+		p.row, err = v.readRow(ctx, a.table, Key{s.entity.Partition, s.place})
+	default:
+		err = v.readOutside(ctx, a, s, p)
+	}
+	return p, err
+}
+
+// readOutside reads a copy and its claims.
+func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *seenPlace) error {
+	key, err := parseOutsideName(s.place)
+	if err != nil {
+		return err
+	}
+	if p.row, err = v.readRow(ctx, a.table, key); err != nil {
+		return err
+	}
+	if p.claim, err = v.readRow(ctx, a.table, claimKey(key, s.entity, "")); err != nil {
+		return err
+	}
+	strays := s.strays
+	if p.own() != nil && p.row.outside.reserved != "" {
+		if claim := claimKey(key, s.entity, p.row.outside.reserved).Row; !slices.Contains(strays, claim) {
+			strays = append(slices.Clip(strays), claim)
+		}
+	}
+	for _, stray := range strays {
+		row, err := v.readRow(ctx, a.table, Key{key.Partition, stray})
+		if err != nil {
+			return err
+		}
+		if row != nil && row.outside.isClaim && row.primary == s.entity.Row && row.outside.partition == s.entity.Partition {
+			p.strays = append(p.strays, row)
+		}
+	}
+	return nil
+}
+
+// readRow reads a row with all its properties, nil for none.
+func (v *verifier[T]) readRow(ctx context.Context, table *Table, key Key) (*storedRow, error) {
+	row, err := table.fetch(ctx, v.op, key, nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return row, err
+}
+
+// readEntity reads an entity as it is now.
+func (v *verifier[T]) readEntity(ctx context.Context, key Key) (*seenEntity[T], error) {
+	row, err := v.readRow(ctx, v.r.table, key)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil || row.isCopy {
+		return &seenEntity[T]{key: key}, nil
+	}
+	return v.decode(ctx, row)
+}
+
+// judge says what is wrong at a suspect's site, given an entity and a place that were there at one moment; nil for nothing, or
+// for what nobody can tell.
+func (v *verifier[T]) judge(s *suspect, e *seenEntity[T], p *seenPlace) *finding {
+	if e.bad != nil || e.foreign {
+		return nil
+	}
+	a := &v.areas[s.area]
+	d := Discrepancy{Place: s.place, Entity: s.entity}
+	var wrong bool
+	switch {
+	case a.auditor != nil:
+		wrong = v.judgeHeld(a.auditor, e, p, &d)
+	case s.area == nearArea:
+		wrong = v.judgeNear(e, p, &d)
+	default:
+		wrong = v.judgeOutside(a, e, p, &d)
+	}
+	if !wrong || !v.chosen(d.Pattern) {
+		return nil
+	}
+	if a.table != nil {
+		d.Table = a.table.name
+	}
+	return &finding{Discrepancy: d, site: s.site, strays: s.strays, evidence: p.evidence()}
+}
+
+// judgeNear compares a further row of an entity with what the entity asks for.
+func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) bool {
+	var wanted *plannedRow
+	if e.value != nil {
+		rows, refusals := v.r.nearRows(e)
+		if i := slices.IndexFunc(rows, func(row plannedRow) bool { return row.rowKey == d.Place }); i >= 0 {
+			wanted = &rows[i]
+		}
+		d.Pattern = prefixOf(d.Place, v.r.copies)
+		if wanted == nil && refusedBy(refusals, d.Pattern) {
+			return false // it may be one that the pattern made when it did not refuse yet
+		}
+	}
+	own := p.own()
+	var h hasher
+	switch {
+	case wanted == nil:
+		d.Kind, d.Pattern = Spurious, prefixOf(d.Place, v.r.copies)
+		return own != nil
+	case own == nil:
+		d.Kind, d.Err = Missing, p.occupant()
+	case own.outside.is || h.row(own.properties, own.writeID) != h.row(wanted.properties, e.writeID):
+		d.Kind = Different
+	default:
+		return false
+	}
+	d.Pattern = wanted.pattern
+	return true
+}
+
+// judgeOutside compares a copy and its claims with what the entity asks for.
+func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *Discrepancy) bool {
+	key, _ := parseOutsideName(d.Place) // it was read
+	d.Pattern, _ = a.ownerName(key)
+	wanted, pattern, refused := wantedOutside(a, e, key)
+	if wanted == nil {
+		d.Kind = Spurious
+		if p.own() != nil && p.row.outside.reserved != "" {
+			d.Err = errLeftReserved
+		}
+		return !refused && len(p.rows()) > 0
+	}
+	d.Pattern = pattern.PatternName()
+	own := p.own()
+	var h hasher
+	switch {
+	case own == nil:
+		d.Kind, d.Err = Missing, p.occupant()
+		return true
+	case own.outside.reserved != "":
+		d.Err = errLeftReserved
+	case h.row(own.properties, outsideMark(&own.outside)) != h.row(project(e.stored, wanted.Keep), e.etag):
+	case p.claim == nil:
+		d.Err = errors.New("its claim is missing")
+	case !p.claim.outside.isClaim || p.claim.outside.claim != key.Row || p.claim.primary != e.key.Row || p.claim.outside.partition != e.key.Partition:
+		d.Err = errors.New("its claim says something else")
+	case len(p.strays) > 0:
+		d.Err = errLeftOver
+	default:
+		return false
+	}
+	d.Kind = Different
+	return true
+}
+
+var (
+	errLeftReserved = errors.New("a reservation is left over")
+	errLeftOver     = errors.New("a claim is left over")
+)
+
+// wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
+// nobody can tell.
+func wantedOutside[T any](a *area, e *seenEntity[T], key Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
+	for _, p := range a.outside {
+		copies, err := outsideCopies(p, e.value)
+		refused = refused || err != nil
+		for i := range copies {
+			if copies[i].Key == key {
+				return &copies[i], p, false
+			}
+		}
+	}
+	return nil, nil, refused
+}
+
+// judgeHeld compares what an auditor holds with what the entity asks for.
+func (v *verifier[T]) judgeHeld(p Auditor, e *seenEntity[T], place *seenPlace, d *Discrepancy) bool {
+	d.Pattern = p.PatternName()
+	wanted, refused := wantedHeld(p, e, d.Place)
+	switch {
+	case refused || place.fact.Err != nil:
+		return false // reported by the scan
+	case wanted == nil:
+		d.Kind = Spurious
+		return place.held
+	case !place.held:
+		d.Kind = Missing
+	case place.fact.Digest != wanted.Digest:
+		d.Kind = Different
+	default:
+		return false
+	}
+	return true
+}
+
+// wantedHeld finds what an entity asks of an auditor at a place.
+func wantedHeld[T any](p Auditor, e *seenEntity[T], place string) (wanted *Fact, refused bool) {
+	if e.value == nil {
+		return nil, false
+	}
+	facts, err := p.Facts(e.value)
+	if err != nil {
+		return nil, true
+	}
+	if i := slices.IndexFunc(facts, func(f Fact) bool { return f.Place == place }); i >= 0 {
+		return &facts[i], false
+	}
+	return nil, false
+}

@@ -1,0 +1,355 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+)
+
+// errStopped ends a run whose reader has left.
+var errStopped = errors.New("the reader has left")
+
+// phase is what a run is doing.
+type phase uint8
+
+const (
+	phaseEntities phase = iota // the entities' table, and what is settled on the way
+	phaseOutside               // the tables of outside copies
+	phaseHeld                  // what auditors hold
+	phaseFar                   // the sums of the two before are settled
+	phaseDone
+)
+
+// runFacts is how many facts a run of partitions has at least; then its sums are settled, so that what is wrong with it is
+// told early, and costs a second scan of no more than the run.
+const runFacts = 50_000
+
+// openFacts is about how many facts are joined at once, which bounds the memory.
+const openFacts = 100_000
+
+// partitionRun is a run of neighbouring partitions whose rows are compared with each other.
+type partitionRun struct {
+	From, To         *string // of a scan of the table: first partition, and the one behind the last; nil is no bound
+	FromPart, ToPart int     // of a list of partitions
+	Group            int     // of unequal sums: those before are settled
+	sums             sums
+}
+
+// run scans, settles what is found and reports it, from where the state says.
+func (v *verifier[T]) run(ctx context.Context) error {
+	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.settleFar}
+	if v.scope != nil && len(v.scope) == 0 {
+		return nil
+	}
+	for v.state.Phase < phaseDone {
+		if err := steps[v.state.Phase](ctx); err != nil {
+			return err
+		}
+		v.state.Phase++
+		v.state.Part, v.state.Page = 0, ""
+		v.progressed()
+	}
+	return nil
+}
+
+// parts is the number of scans of the entities' table: one for each partition, or one.
+func (v *verifier[T]) parts() int {
+	if v.scope == nil {
+		return 1
+	}
+	return len(v.options.Partitions)
+}
+
+// scanEntities goes through the entities' table for the first time. Whenever a run of partitions is long enough it is
+// settled.
+func (v *verifier[T]) scanEntities(ctx context.Context) error {
+	if err := v.settleRun(ctx); err != nil {
+		return err
+	}
+	for v.state.Part < v.parts() {
+		v.aim(true, v.nearSums(), v.farSums())
+		page, err := v.entities(v.state.Part, v.near).Page(ctx, v.state.Page)
+		if err != nil {
+			return err
+		}
+		if v.state.Page = page.Next; page.Next == "" {
+			v.state.Part++
+			v.endPartition()
+		}
+		if err := v.afterPage(ctx); err != nil {
+			return err
+		}
+		if err := v.settleRun(ctx); err != nil {
+			return err
+		}
+	}
+	v.closeRun(nil)
+	return v.settleRun(ctx)
+}
+
+// aim says where the facts of the next rows go.
+func (v *verifier[T]) aim(first bool, near, far tally) {
+	v.first, v.nearTo, v.farTo = first, near, far
+}
+
+func (v *verifier[T]) nearSums() tally {
+	if !v.near {
+		return nil
+	}
+	return &v.state.Near.sums
+}
+
+func (v *verifier[T]) farSums() tally {
+	if !v.far() {
+		return nil
+	}
+	return &v.state.far
+}
+
+// entities is the query of one part of the entities' table. copies says that the further rows are wanted, too.
+func (v *verifier[T]) entities(part int, copies bool) Query[storedRow] {
+	q := v.rowsOf(v.r.table, func(ctx context.Context, row *storedRow) error {
+		if v.first && v.scope == nil {
+			v.enter(row.key.Partition)
+		}
+		return v.visit(ctx, row)
+	})
+	if !copies && v.r.schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.table) < 0) {
+		q = q.Rows(v.r.primary.span)
+	}
+	if v.scope != nil {
+		return q.Partition(v.options.Partitions[part])
+	}
+	return q.AllowTableScan()
+}
+
+// rowsOf is a query that shows each row to a function while it is read, and keeps none.
+func (v *verifier[T]) rowsOf(table *Table, visit func(context.Context, *storedRow) error) Query[storedRow] {
+	return newQuery(&source[storedRow]{table: table, codec: &Codec[storedRow]{}, skips: true,
+		load: func(ctx context.Context, row *storedRow, _ bool) (*storedRow, error) { return nil, visit(ctx, row) }})
+}
+
+// enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
+// come in no order, there is one run.
+func (v *verifier[T]) enter(partition string) {
+	s := &v.state
+	if s.At != nil && *s.At == partition {
+		return
+	}
+	s.At = &partition
+	if s.Near.sums.facts >= runFacts && s.Closing == nil && !v.r.table.account.cosmos {
+		v.closeRun(&partition)
+		v.nearTo = v.nearSums()
+	}
+}
+
+// endPartition is enter for a list of partitions.
+func (v *verifier[T]) endPartition() {
+	if v.scope != nil && v.state.Near.sums.facts >= runFacts {
+		v.closeRun(nil)
+	}
+}
+
+// closeRun ends the run of partitions, to be settled once the page is read; to is the partition that begins the next.
+func (v *verifier[T]) closeRun(to *string) {
+	s := &v.state
+	if s.Near.sums.facts == 0 || s.Closing != nil {
+		return
+	}
+	s.Closing = s.Near
+	s.Closing.To, s.Closing.ToPart = to, s.Part
+	s.Near = &partitionRun{From: to, FromPart: s.Part}
+}
+
+// settleRun settles the run of partitions that has ended, if one has.
+func (v *verifier[T]) settleRun(ctx context.Context) error {
+	run := v.state.Closing
+	if run == nil {
+		return nil
+	}
+	err := v.settle(ctx, &run.sums, &run.Group, func(c *collector) error {
+		v.aim(false, c, nil)
+		return v.rescan(ctx, run)
+	})
+	if err == nil {
+		v.state.Closing = nil
+	}
+	return err
+}
+
+// rescan goes through the partitions of a run once more.
+func (v *verifier[T]) rescan(ctx context.Context, run *partitionRun) error {
+	if v.scope != nil {
+		for part := run.FromPart; part < run.ToPart; part++ {
+			if err := v.drain(ctx, v.entities(part, true)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	q := v.entities(0, true)
+	if run.From != nil {
+		q = q.Where(Ge("PartitionKey", *run.From))
+	}
+	if run.To != nil {
+		q = q.Where(Lt("PartitionKey", *run.To))
+	}
+	return v.drain(ctx, q)
+}
+
+// drain reads a query to its end.
+func (v *verifier[T]) drain(ctx context.Context, q Query[storedRow]) error {
+	for token := ""; ; {
+		page, err := q.Page(ctx, token)
+		if err != nil {
+			return err
+		}
+		v.progressed()
+		if token = page.Next; token == "" {
+			return nil
+		}
+	}
+}
+
+// settle looks at the facts behind sums that are not equal, in groups that fit in memory.
+func (v *verifier[T]) settle(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
+	unequal := s.unequal()
+	size := int(max(1, openFacts*buckets/max(1, s.facts)))
+	for from := *group * size; from < len(unequal); from = *group * size {
+		c := newCollector(unequal[from:min(from+size, len(unequal))])
+		if err := collect(c); err != nil {
+			return err
+		}
+		if err := v.confirm(ctx, c.suspects()); err != nil {
+			return err
+		}
+		*group++
+		v.progressed()
+	}
+	return nil
+}
+
+// scanOutside goes through the tables of outside copies that are not seen with the entities.
+func (v *verifier[T]) scanOutside(ctx context.Context) error {
+	for ; v.state.Part < len(v.areas); v.state.Part++ {
+		if !v.apart(v.state.Part) {
+			continue
+		}
+		for more := true; more; more = v.state.Page != "" {
+			v.aim(true, nil, v.farSums())
+			page, err := v.outsideRows(v.state.Part).Page(ctx, v.state.Page)
+			if err != nil {
+				return err
+			}
+			if page.Next == "" {
+				break
+			}
+			v.state.Page = page.Next
+			if err := v.afterPage(ctx); err != nil {
+				return err
+			}
+		}
+		v.state.Page = ""
+	}
+	return nil
+}
+
+// apart reports whether an area is a table of outside copies with a scan of its own.
+func (v *verifier[T]) apart(at int) bool {
+	a := &v.areas[at]
+	return len(a.outside) > 0 && (v.scope != nil || !a.table.same(v.r.table))
+}
+
+// fewPartitions are asked for by name where rows of all partitions are together.
+const fewPartitions = 10
+
+func (v *verifier[T]) outsideRows(at int) Query[storedRow] {
+	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *storedRow) error {
+		v.countRow()
+		v.hash.nextRow()
+		v.visitOutside(at, row)
+		return nil
+	}).AllowTableScan()
+	if n := len(v.options.Partitions); n == 0 || n > fewPartitions {
+		return q
+	}
+	var any []Condition
+	for _, p := range v.options.Partitions {
+		any = append(any, Eq(propertyPartition, p))
+	}
+	return q.Where(Or(any...))
+}
+
+// scanHeld goes through what auditors hold.
+func (v *verifier[T]) scanHeld(ctx context.Context) error {
+	for ; v.state.Part < len(v.areas); v.state.Part++ {
+		v.aim(true, nil, v.farSums())
+		if err := v.held(ctx, v.state.Part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held goes through what one auditor holds. The sums count what it held only once all of it has been, so that a token that
+// was given on the way begins with the auditor anew.
+func (v *verifier[T]) held(ctx context.Context, at int) error {
+	p := v.areas[at].auditor
+	if p == nil {
+		return nil
+	}
+	saved := v.token
+	defer func() { v.token = saved }()
+	text := v.state.text()
+	v.token = func() string { return text }
+	for held, err := range p.Held(ctx, Scope{v.options.Partitions}) {
+		if err != nil {
+			return patternError(p, err, ErrGarbled)
+		}
+		if v.visitHeld(at, &held); v.rowsHere%MaxPageSize == 0 {
+			if err := v.flush(ctx); err != nil {
+				return err
+			}
+			v.progressed()
+		}
+	}
+	return v.flush(ctx)
+}
+
+// settleFar settles the sums of all that is outside.
+func (v *verifier[T]) settleFar(ctx context.Context) error {
+	return v.settle(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
+		v.aim(false, nil, c)
+		for part := range v.parts() {
+			if err := v.drain(ctx, v.entities(part, false)); err != nil {
+				return err
+			}
+		}
+		for at := range v.areas {
+			if v.apart(at) {
+				if err := v.drain(ctx, v.outsideRows(at)); err != nil {
+					return err
+				}
+			}
+			if err := v.held(ctx, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// afterPage reports what could not be read, and how far the run is.
+func (v *verifier[T]) afterPage(ctx context.Context) error {
+	if err := v.flush(ctx); err != nil {
+		return err
+	}
+	v.progressed()
+	return ctx.Err()
+}
+
+// flush reports what could not be read.
+func (v *verifier[T]) flush(ctx context.Context) error {
+	failures := v.failures
+	v.failures = nil
+	return v.report(ctx, failures)
+}

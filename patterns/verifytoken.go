@@ -1,0 +1,165 @@
+package patterns
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+)
+
+// verifyState is where a run is: what its token holds.
+type verifyState struct {
+	Version int
+	Run     string // fingerprint of what is looked at
+	Phase   phase
+	Part    int     // partition, table or auditor
+	Page    string  // continuation of its query, "" for the beginning
+	At      *string // the partition of the row that was seen last
+	Near    *partitionRun
+	Closing *partitionRun // a run that is being settled
+	Group   int           // of the sums outside
+
+	Entities, Rows, Suspects, Discrepancies, Repaired int64
+
+	NearFacts, ClosingFacts, FarFacts int64
+	NearSums, ClosingSums, FarSums    []byte
+
+	far sums
+}
+
+const verifyVersion = 1
+
+// begin sets the state to the beginning, or to where an earlier run was.
+func (v *verifier[T]) begin() error {
+	run := v.fingerprint()
+	v.state = verifyState{Version: verifyVersion, Run: run, Near: &partitionRun{}}
+	v.token = v.state.text
+	if v.options.Resume == "" {
+		return nil
+	}
+	err := v.state.parse(v.options.Resume, run)
+	if c := v.state.Closing; err == nil && c != nil && c.ToPart > v.parts() {
+		err = errNowhere
+	}
+	if err != nil {
+		return v.r.invalid(v.op, Key{}, err)
+	}
+	return nil
+}
+
+var errNowhere = errors.New("the token is broken: it says nowhere to go on")
+
+// fingerprint tells runs apart by what they look at.
+func (v *verifier[T]) fingerprint() string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q %t %q", v.r.table.account.endpoints.Table, v.r.table.name, v.scope == nil, v.options.Partitions)
+	for i := range v.areas {
+		a := &v.areas[i]
+		if a.table != nil {
+			fmt.Fprintf(h, " %q %q", a.table.account.endpoints.Table, a.table.name)
+		}
+		for _, p := range a.outside {
+			fmt.Fprintf(h, " %q", p.PatternName())
+		}
+		if a.auditor != nil {
+			fmt.Fprintf(h, " auditor %q", a.auditor.PatternName())
+		}
+	}
+	fmt.Fprintf(h, " %t %t %q", v.near, v.options.Patterns == nil, v.options.Patterns)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// text is the token of the state.
+func (s *verifyState) text() string {
+	c := *s
+	c.NearFacts, c.NearSums = s.Near.sums.facts, s.Near.sums.bytes()
+	if s.Closing != nil {
+		c.ClosingFacts, c.ClosingSums = s.Closing.sums.facts, s.Closing.sums.bytes()
+	}
+	c.FarFacts, c.FarSums = s.far.facts, s.far.bytes()
+	text, _ := json.Marshal(&c) // texts and numbers cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parse is the inverse of text.
+func (s *verifyState) parse(token, run string) error {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return fmt.Errorf("%d characters are no token of a run", len(token))
+	}
+	*s = verifyState{}
+	if json.Unmarshal(text, s) != nil || s.Near == nil {
+		return fmt.Errorf("%d characters are no token of a run", len(token))
+	}
+	if s.Version != verifyVersion {
+		return fmt.Errorf("a token of version %d, this build reads version %d", s.Version, verifyVersion)
+	}
+	if s.Run != run {
+		return fmt.Errorf("the token is of a run with other options, or of another table")
+	}
+	if err := s.Near.sums.parse(s.NearSums, s.NearFacts); err != nil {
+		return fmt.Errorf("the token is broken: %w", err)
+	}
+	if s.Closing != nil {
+		if err := s.Closing.sums.parse(s.ClosingSums, s.ClosingFacts); err != nil {
+			return fmt.Errorf("the token is broken: %w", err)
+		}
+	}
+	if err := s.far.parse(s.FarSums, s.FarFacts); err != nil {
+		return fmt.Errorf("the token is broken: %w", err)
+	}
+	s.NearSums, s.ClosingSums, s.FarSums = nil, nil, nil
+	if s.Part < 0 || s.Group < 0 || s.Near.FromPart < 0 || s.Closing != nil && (s.Closing.Group < 0 || s.Closing.FromPart < 0) {
+		return errNowhere
+	}
+	return nil
+}
+
+// countRow counts a row that a scan has gone through.
+func (v *verifier[T]) countRow() {
+	v.state.Rows++
+	v.rowsHere++
+}
+
+// progressed tells the caller how far the run is.
+func (v *verifier[T]) progressed() {
+	if v.options.Progress == nil {
+		return
+	}
+	s := &v.state
+	p := VerifyProgress{Entities: s.Entities, Rows: s.Rows, Suspects: s.Suspects, Discrepancies: s.Discrepancies, Repaired: s.Repaired, token: v.token}
+	if v.scope != nil {
+		p.PartitionsDone = s.Part
+		if s.Phase > phaseEntities {
+			p.PartitionsDone = len(v.options.Partitions)
+		}
+	}
+	p.Estimate = v.estimate(p.PartitionsDone)
+	if left := p.Estimate - s.Rows; left > 0 && v.rowsHere > 0 {
+		p.ETA = time.Duration(float64(time.Since(v.began)) * float64(left) / float64(v.rowsHere))
+	}
+	v.options.Progress(p)
+}
+
+// estimate is the number of rows to go through, as far as can be told: by an earlier run, or by the partitions done.
+func (v *verifier[T]) estimate(done int) int64 {
+	switch {
+	case v.options.Rows > 0:
+		return max(v.options.Rows, v.state.Rows)
+	case v.far() || done == 0:
+		return 0 // what the tables outside hold is not known
+	}
+	return v.state.Rows * int64(len(v.options.Partitions)) / int64(done)
+}
+
+// report hands findings on.
+func (v *verifier[T]) report(ctx context.Context, findings []*finding) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	v.state.Discrepancies += int64(len(findings))
+	return v.found(ctx, findings)
+}

@@ -1,0 +1,204 @@
+package patterns_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// roster is a Mender: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
+type roster struct{ table *patterns.Table }
+
+func (x *roster) PatternName() string { return "roster" }
+
+func (x *roster) Attach(patterns.Host) error { return nil }
+
+func (x *roster) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	return []string{entity.(*staff).Tag}, nil
+}
+
+func (x *roster) key(partition, tag string) patterns.Key {
+	return patterns.Key{Partition: partition, Row: compoundkey.Join("roster", compoundkey.String(tag))}
+}
+
+// read returns a list and its row, nil for none.
+func (x *roster) read(ctx context.Context, key patterns.Key) ([]string, *patterns.Entity, error) {
+	row, err := x.table.Entities().Get(ctx, key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	text, _ := row.Get("Ids").Str()
+	return strings.Fields(text), row, nil
+}
+
+func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
+	now := ""
+	if c.Kind != patterns.ChangeDelete {
+		now = c.Entity.(*staff).Tag
+	}
+	var rows []patterns.RowOperation
+	for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Remembered("roster"), now)))) {
+		if tag == "" {
+			continue
+		}
+		key := x.key(c.Key.Partition, tag)
+		ids, row, err := x.read(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == c.Key.Row })
+		if tag == now {
+			ids = append(ids, c.Key.Row)
+		}
+		o := patterns.RowOperation{Verb: patterns.ReplaceRow, Row: &patterns.Entity{Key: key}}
+		switch {
+		case row == nil && len(ids) == 0:
+			continue
+		case row == nil:
+			o.Verb = patterns.InsertRow
+		case len(ids) == 0:
+			o.Verb, o.Row.ETag = patterns.DeleteRow, row.ETag
+		default:
+			o.Row.ETag = row.ETag
+		}
+		o.Row.Set("Ids", patterns.String(strings.Join(ids, " ")))
+		rows = append(rows, o)
+	}
+	return rows, nil
+}
+
+func (x *roster) Facts(entity any) ([]patterns.Fact, error) {
+	v := entity.(*staff)
+	if v.Tag == "" {
+		return nil, nil
+	}
+	return []patterns.Fact{{Place: v.Tag, Entity: staffKey(v)}}, nil
+}
+
+func (x *roster) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		for row, err := range x.table.Entities().Query().Rows(compoundkey.All().Under("roster")).AllowTableScan().All(ctx) {
+			if err != nil {
+				yield(patterns.Fact{}, err)
+				return
+			}
+			text, ok := row.Get("Ids").Str()
+			tag := strings.TrimPrefix(row.Key.Row, "roster_")
+			if !ok && !yield(patterns.Fact{Place: tag, Entity: patterns.Key{Partition: row.Key.Partition}, Err: errors.New("no list")}, nil) {
+				return
+			}
+			for _, id := range strings.Fields(text) {
+				if !yield(patterns.Fact{Place: tag, Entity: patterns.Key{Partition: row.Key.Partition, Row: id}}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (x *roster) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+	ids, _, err := x.read(ctx, x.key(entity.Partition, place))
+	return patterns.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
+}
+
+func (x *roster) Mend(ctx context.Context, place string, entity patterns.Key, wanted func(context.Context) (bool, error)) error {
+	key := x.key(entity.Partition, place)
+	for range 10 {
+		ids, row, err := x.read(ctx, key)
+		if err != nil || !slices.Contains(ids, entity.Row) {
+			return err
+		}
+		if is, err := wanted(ctx); err != nil || is {
+			return err
+		}
+		left := slices.DeleteFunc(ids, func(id string) bool { return id == entity.Row })
+		body, _ := json.Marshal(map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpShared": "roster", "Ids": strings.Join(left, " ")})
+		_, err = x.table.Client().UpdateEntity(ctx, body, &aztables.UpdateEntityOptions{IfMatch: &row.ETag, UpdateMode: aztables.UpdateModeReplace})
+		if err == nil {
+			return nil
+		}
+	}
+	return errors.New("the list changes all the time")
+}
+
+// marks is an Auditor outside: a row for each entity with a tag, in the tag's partition of another table.
+type marks struct{ table *patterns.Table }
+
+func (x *marks) PatternName() string { return "marks" }
+
+func (x *marks) Attach(patterns.Host) error { return nil }
+
+func (x *marks) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	return []string{entity.(*staff).Tag}, nil
+}
+
+func (x *marks) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+	keys := append([]string{}, c.Remembered("marks")...)
+	if c.Kind != patterns.ChangeDelete {
+		keys = append(keys, c.Entity.(*staff).Tag)
+	}
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(tag string) bool { return tag == "" }), nil
+}
+
+func (x *marks) key(place string, entity patterns.Key) patterns.Key {
+	return patterns.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
+}
+
+func (x *marks) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	for _, tag := range r.Keys {
+		key := x.key(tag, r.Key)
+		row, err := x.table.Entities().Get(ctx, key)
+		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+			return err
+		}
+		wanted, there := r.Entity != nil && r.Entity.(*staff).Tag == tag, err == nil
+		o := patterns.RowOperation{Verb: patterns.InsertRow, Row: &patterns.Entity{Key: key}}
+		if !wanted && there {
+			o.Verb, o.Row.ETag = patterns.DeleteRow, row.ETag
+		}
+		if wanted == there {
+			continue
+		}
+		if err := r.Write(ctx, tag, x.table, o); err != nil && !errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *marks) Facts(entity any) ([]patterns.Fact, error) { return (&roster{}).Facts(entity) }
+
+func (x *marks) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		for row, err := range x.table.Entities().Query().AllowTableScan().All(ctx) {
+			if err != nil {
+				yield(patterns.Fact{}, err)
+				return
+			}
+			partition, id, _ := strings.Cut(row.Key.Row, "~")
+			if !yield(patterns.Fact{Place: row.Key.Partition, Entity: patterns.Key{Partition: partition, Row: id}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (x *marks) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
+	if errors.Is(err, patterns.ErrNotFound) {
+		return patterns.Fact{}, false, nil
+	}
+	return patterns.Fact{Place: place, Entity: entity}, err == nil, err
+}
