@@ -165,6 +165,7 @@ func (d *delivery) retry() {
 	if !ok {
 		delay = longestRetry
 	}
+	delay = max(delay, d.verdict.delay)
 	if err := d.holding.release(delay); err != nil {
 		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
 	}

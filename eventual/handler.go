@@ -23,7 +23,7 @@ type internalHandler func(ctx context.Context, m *Message) (verdict, error)
 // verdict is what becomes of a message for which no error was returned.
 type verdict struct {
 	fate  fate
-	delay time.Duration // of releaseMessage
+	delay time.Duration // of releaseMessage; with an error, the least until the message comes again
 }
 
 type fate uint8

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -81,6 +82,8 @@ func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle 
 	switch {
 	case err == nil:
 		apply(h, settle)
+	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
+		return fmt.Errorf("%w: %w", ErrLeaseLost, err) // the caller has cancelled nothing
 	case !errors.Is(err, patterns.ErrUnknownOutcome) && h.context().Err() == nil:
 		q.settleNow(h, settle)
 	}
@@ -135,7 +138,13 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
 		return verdict{}, fmt.Errorf("no repository named %q is registered with the queue in this program", body.Repository)
 	}
 	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: patterns.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
-	if err := reconcile(ctx, intent); err != nil {
+	err := reconcile(ctx, intent)
+	if errors.Is(err, patterns.ErrDuplicate) {
+		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
+		// timeout at most, and this one is not to be poison before.
+		return verdict{delay: q.visibility}, err
+	}
+	if err != nil {
 		return verdict{}, err
 	}
 	if m.holding.unsure() {

@@ -24,10 +24,10 @@ import (
 //
 // # Guarantee
 //
-// An entity that Move was told to move, and that nobody deletes, ends in exactly one place, with the content that it had
-// last: at the destination, or, with the reason on the poison queue, where it was. Between copy and delete it is in both places for a
-// while; in neither it is at no time. This holds however many messages about it there are, workers handle
-// at the same time, in whatever order, and after whatever crashes:
+// An entity that Move was told to move, and that nobody deletes, ends in exactly one place with the content that it had
+// last: at the destination or, with the reason on the poison queue, where it was. Between copy and delete it is in both
+// places for a while; at no time is it in neither. This holds whatever crashes, and however many messages about the entity
+// there are, handled by however many workers at the same time and in whatever order:
 //
 //   - An update between copy and delete is not lost: the delete is conditional on the state that was copied, and where it
 //     is refused, the worker carries the newer state over and tries again.
@@ -94,10 +94,10 @@ type moveBody struct {
 	Incarnation string `json:"incarnation"`
 }
 
-// NewMover returns a mover of a repository's entities, and has all workers of this Queue handle its messages. It makes no request. Every
-// program with workers on the queue makes the same mover, as messages of a type that a worker does not know are failures. The
-// name is stored in messages, so it stays the same from one version of a program to the next; a Queue has one mover of a
-// name.
+// NewMover returns a mover of a repository's entities, and has all workers of this Queue handle its messages. It makes no
+// request. Every program with workers on the queue makes the same mover: messages of a type that a worker does not know
+// are failures. The name is stored in messages, so it stays the same from one version of a program to the next. A Queue has
+// one mover of a name.
 func NewMover[T any](q *Queue, name string, source *patterns.Repository[T], destination Destination[T], options *MoverOptions) (*Mover[T], error) {
 	const op = "NewMover"
 	if q == nil {
@@ -137,8 +137,8 @@ func sharesMeta[T any](r *patterns.Repository[T]) bool {
 	return r.MetaOf(&copied) == meta
 }
 
-// Move asks for the move of an entity that was read from the mover's repository, or written to it. What moves is the entity as
-// it will be when a worker comes to it, not v. One that is deleted before that is not moved.
+// Move asks for the move of an entity that was read from the mover's repository, or written to it. What moves is the entity
+// as it will be when a worker comes to it, not v. One that is deleted before that is not moved.
 //
 // An error is patterns.ErrUnknownOutcome where the message may be on the queue for all that. To ask twice does no harm.
 //

@@ -337,6 +337,29 @@ func TestMoverCrash(t *testing.T) {
 	}
 }
 
+// TestMoverRetryCost: what an earlier try has left costs what the documentation says.
+func TestMoverRetryCost(t *testing.T) {
+	for _, toBlobs := range []bool{false, true} {
+		s := storagetest.Simulator(t, nil)
+		o := newOffice(t, s, office{toBlobs: toBlobs})
+		ctx, plain, c := t.Context(), o.open(t, s), june()
+		check(t, plain.current.Insert(ctx, c))
+		check(t, plain.mover.Move(ctx, c))
+		faulty, faults := s.Faulty(storagetest.OnIndex(2, storagetest.Always(storagetest.DiesAfter))) // the copy
+		dying, cancel := faults.Context(ctx)
+		defer cancel()
+		_, _ = o.open(t, faulty).work(dying, 5)
+		wantPlaces(t, plain, c, "first: hired", "first: hired")
+		s.Wait(moverVisibility)
+		counted, counter := counting(s)
+		drainMoves(t, o.open(t, counted))
+		if n := counter.Count() - emptyPolls; n != 8 {
+			t.Errorf("%d requests: %v", n, counter.Kinds())
+		}
+		wantPlaces(t, plain, c, "", "first: hired")
+	}
+}
+
 // TestMoverReplace: who has the copy's key at the destination stays, unless the options say otherwise.
 func TestMoverReplace(t *testing.T) {
 	for _, replaces := range []bool{false, true} {

@@ -37,15 +37,15 @@ func (m *Mover[T]) handle(ctx context.Context, message *Message) (verdict, error
 
 // moving is one delivery of a message.
 //
-// That no content is lost rests on an order. Each write to the destination is an insert, or it replaces under its ETag what
-// the worker has written there or seen there, with what it has read of the entity since. So what the destination holds never
-// gets older, whoever writes to it and however late that arrives. A worker deletes the entity only in the state that it has
-// written to the destination: at that moment there is no newer one, and there never will be.
+// That no content is lost rests on an order. A write to the destination is an insert, or it replaces, under its ETag, what
+// the worker has written or seen there, with what it has read of the entity since. So what the destination holds never gets
+// older, whoever writes to it and however late that arrives. A worker deletes the entity only in the state that it has
+// written to the destination: then there is no newer one, and there never will be.
 //
-// That no entity is lost rests on ours. A worker that does not find the entity where it copied it from may find so because another
-// worker, of another message, has moved it, and then the copy is all there is. Before that one could delete the entity it had
-// to write to the destination. So a copy that this worker has inserted, and that nobody has written to since, is nobody
-// else's: the entity was not moved, and the copy may go.
+// That no entity is lost rests on ours. An entity that is gone after a worker has copied it was deleted by a rival; or
+// another worker, with another message, has moved it, and then the copy is all there is of it. But before it deleted the
+// entity, that worker had to write to the destination. So a copy that this worker has inserted, and that nobody has written
+// to since, shows that the entity was not moved, and may go.
 type moving[T any] struct {
 	*Mover[T]
 	key         patterns.Key

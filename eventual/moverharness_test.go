@@ -141,7 +141,7 @@ func (o *office) recover(ctx context.Context, s *storagetest.Service) error {
 		if _, err := p.queue.Poison().Requeue(ctx, nil); err != nil {
 			return err
 		}
-		if _, err := p.work(ctx, 100); err != nil {
+		if _, err := p.work(ctx, 8); err != nil {
 			return err
 		}
 	}

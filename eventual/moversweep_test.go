@@ -41,8 +41,12 @@ func sweptRivals() map[string]rival {
 // TestSweepMover: whatever befalls any request of a worker, and whoever comes between, after workers have drained the queue
 // the entity is in one place with its last content.
 func TestSweepMover(t *testing.T) {
+	offices := []office{{}, {toBlobs: true}, {reachesOut: true}}
+	if testing.Short() || moverRace {
+		offices = offices[:2]
+	}
 	for name, rival := range sweptRivals() {
-		for i, o := range []office{{}, {toBlobs: true}, {reachesOut: true}} {
+		for i, o := range offices {
 			to := []string{"a repository", "a container", "a repository, reaching out"}[i]
 			t.Run(name+" to "+to, func(t *testing.T) {
 				storagetest.Sweep(t, storagetest.SweepCase{Floor: rival.floors[i], World: func(t testing.TB, s *storagetest.Service) storagetest.World {

@@ -1,22 +1,177 @@
 package interpartition_test
 
 import (
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-func TestWalkProbe(t *testing.T) {
-	for name, w := range map[string]*walked{
-		"moves": {entities: []*employee{with(1, "a")}, writers: [][]change{{moves(1, "b")}, {moves(1, "c")}}, workers: 2},
-		"keeps": {entities: []*employee{with(1, "a")}, writers: [][]change{{moves(1, "a")}, {moves(1, "a")}}, workers: 2},
-	} {
-		for _, n := range []struct{ k, c, p int }{{1, 0, 0}, {2, 0, 0}, {1, 1, 0}, {1, 0, 1}, {1, 1, 1}, {1, 2, 1}, {2, 1, 1}, {2, 2, 0}} {
-			w.workers = n.k
-			x := storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: w.stage, Crashes: n.c, Pauses: n.p, Pause: walkVisibility + time.Second})
-			t.Log(n, x.Returned)
-			x.MustAgree(t)
+// These tests walk through every order of all storage calls in small worlds of the real code: whatever dies and is held up
+// where, in each quiet end the index agrees with the entities. The protocol that they check is that of eventual.Queue.Run,
+// eventual.Worker and patterns.Repository.Reconcile; change it, and they tell whether it still holds.
+
+// walkSize is how much may happen in a walk.
+type walkSize struct {
+	workers, crashes, pauses int
+	pause                    time.Duration
+}
+
+// longer than a message's invisibility: whoever held one when it began has lost it.
+const longPause = walkVisibility + time.Second
+
+// shortPause is one in which a holder should have renewed, and still can: two of them in a row, and it has lost the message.
+const shortPause = walkVisibility * 6 / 10
+
+var (
+	// largest is what two writers can meet: two deaths, two workers, and one pause that takes messages from their holders.
+	largest = walkSize{workers: 2, crashes: 2, pauses: 1, pause: longPause}
+	middle  = walkSize{workers: 1, crashes: 1, pauses: 1, pause: longPause}
+	small   = walkSize{workers: 1, crashes: 2}
+
+	oneHeldUp = walkSize{workers: 1, pauses: 1, pause: longPause}
+)
+
+func (s walkSize) String() string {
+	return fmt.Sprintf("%d workers, %d deaths, %d pauses of %v", s.workers, s.crashes, s.pauses, s.pause)
+}
+
+// one is a single entity with index key a.
+var one = []*employee{with(1, "a")}
+
+// The scenes of one entity and two rival writers.
+var (
+	sceneKeeps = walkScene{"both keep the key", one, [][]change{{moves(1, "a")}, {moves(1, "a")}}, []string{"1 a before", "1 a after"}}
+	sceneMoves = walkScene{"two moves", one, [][]change{{moves(1, "b")}, {moves(1, "c")}}, []string{"1 a before", "1 b after", "1 c after"}}
+	sceneGoes  = walkScene{"delete against move", one, [][]change{{goes(1)}, {moves(1, "b")}}, []string{"1 a before", "1 b after", ""}}
+	sceneBack  = walkScene{"away and back", one, [][]change{{moves(1, "b")}, {moves(1, "a")}}, []string{"1 a before", "1 a after", "1 b after"}}
+	sceneAlone = walkScene{"a single move", one, [][]change{{moves(1, "b")}}, []string{"1 a before", "1 b after"}}
+	sceneTwice = walkScene{"one moves on", one, [][]change{{moves(1, "b")}, {moves(1, "c"), moves(1, "a")}},
+		[]string{"1 a before", "1 a after", "1 b after", "1 c after"}}
+	sceneAgain = walkScene{"deleted and inserted again", one, [][]change{{goes(1), comes(1, "a")}, {moves(1, "b")}},
+		[]string{"1 a before", "1 b after", ""}}
+)
+
+// The scenes of two entities and one key.
+var (
+	// sceneHandOver: what is written late for the first must not touch the second's copy.
+	sceneHandOver = walkScene{"one takes the key that another gives up", []*employee{with(1, "a"), with(2, "c")},
+		[][]change{{moves(1, "b")}, {takes(2, "a", 1)}}, []string{"1 a before, 2 c before", "1 b after, 2 c before", "1 b after, 2 a after"}}
+	sceneRace = walkScene{"two want a key", []*employee{with(1, "b"), with(2, "c")}, [][]change{{moves(1, "a")}, {moves(2, "a")}},
+		[]string{"1 b before, 2 c before", "1 a after, 2 c before", "1 b before, 2 a after"}}
+	sceneInserts = walkScene{"two are inserted with a key", nil, [][]change{{comes(1, "a")}, {comes(2, "a")}}, []string{"", "1 a before", "2 a before"}}
+)
+
+var (
+	plain  = kind{}
+	unique = kind{unique: true}
+	async  = kind{async: true}
+	both   = kind{async: true, unique: true}
+)
+
+// walk walks through a world.
+func (w *walked) walk(t *testing.T, size walkSize) storagetest.Walk {
+	t.Helper()
+	// Nearly all that a walk makes, it keeps.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	w.workers = size.workers
+	return storagetest.Interleavings(t, storagetest.InterleavingCase{Name: w.name + ", " + w.kind.String(), Stage: w.stage,
+		Crashes: size.crashes, Pauses: size.pauses, Pause: size.pause, MaxStates: 1_000_000})
+}
+
+// agrees walks through worlds in which all rules hold.
+func agrees(t *testing.T, size walkSize, scenes []walkScene, kinds ...kind) {
+	t.Helper()
+	if testing.Short() || raceDetector {
+		t.Logf("short, or slowed down by the race detector: %v in place of %v", small, size)
+		size = small
+	}
+	for _, scene := range scenes {
+		for _, k := range kinds {
+			t.Run(scene.name+", "+k.String(), func(t *testing.T) {
+				w := &walked{kind: k, walkScene: scene}
+				w.walk(t, size).MustAgree(t)
+				came, want := slices.Sorted(maps.Keys(w.came)), slices.Sorted(slices.Values(scene.ends))
+				if !slices.Equal(came, want) {
+					t.Errorf("it comes to the ends %q, and there are %q", came, want)
+				}
+			})
 		}
+	}
+}
+
+// TestWalkRivals: two writers of one entity, two workers, two deaths, and a pause in which messages come to others.
+func TestWalkRivals(t *testing.T) {
+	agrees(t, largest, []walkScene{sceneKeeps, sceneMoves, sceneGoes, sceneBack}, plain)
+}
+
+// TestWalkRivalKinds is TestWalkRivals where the workers apply the effects, and where keys are reserved.
+func TestWalkRivalKinds(t *testing.T) {
+	agrees(t, middle, []walkScene{sceneKeeps, sceneMoves, sceneGoes, sceneBack}, async)
+	agrees(t, middle, []walkScene{sceneMoves, sceneGoes, sceneBack}, unique)
+}
+
+// TestWalkThreeChanges: a third change in the way of two.
+func TestWalkThreeChanges(t *testing.T) {
+	agrees(t, small, []walkScene{sceneTwice, sceneAgain}, plain, unique, async)
+}
+
+// TestWalkHandOver: two entities have a key one after another.
+func TestWalkHandOver(t *testing.T) {
+	agrees(t, middle, []walkScene{sceneHandOver}, plain, unique, async, both)
+}
+
+// TestWalkUnique: of two that want a key at most one has it, and no reservation is left.
+func TestWalkUnique(t *testing.T) {
+	agrees(t, middle, []walkScene{sceneRace, sceneInserts}, unique, both)
+}
+
+// TestWalkRenewals: holders are held up, for so long that they should have renewed, or have lost their message.
+func TestWalkRenewals(t *testing.T) {
+	size := walkSize{workers: 1, pauses: 2, pause: shortPause}
+	agrees(t, size, []walkScene{sceneGoes}, plain)
+	size.crashes = 1
+	agrees(t, size, []walkScene{sceneAlone}, plain, async)
+}
+
+// TestWalkWithoutARule: each of the three rules is needed, and a walk finds what happens without it.
+func TestWalkWithoutARule(t *testing.T) {
+	calm := walkSize{workers: 1}
+	for name, c := range map[string]struct {
+		waive lease.Rules
+		scene walkScene
+		kind  kind
+		size  walkSize
+	}{
+		"late writes":            {lease.Expiry, sceneMoves, plain, oneHeldUp},
+		"late writes, async":     {lease.Expiry, sceneMoves, async, oneHeldUp},
+		"late writes, unique":    {lease.Expiry, sceneHandOver, unique, oneHeldUp},
+		"no second look":         {lease.Reread, sceneMoves, plain, calm},
+		"no second look, async":  {lease.Reread, sceneMoves, async, walkSize{workers: 2}},
+		"no second look, unique": {lease.Reread, sceneMoves, unique, calm},
+		"others' keys":           {lease.OwnKeys, sceneTwice, plain, calm},
+		"others' keys, unique":   {lease.OwnKeys, sceneTwice, unique, calm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &walked{kind: c.kind, walkScene: c.scene, waive: c.waive}
+			found := w.walk(t, c.size)
+			found.MustDiverge(t)
+			t.Logf("%v", found.Divergence)
+		})
+	}
+}
+
+// TestWalkClaims: even what is sent after a lease has run out does not touch the copy of another entity.
+func TestWalkClaims(t *testing.T) {
+	for _, k := range []kind{plain, async} {
+		t.Run(k.String(), func(t *testing.T) {
+			w := &walked{kind: k, walkScene: sceneHandOver, waive: lease.Expiry, lastKeeps: true, judge: takenIsKept}
+			w.walk(t, oneHeldUp).MustAgree(t)
+		})
 	}
 }

@@ -46,17 +46,17 @@ func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 
 // wrongStill looks at a finding again: others may have mended it, or Repair with another one. It returns nil if nothing is
 // wrong, or the finding as it is now. What need not last is exact, the rest was.
-func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, error) {
+func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
 	s := &suspect{site: f.site, strays: f.strays}
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e, err := v.readEntity(ctx, s.entity)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return v.judge(s, e, p), nil
+	return v.judge(s, e, p), p, nil
 }
 
 // removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
@@ -70,7 +70,7 @@ func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
 	if err == nil {
 		return nil
 	}
-	is, again := v.wrongStill(ctx, f)
+	is, _, again := v.wrongStill(ctx, f)
 	if again == nil && is == nil {
 		return nil // somebody else did
 	}
@@ -92,7 +92,7 @@ func (v *verifier[T]) removeHeld(ctx context.Context, p Mender, f *finding) erro
 // rewrite writes the entity of a finding again, with all its rows, unless nothing is wrong any more.
 func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
 	for attempt := 0; ; attempt++ {
-		is, err := v.wrongStill(ctx, f)
+		is, _, err := v.wrongStill(ctx, f)
 		if err != nil || is == nil {
 			return err
 		}
@@ -146,17 +146,12 @@ func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row
 
 // mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
 func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) error {
-	is, err := v.wrongStill(ctx, f)
+	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
 		return err
 	}
 	if is.Kind == Spurious {
 		return v.removeSpurious(ctx, f)
-	}
-	s := &suspect{site: f.site, strays: f.strays}
-	p, err := v.readPlace(ctx, s)
-	if err != nil {
-		return err
 	}
 	if p.occupant() != nil {
 		if err := v.evict(ctx, f, p.row); err != nil {

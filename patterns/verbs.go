@@ -19,8 +19,9 @@ func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 	return r.run(ctx, w)
 }
 
-// InsertIncarnation is Insert for an entity that lived elsewhere: it goes on with that life, so that a move which is begun
-// again knows it. An entity that is there already is ErrExists, also when it is this very life. Requests: 1.
+// InsertIncarnation is Insert under a given incarnation id, by which a repeated insert of the same thing is known: eventual's
+// Mover makes it of the moved entity's. An entity that is there already is ErrExists, also when it has this incarnation.
+// Requests: 1.
 func (r *Repository[T]) InsertIncarnation(ctx context.Context, v *T, incarnation string) error {
 	const op = "InsertIncarnation"
 	if incarnation == "" {

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -30,6 +31,8 @@ type VerifyOptions struct {
 	// Resume goes on where an earlier run was when VerifyProgress.Token gave this text. With other options, or another
 	// table, it is ErrInvalid. What was reported after that moment is reported again.
 	Resume string
+
+	runFacts, openFacts int64 // other bounds than the constants of that name, for tests
 }
 
 // VerifyProgress is how far a run is. Counts go on from those of the run that it resumes.
@@ -48,7 +51,7 @@ type VerifyProgress struct {
 }
 
 // Token is where a run that is given it as VerifyOptions.Resume goes on. It can be asked for during the call of Progress. It
-// has up to 180,000 characters, as long as sums are under way.
+// has up to 270,000 characters while sums are under way.
 func (p VerifyProgress) Token() string {
 	if p.token == nil {
 		return ""
@@ -173,6 +176,7 @@ func (o *VerifyOptions) checked(attached []Pattern) (VerifyOptions, error) {
 	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
 		return c, fmt.Errorf("a Lag of %v, a Concurrency of %d, %d Rows", c.Lag, c.Concurrency, c.Rows)
 	}
+	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
 	var err error
 	if c.Partitions, err = checkedPartitions(c.Partitions); err != nil {
 		return c, err

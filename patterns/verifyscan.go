@@ -136,7 +136,7 @@ func (v *verifier[T]) enter(partition string) {
 		return
 	}
 	s.At = &partition
-	if s.Near.sums.facts >= runFacts && s.Closing == nil && !v.r.table.account.cosmos {
+	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.table.account.cosmos {
 		v.closeRun(&partition)
 		v.nearTo = v.nearSums()
 	}
@@ -144,7 +144,7 @@ func (v *verifier[T]) enter(partition string) {
 
 // endPartition is enter for a list of partitions.
 func (v *verifier[T]) endPartition() {
-	if v.scope != nil && v.state.Near.sums.facts >= runFacts {
+	if v.scope != nil && v.state.Near.sums.facts >= v.options.runFacts {
 		v.closeRun(nil)
 	}
 }
@@ -213,7 +213,7 @@ func (v *verifier[T]) drain(ctx context.Context, q Query[storedRow]) error {
 // settle looks at the facts behind sums that are not equal, in groups that fit in memory.
 func (v *verifier[T]) settle(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
 	unequal := s.unequal()
-	size := int(max(1, openFacts*buckets/max(1, s.facts)))
+	size := int(max(1, v.options.openFacts*buckets/max(1, s.facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
 		c := newCollector(unequal[from:min(from+size, len(unequal))])
 		if err := collect(c); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 )
 
@@ -24,8 +25,7 @@ type verifyState struct {
 
 	Entities, Rows, Suspects, Discrepancies, Repaired int64
 
-	NearFacts, ClosingFacts, FarFacts int64
-	NearSums, ClosingSums, FarSums    []byte
+	NearFacts, ClosingFacts, FarFacts int64 // in the sums, whose texts follow that of the rest
 
 	far sums
 }
@@ -72,46 +72,46 @@ func (v *verifier[T]) fingerprint() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// text is the token of the state.
+// text is the token of the state: itself as JSON, and its sums, in base64 with dots between.
 func (s *verifyState) text() string {
-	c := *s
-	c.NearFacts, c.NearSums = s.Near.sums.facts, s.Near.sums.bytes()
+	c, closing := *s, &sums{}
 	if s.Closing != nil {
-		c.ClosingFacts, c.ClosingSums = s.Closing.sums.facts, s.Closing.sums.bytes()
+		closing = &s.Closing.sums
 	}
-	c.FarFacts, c.FarSums = s.far.facts, s.far.bytes()
-	text, _ := json.Marshal(&c) // texts and numbers cannot fail
-	return base64.RawURLEncoding.EncodeToString(text)
+	c.NearFacts, c.ClosingFacts, c.FarFacts = s.Near.sums.facts, closing.facts, s.far.facts
+	state, _ := json.Marshal(&c) // texts and numbers cannot fail
+	var parts []string
+	for _, part := range [][]byte{state, s.Near.sums.bytes(), closing.bytes(), s.far.bytes()} {
+		parts = append(parts, base64.RawURLEncoding.EncodeToString(part))
+	}
+	return strings.Join(parts, ".")
 }
 
 // parse is the inverse of text.
 func (s *verifyState) parse(token, run string) error {
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return fmt.Errorf("%d characters are no token of a run", len(token))
+	var parts [4][]byte
+	texts := strings.Split(token, ".")
+	for i, text := range texts[:min(len(texts), len(parts))] {
+		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // what is broken is too short then
 	}
 	*s = verifyState{}
-	if json.Unmarshal(text, s) != nil || s.Near == nil {
+	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
 		return fmt.Errorf("%d characters are no token of a run", len(token))
 	}
 	if s.Version != verifyVersion {
 		return fmt.Errorf("a token of version %d, this build reads version %d", s.Version, verifyVersion)
 	}
 	if s.Run != run {
-		return fmt.Errorf("the token is of a run with other options, or of another table")
+		return errors.New("the token is of a run with other options, or of another table")
 	}
-	if err := s.Near.sums.parse(s.NearSums, s.NearFacts); err != nil {
-		return fmt.Errorf("the token is broken: %w", err)
-	}
+	closing := &sums{}
 	if s.Closing != nil {
-		if err := s.Closing.sums.parse(s.ClosingSums, s.ClosingFacts); err != nil {
-			return fmt.Errorf("the token is broken: %w", err)
-		}
+		closing = &s.Closing.sums
 	}
-	if err := s.far.parse(s.FarSums, s.FarFacts); err != nil {
+	err := errors.Join(s.Near.sums.parse(parts[1], s.NearFacts), closing.parse(parts[2], s.ClosingFacts), s.far.parse(parts[3], s.FarFacts))
+	if err != nil {
 		return fmt.Errorf("the token is broken: %w", err)
 	}
-	s.NearSums, s.ClosingSums, s.FarSums = nil, nil, nil
 	if s.Part < 0 || s.Group < 0 || s.Near.FromPart < 0 || s.Closing != nil && (s.Closing.Group < 0 || s.Closing.FromPart < 0) {
 		return errNowhere
 	}

@@ -1,6 +1,10 @@
 package storagetest
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // ways appends all steps from a state. Those of the actor that made the last one come first, so that schedules read well;
 // deaths and pauses come last.
@@ -153,13 +157,17 @@ func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
 	}
 }
 
-// settle appends the way on which hidden messages become visible when nobody has anything else to do.
+// settle appends the ways on which hidden messages become visible when nobody has anything else to do: the first of them
+// by itself, and all of them.
 func (w *walker) settle(ways []way, s *walkState) []way {
 	now := &w.world.states[s.service]
 	if now.left == 0 || len(w.stage.Workers) == 0 || now.visible > 0 {
 		return ways
 	}
-	to := *s
-	to.service = w.world.wait(s.service, now.remaining)
-	return append(ways, way{to: to, kind: waySettle, actor: -1})
+	for _, d := range slices.Compact([]time.Duration{now.next, now.all}) {
+		to := *s
+		to.service = w.world.wait(s.service, d)
+		ways = append(ways, way{to: to, kind: waySettle, actor: -1})
+	}
+	return ways
 }

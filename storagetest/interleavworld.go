@@ -26,7 +26,7 @@ type serviceState struct {
 	snapshot  *simulator.Snapshot
 	visible   int           // messages that a worker could get
 	left      int           // messages, visible or not
-	remaining time.Duration // until the last of them is visible
+	next, all time.Duration // until the first of the hidden ones is visible, and until the last is
 }
 
 // serving is a request that is served in a state; first says which message a get hands out first.
@@ -52,10 +52,10 @@ func (w *walkWorld) current() int32 {
 		return id
 	}
 	s := serviceState{snapshot: snapshot}
-	var last time.Time
-	s.visible, s.left, last = snapshot.Waiting(w.counts)
-	if s.left > 0 {
-		s.remaining = max(0, last.Sub(snapshot.Now()))
+	var next, last time.Time
+	s.visible, s.left, next, last = snapshot.Waiting(w.counts)
+	if s.left > s.visible {
+		s.next, s.all = next.Sub(snapshot.Now()), last.Sub(snapshot.Now())
 	}
 	id := int32(len(w.states))
 	w.known[key] = id
@@ -73,7 +73,7 @@ func (w *walkWorld) choices(state int32, r *walkRequest) int32 {
 	if r.call.Kind != GetMessages {
 		return 1
 	}
-	visible, _, _ := w.states[state].snapshot.Waiting(func(queue string) bool { return queue == r.call.Resource })
+	visible, _, _, _ := w.states[state].snapshot.Waiting(func(queue string) bool { return queue == r.call.Resource })
 	return int32(max(1, visible))
 }
 

@@ -205,11 +205,11 @@ func TestSnapshotWaitingAndGetFirst(t *testing.T) {
 		t.Errorf("first came %v", seen)
 	}
 	s := o.sim.Snapshot()
-	visible, all, last := s.Waiting(func(string) bool { return true })
-	if visible != 2 || all != 3 || last.Sub(s.Now()) != 30*time.Second {
-		t.Errorf("%d visible of %d, until %v", visible, all, last)
+	visible, all, next, last := s.Waiting(func(string) bool { return true })
+	if visible != 2 || all != 3 || last.Sub(s.Now()) != 30*time.Second || next != last {
+		t.Errorf("%d visible of %d, from %v until %v", visible, all, next, last)
 	}
-	if _, all, _ := s.Waiting(func(queue string) bool { return queue != "queue" }); all != 0 {
+	if _, all, _, _ := s.Waiting(func(queue string) bool { return queue != "queue" }); all != 0 {
 		t.Errorf("%d messages", all)
 	}
 }

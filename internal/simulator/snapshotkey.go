@@ -32,9 +32,9 @@ func (s *Snapshot) Key() [sha256.Size]byte {
 // Now is the account's time at the snapshot.
 func (s *Snapshot) Now() time.Time { return s.now }
 
-// Waiting counts the messages of the queues for which of is true: those that are visible, and all. last is when the last of
-// them becomes visible.
-func (s *Snapshot) Waiting(of func(queue string) bool) (visible, all int, last time.Time) {
+// Waiting counts the messages of the queues for which of is true: those that are visible, and all. next is when the first of
+// the hidden ones becomes visible, last is when all of them are.
+func (s *Snapshot) Waiting(of func(queue string) bool) (visible, all int, next, last time.Time) {
 	for name, q := range s.queues {
 		if !of(name) {
 			continue
@@ -46,13 +46,15 @@ func (s *Snapshot) Waiting(of func(queue string) bool) (visible, all int, last t
 			all++
 			if !s.now.Before(m.visible) {
 				visible++
+			} else if next.IsZero() || m.visible.Before(next) {
+				next = m.visible
 			}
 			if m.visible.After(last) {
 				last = m.visible
 			}
 		}
 	}
-	return visible, all, last
+	return visible, all, next, last
 }
 
 // keyWriter collects what makes a state. Everything is preceded by its length, or has a fixed one.

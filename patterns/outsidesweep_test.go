@@ -1,0 +1,178 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// composedWorld is a spikeWorld with a real queue, whose repository has copies in another table besides all other kinds of
+// contribution.
+type composedWorld struct {
+	spikeWorld
+	copies, queue string
+}
+
+// composed is what one process has.
+type composed struct {
+	repo   *patterns.Repository[person]
+	queue  *eventual.Queue
+	copies *patterns.Table
+	spill  *spilled
+}
+
+const composedVisibility = 10 * time.Second
+
+func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	c := &composed{copies: account.Table(w.copies), spill: &spilled{property: "Photo", over: 100, blobs: account.Container(w.container)}}
+	if c.queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: composedVisibility}); err != nil {
+		return nil, err
+	}
+	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
+	everywhere := interpartition.NewIndex("everywhere", key).Keep("Name").In(c.copies).
+		GroupBy(func(*person) string { return interpartition.Organisation })
+	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(c.queue), everywhere,
+		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key), halved{}, c.spill, &tally{})
+	return c, err
+}
+
+// drain lets every message appear and a worker handle them, until none is left.
+func (w *composedWorld) drain(ctx context.Context, s *storagetest.Service) error {
+	for range 5 {
+		s.Wait(composedVisibility + time.Second)
+		c, err := w.start(s)
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(c.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000})
+		if err != nil {
+			return err
+		}
+		if _, err := worker.Drain(ctx); err != nil {
+			return err
+		}
+		if n, err := c.queue.Length(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// check returns the text of the only person, "" for none, or what does not fit together: rows, halves, tally, blobs, and the
+// copy in the other table with its claim.
+func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (string, error) {
+	state, err := w.state(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	c, err := w.start(s)
+	if err != nil {
+		return "", err
+	}
+	rows, err := readStored(ctx, c.copies, "")
+	if err != nil {
+		return "", err
+	}
+	found, wanted := map[string]string{}, map[string]string{}
+	for key, row := range rows {
+		switch {
+		case row["_tpReserved"] != "":
+			return "", fmt.Errorf("row %v is reserved", key)
+		case row["_tpClaim"] != "":
+			found["claim of "+unquoted(row["_tpClaim"])] = unquoted(row["_tpPrimary"])
+		default:
+			found[key.Row] = unquoted(row["Name"]) + " " + unquoted(row["_tpVersion"])
+		}
+	}
+	switch p, err := c.repo.Get(ctx, personSchema(nil).Key(ann())); {
+	case err == nil:
+		wanted[p.Email], wanted["claim of "+p.Email] = p.Name+" "+string(p.ETag), p.Key().Row
+	case !errors.Is(err, patterns.ErrNotFound):
+		return "", err
+	}
+	if !maps.Equal(found, wanted) {
+		return "", fmt.Errorf("the other table has %q, and should have %q", found, wanted)
+	}
+	return state, nil
+}
+
+// sweptComposition is an operation on Ann; states are as in swept.
+func sweptComposition(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
+	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
+			intents: &durableIntents{open: map[int]patterns.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
+		c := must[*composed](t)(w.start(s))
+		_, err := c.spill.blobs.Create(t.Context(), nil)
+		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if before != nil {
+			copied := *before
+			if err := c.repo.Insert(t.Context(), &copied); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				c, err := w.start(s)
+				if err == nil {
+					err = operate(ctx, c.repo)
+				}
+				w.said.add(err)
+				return err
+			},
+			Recover: w.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				state, err := w.check(ctx, s)
+				if err != nil {
+					return err
+				}
+				least, most := w.said.bounds()
+				for n := least; n <= most; n++ {
+					if state == states[min(n, len(states)-1)] {
+						return nil
+					}
+				}
+				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", least, most, state, w.said.errs)
+			},
+		}
+	}}
+}
+
+// TestSweepComposition: copies in the partition and outside of it, transformers, a layout, a shared row and blobs, all on one
+// repository whose intents go over a real queue.
+func TestSweepComposition(t *testing.T) {
+	old, changed := personText(ann()), personText(changedAnn())
+	for name, c := range map[string]storagetest.SweepCase{
+		"Insert": sweptComposition(280, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+			return repo.Insert(ctx, ann())
+		}),
+		"Update": sweptComposition(404, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
+				now := changedAnn()
+				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
+				return nil
+			})
+			return err
+		}),
+		"DeleteUnconditional": sweptComposition(312, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
+		}),
+	} {
+		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
+	}
+}

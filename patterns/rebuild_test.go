@@ -1,0 +1,80 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRebuild: indexes that are given to a table that has entities are filled while writers go on, also when the run is broken
+// off and begun again.
+func TestRebuild(t *testing.T) {
+	const n, departments, busy = 1200, 6, 60
+	o := newOffice(t, storagetest.Simulator(t, nil))
+	o.without = []string{"email", "name", "mail", "badge", "roster", "marks"}
+	o.open(t).fill(t, n+busy, departments)
+	o.without = nil
+	d := o.open(t)
+	w := d.write(t, n, busy, departments)
+	options := &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) { t.Logf("%+v", r) }}
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := d.repo.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
+		options.Resume = r.Token()
+		stop()
+	}})
+	if !errors.Is(err, context.Canceled) || options.Resume == "" {
+		t.Fatalf("the run was not broken off: %v", err)
+	}
+	report, err := d.repo.Rebuild(t.Context(), options)
+	if err != nil || report.Failed > 0 || report.Entities < n || report.Token() != "" {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	w.end(t)
+	t.Logf("%+v beside %d changes", report, w.changes.Load())
+	if left := d.verify(t, fixed()); len(left) > 0 {
+		t.Fatalf("%d discrepancies are left: %q", len(left), left[:min(len(left), 10)])
+	}
+	again, err := d.repo.Rebuild(t.Context(), nil)
+	if err != nil || again.Written != 0 || again.Skipped != n+busy {
+		t.Errorf("a second run: %+v, %v", again, err)
+	}
+}
+
+// TestRebuildProblems: what cannot be entered is told, and the rest is entered.
+func TestRebuildProblems(t *testing.T) {
+	o := newOffice(t, storagetest.Open(t))
+	o.without = []string{"email", "name", "mail", "badge", "roster", "marks"}
+	bare := o.open(t)
+	for i, email := range []string{"a", "b", "a", "c"} {
+		v := colleague(i, 1)
+		v.Email, v.Badge = email, email
+		if err := bare.repo.Insert(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row := readRaw(t, bare.table, staffKey(colleague(3, 1)))
+	row["Age"] = "old"
+	delete(row, "Age@odata.type")
+	row.write(t, bare.table)
+	o.without = nil
+	d := o.open(t)
+	for _, names := range [][]string{{"email"}, {"badge"}} {
+		report, err := d.repo.Rebuild(t.Context(), &patterns.RebuildOptions{Patterns: names})
+		if err != nil || report.Failed != 2 || report.Entities != 4 {
+			t.Fatalf("%v: %+v, %v", names, report, err)
+		}
+		kinds := []patterns.DiscrepancyKind{report.Problems[0].Kind, report.Problems[1].Kind}
+		slices.Sort(kinds)
+		if !slices.Equal(kinds, []patterns.DiscrepancyKind{patterns.Missing, patterns.Undecodable}) {
+			t.Errorf("%v: %v", names, report.Problems)
+		}
+	}
+	for _, bad := range []*patterns.RebuildOptions{{Patterns: []string{"none"}}, {Resume: "?"}, {Resume: "e30"}, {Concurrency: -1}} {
+		_, err := d.repo.Rebuild(t.Context(), bad)
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+}

@@ -1,0 +1,209 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// drain lets every message appear and workers handle them, until none is left.
+func (o *office) drain(ctx context.Context, s *storagetest.Service) error {
+	for range 10 {
+		s.Wait(31 * time.Second)
+		d, err := o.start(s)
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(d.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+		if err != nil {
+			return err
+		}
+		if _, err := worker.Drain(ctx); err != nil {
+			return err
+		}
+		if n, err := d.queue.Length(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// quick are options that make the same requests in the same order each time.
+func quick() *patterns.RepairOptions {
+	return &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond, Concurrency: 1}}
+}
+
+// repairAll is a Repair that is in error where anything is not done.
+func (d *desk) repairAll(ctx context.Context) error {
+	var undone []string
+	for r, err := range d.repo.Repair(ctx, quick()) {
+		if err != nil {
+			return err
+		}
+		if !r.Done {
+			undone = append(undone, fmt.Sprintf("%v: %v", r, r.Err))
+		}
+	}
+	if len(undone) > 0 {
+		return errors.New(strings.Join(undone, "\n"))
+	}
+	return nil
+}
+
+// check holds the table against what was harmed: nothing else is wrong, and nothing at all after a repair that has said so.
+func (o *office) check(ctx context.Context, s *storagetest.Service, harmed []string, done bool, want string) error {
+	d, err := o.start(s)
+	if err != nil {
+		return err
+	}
+	for _, last := range []bool{done, true} {
+		for v, err := range d.repo.Verify(ctx, &quick().VerifyOptions) {
+			if err != nil {
+				return err
+			}
+			if last || !slices.Contains(harmed, brief(v)) {
+				return fmt.Errorf("%v, after a repair that is done: %v", v, last)
+			}
+		}
+		if err := d.repairAll(ctx); err != nil {
+			return err
+		}
+		if err := o.drain(ctx, s); err != nil {
+			return err
+		}
+	}
+	if got := d.everybody(ctx); got != want {
+		return fmt.Errorf("the entities are\n%s\nand were\n%s", got, want)
+	}
+	return nil
+}
+
+// everybody lists all entities.
+func (d *desk) everybody(ctx context.Context) string {
+	var b strings.Builder
+	for v, err := range d.repo.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, "%s %d %s %s %s %s %d\n", v.Department, v.ID, v.Name, v.Email, v.Badge, v.Tag, v.Age)
+	}
+	return b.String()
+}
+
+// sweptRepair is a table with some kinds of damage, to be repaired.
+func sweptRepair(async bool, has []string, kinds ...string) storagetest.SweepCase {
+	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		o := newOffice(t, s)
+		o.async = async
+		for _, name := range []string{"email", "name", "mail", "badge", "roster", "marks"} {
+			if !slices.Contains(has, name) {
+				o.without = append(o.without, name)
+			}
+		}
+		d := must[*desk](t)(o.start(s))
+		x := &damage{t: t, d: d, dice: rand.New(rand.NewPCG(1, 1))}
+		for n := range len(kinds) {
+			if err := d.repo.Insert(t.Context(), colleague(n, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.drain(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		for n, kind := range kinds {
+			damages[slices.IndexFunc(damages, func(k damageKind) bool { return k.name == kind })].do(x, colleague(n, 1))
+		}
+		want := d.everybody(t.Context())
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				d, err := o.start(s)
+				if err != nil {
+					return err
+				}
+				return d.repairAll(ctx)
+			},
+			Recover: o.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				return o.check(ctx, s, x.wants, end.Succeeded(), want)
+			},
+		}
+	}}
+}
+
+// TestRepairSweep breaks Repair at every storage call, in every way: nothing gets worse, what it says is done is done, and
+// another run does the rest.
+func TestRepairSweep(t *testing.T) {
+	for name, c := range map[string]storagetest.SweepCase{
+		"Partition": sweptRepair(false, []string{"email", "name"}, "copy missing", "copy different", "copy under an old key"),
+		"Outside":   sweptRepair(false, []string{"badge"}, "outside copy and claim missing", "claim missing"),
+		"Reserved":  sweptRepair(false, []string{"badge"}, "reservation left over", "reservation not filled"),
+		"Async":     sweptRepair(true, []string{"badge"}, "outside copy of another version", "reservation's claim left over"),
+		"Auditors":  sweptRepair(false, []string{"roster", "marks"}, "not in the list", "in the wrong list", "marked wrong"),
+	} {
+		c.Floor = repairPoints[name]
+		if testing.Short() {
+			c.Callers, c.Floor = []storagetest.Caller{storagetest.ProcessDies, storagetest.CallerRetries}, 0
+		}
+		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
+	}
+}
+
+// repairPoints are the numbers of points that the sweeps had.
+var repairPoints = map[string]int{}
+
+// TestRepairRequests holds Verify, Repair and Rebuild to what they say they cost.
+func TestRepairRequests(t *testing.T) {
+	o := newOffice(t, storagetest.Simulator(t, nil))
+	o.without = []string{"roster", "marks"}
+	requests := &storagetest.RequestCounter{}
+	d := o.open(t, requests)
+	d.fill(t, 100, 1)
+	cost := func(f func()) map[storagetest.Kind]int {
+		before := requests.Kinds()
+		f()
+		after := requests.Kinds()
+		for kind, n := range before {
+			if after[kind] -= n; after[kind] == 0 {
+				delete(after, kind)
+			}
+		}
+		return after
+	}
+	want := func(what string, got map[storagetest.Kind]int, want map[storagetest.Kind]int) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s costs %v, want %v", what, got, want)
+		}
+	}
+	pages := func(n int) map[storagetest.Kind]int { return map[storagetest.Kind]int{storagetest.QueryEntities: n} }
+	verify := func() { d.verify(t, fixed()) }
+	want("a table in step", cost(verify), pages(2))
+	want("one partition", cost(func() {
+		v := fixed()
+		v.Partitions, v.Patterns = []string{"D00"}, []string{"email"}
+		d.verify(t, v)
+	}), pages(1))
+	want("nothing to fill", cost(func() {
+		if _, err := d.repo.Rebuild(t.Context(), &patterns.RebuildOptions{Patterns: []string{"email"}}); err != nil {
+			t.Error(err)
+		}
+	}), pages(1))
+	deleteRaw(t, d.table, emailRow(colleague(7, 1)))
+	want("a missing copy", cost(verify), map[storagetest.Kind]int{storagetest.QueryEntities: 3, storagetest.GetEntity: 4})
+	repair := func() {
+		d.repair(t, patterns.RepairOptions{VerifyOptions: fixed()}, func(r patterns.Repaired) bool { return r.Done })
+	}
+	t.Logf("a missing copy is repaired with %v", cost(repair))
+	want("a table in step again", cost(verify), pages(2))
+	deleteRaw(t, d.badge, badgeRow(colleague(8, 1)))
+	t.Logf("a missing copy outside is found with %v, and repaired with %v", cost(verify), cost(repair))
+}

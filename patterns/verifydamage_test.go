@@ -1,0 +1,255 @@
+package patterns_test
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// damage is what is done to the table behind the library's back, and what Verify must find of it.
+type damage struct {
+	t     testing.TB
+	d     *desk
+	dice  *rand.Rand
+	wants []string
+}
+
+func (x *damage) want(kind patterns.DiscrepancyKind, pattern, place string, entity patterns.Key) {
+	x.wants = append(x.wants, brief(patterns.Discrepancy{Kind: kind, Pattern: pattern, Place: place, Entity: entity}))
+}
+
+// Where the rows of a colleague are.
+func emailRow(v *staff) patterns.Key {
+	return patterns.Key{Partition: v.Department, Row: "email_" + v.Email}
+}
+func nameRow(v *staff) patterns.Key {
+	return patterns.Key{Partition: v.Department, Row: compoundkey.Join("name", compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))}
+}
+func mailRow(v *staff) patterns.Key {
+	return patterns.Key{Partition: "mail_" + v.Department, Row: v.Email}
+}
+func badgeRow(v *staff) patterns.Key { return patterns.Key{Partition: "badge", Row: v.Badge} }
+
+func placeOf(key patterns.Key) string { return key.Partition + "\t" + key.Row }
+
+// claimRow finds the claim of a copy.
+func (x *damage) claimRow(table *patterns.Table, copied patterns.Key) patterns.Key {
+	x.t.Helper()
+	filter := fmt.Sprintf("PartitionKey eq '%s' and RowKey ge '\uFFFC' and _tpClaim eq '%s'", copied.Partition, copied.Row)
+	pager := table.Client().NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
+	for pager.More() {
+		page, err := pager.NextPage(x.t.Context())
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for _, body := range page.Entities {
+			row := rawRow{}
+			if err := json.Unmarshal(body, &row); err != nil {
+				x.t.Fatal(err)
+			}
+			return patterns.Key{Partition: copied.Partition, Row: row["RowKey"].(string)}
+		}
+	}
+	x.t.Fatalf("no claim of %v", copied)
+	return patterns.Key{}
+}
+
+// reserve writes a key's row as a change that died left it.
+func (x *damage) reserve(v *staff, key patterns.Key, copied bool) {
+	if copied {
+		rawRow{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1"}.write(x.t, x.d.badge)
+	}
+	h := sha256.New()
+	for _, s := range []string{key.Row, v.Department, staffKey(v).Row, "R1"} {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	name := "\uFFFC" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+	rawRow{"PartitionKey": key.Partition, "RowKey": name, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1", "_tpClaim": key.Row}.write(x.t, x.d.badge)
+}
+
+// set changes one property of a row.
+func (x *damage) set(table *patterns.Table, key patterns.Key, name string, value any) {
+	row := readRaw(x.t, table, key)
+	row[name] = value
+	delete(row, name+"@odata.type")
+	row.write(x.t, table)
+}
+
+// damageKind is one way to harm a colleague's rows.
+type damageKind struct {
+	name string
+	do   func(x *damage, v *staff)
+}
+
+// damages are all kinds of it.
+var damages = []damageKind{
+	{"copy missing", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.table, emailRow(v))
+		x.want(patterns.Missing, "email", emailRow(v).Row, staffKey(v))
+	}},
+	{"copy different", func(x *damage, v *staff) {
+		x.set(x.d.table, emailRow(v), "Age", 99)
+		x.want(patterns.Different, "email", emailRow(v).Row, staffKey(v))
+	}},
+	{"copy of another write", func(x *damage, v *staff) {
+		x.set(x.d.table, nameRow(v), "_tpWrite", "OTHER")
+		x.want(patterns.Different, "name", nameRow(v).Row, staffKey(v))
+	}},
+	{"copy under an old key", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, emailRow(v))
+		row["RowKey"] = "email_old" + v.Email
+		row.write(x.t, x.d.table)
+		x.want(patterns.Spurious, "email", "email_old"+v.Email, staffKey(v))
+	}},
+	{"copy of nobody", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, emailRow(v))
+		row["RowKey"], row["_tpPrimary"] = "email_none"+v.Email, "empid_999999"
+		row.write(x.t, x.d.table)
+		x.want(patterns.Spurious, "email", "email_none"+v.Email, patterns.Key{Partition: v.Department, Row: "empid_999999"})
+	}},
+	{"copy's place taken by a row that is none", func(x *damage, v *staff) {
+		rawRow{"PartitionKey": v.Department, "RowKey": emailRow(v).Row, "X": 1}.write(x.t, x.d.table)
+		x.want(patterns.Missing, "email", emailRow(v).Row, staffKey(v))
+	}},
+	{"entity gone", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.table, staffKey(v))
+		x.want(patterns.Spurious, "email", emailRow(v).Row, staffKey(v))
+		x.want(patterns.Spurious, "name", nameRow(v).Row, staffKey(v))
+		x.want(patterns.Spurious, "mail", placeOf(mailRow(v)), staffKey(v))
+		x.want(patterns.Spurious, "badge", placeOf(badgeRow(v)), staffKey(v))
+		x.want(patterns.Spurious, "roster", v.Tag, staffKey(v))
+		x.want(patterns.Spurious, "marks", v.Tag, staffKey(v))
+	}},
+	{"entity changed by another program", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, staffKey(v))
+		row["Email"] = "by.hand" + v.Email
+		row.write(x.t, x.d.table)
+		x.want(patterns.Missing, "email", "email_by.hand"+v.Email, staffKey(v))
+		x.want(patterns.Spurious, "email", emailRow(v).Row, staffKey(v))
+		x.want(patterns.Missing, "mail", "mail_"+v.Department+"\tby.hand"+v.Email, staffKey(v))
+		x.want(patterns.Spurious, "mail", placeOf(mailRow(v)), staffKey(v))
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"entity undecodable", func(x *damage, v *staff) {
+		x.set(x.d.table, staffKey(v), "Age", "old")
+		x.want(patterns.Undecodable, "", "", staffKey(v))
+	}},
+	{"outside copy and claim missing", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
+		deleteRaw(x.t, x.d.badge, badgeRow(v))
+		x.want(patterns.Missing, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"outside copy missing", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.table, mailRow(v))
+		x.want(patterns.Missing, "mail", placeOf(mailRow(v)), staffKey(v))
+	}},
+	{"claim missing", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"outside copy different", func(x *damage, v *staff) {
+		x.set(x.d.table, mailRow(v), "Name", "else")
+		x.want(patterns.Different, "mail", placeOf(mailRow(v)), staffKey(v))
+	}},
+	{"outside copy of another version", func(x *damage, v *staff) {
+		x.set(x.d.badge, badgeRow(v), "_tpVersion", `W/"old"`)
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"outside copy of nobody, without a claim", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.badge, badgeRow(v))
+		row["RowKey"], row["_tpPrimary"] = "X"+v.Badge, "empid_999998"
+		row.write(x.t, x.d.badge)
+		x.want(patterns.Spurious, "badge", "badge\tX"+v.Badge, patterns.Key{Partition: v.Department, Row: "empid_999998"})
+	}},
+	{"outside copy under an old key", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, mailRow(v))
+		row["RowKey"] = "old" + v.Email
+		row.write(x.t, x.d.table)
+		x.want(patterns.Spurious, "mail", "mail_"+v.Department+"\told"+v.Email, staffKey(v))
+	}},
+	{"claim of another's copy", func(x *damage, v *staff) {
+		other := *v
+		other.ID += 500_000
+		key := badgeRow(v)
+		x.reserve(&other, key, false)
+		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(&other))
+	}},
+	{"reservation left over", func(x *damage, v *staff) {
+		key := patterns.Key{Partition: "badge", Row: "R" + v.Badge}
+		x.reserve(v, key, true)
+		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(v))
+	}},
+	{"reservation not filled", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
+		x.reserve(v, badgeRow(v), true)
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"reservation's row without its claim", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
+		x.set(x.d.badge, badgeRow(v), "_tpReserved", "R2")
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"reservation's claim left over", func(x *damage, v *staff) {
+		x.reserve(v, badgeRow(v), false)
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"not in the list", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, patterns.Key{Partition: v.Department, Row: "roster_" + v.Tag})
+		row["Ids"] = strings.ReplaceAll(row["Ids"].(string), staffKey(v).Row, "")
+		row.write(x.t, x.d.table)
+		x.want(patterns.Missing, "roster", v.Tag, staffKey(v))
+	}},
+	{"in the wrong list", func(x *damage, v *staff) {
+		rawRow{"PartitionKey": v.Department, "RowKey": "roster_wrong" + v.Email, "_tpShared": "roster", "Ids": staffKey(v).Row}.write(x.t, x.d.table)
+		x.want(patterns.Spurious, "roster", "wrong"+v.Email, staffKey(v))
+	}},
+	{"not marked", func(x *damage, v *staff) {
+		deleteRaw(x.t, x.d.marks, patterns.Key{Partition: v.Tag, Row: v.Department + "~" + staffKey(v).Row})
+		x.want(patterns.Missing, "marks", v.Tag, staffKey(v))
+	}},
+	{"marked wrong", func(x *damage, v *staff) {
+		rawRow{"PartitionKey": "wrong", "RowKey": v.Department + "~" + staffKey(v).Row}.write(x.t, x.d.marks)
+		x.want(patterns.Spurious, "marks", "wrong", staffKey(v))
+	}},
+}
+
+// harm does every kind of damage, times times, to colleagues chosen at random below n.
+func (x *damage) harm(n, departments, times int) {
+	x.t.Helper()
+	who := x.dice.Perm(n)
+	for range times {
+		for _, kind := range damages {
+			kind.do(x, colleague(who[0], departments))
+			who = who[1:]
+		}
+	}
+	slices.Sort(x.wants)
+}
+
+// differences lists what is only in one of two sorted lists.
+func differences(got, want []string) string {
+	var b strings.Builder
+	lines := 0
+	for _, list := range []struct {
+		name string
+		a, b []string
+	}{{"false alarm", got, want}, {"not found", want, got}} {
+		for _, s := range list.a {
+			if _, ok := slices.BinarySearch(list.b, s); !ok && lines < 20 {
+				fmt.Fprintf(&b, "\n\t%s: %s", list.name, s)
+				lines++
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,5 @@
+package patterns
+
+// SmallRuns makes a run settle the sums of partitions after so many facts, and join so many at once, so that a small table has
+// many of both.
+func (o *VerifyOptions) SmallRuns(facts, open int64) { o.runFacts, o.openFacts = facts, open }
