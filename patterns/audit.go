@@ -23,8 +23,8 @@ type Auditor interface {
 type Mender interface {
 	Auditor
 	// Mend removes what is held at a place for an entity, unless wanted says that it belongs there: it reads the place, asks
-	// wanted, and writes under the ETag that it read, again from the start when the place has changed. Each write of the
-	// entity that concerns the place must change the place's ETag, so that none comes between unseen.
+	// wanted, and writes under the ETag that it read, again from the start when the place has changed. Each write by which
+	// an entity comes to belong there must change the place's ETag, so that none comes between unseen.
 	Mend(ctx context.Context, place string, entity Key, wanted func(context.Context) (bool, error)) error
 }
 

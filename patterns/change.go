@@ -307,6 +307,15 @@ func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
 			return patternError(x, errUnstoredKeys, ErrInvalid)
 		}
 	}
+	for _, x := range r.rememberers {
+		given, err := x.Remember(v, p)
+		if err != nil {
+			return patternError(x, err, ErrInvalid)
+		}
+		if read, err := x.Remember(mirror, p); err != nil || !slices.Equal(given, read) {
+			return patternError(x, errUnstoredKeys, ErrInvalid)
+		}
+	}
 	return r.checkOutsideMirror(v, mirror)
 }
 

@@ -142,6 +142,11 @@ type Reconciliation struct {
 	pattern string
 }
 
+// NewReconciliation is for patterns that mend rows of their own outside of any change: it names what may be written.
+func NewReconciliation(p Pattern, entity Key, keys ...string) *Reconciliation {
+	return &Reconciliation{Key: entity, Keys: keys, pattern: p.PatternName()}
+}
+
 // Owns reports whether the message names a key: nothing else may be written for it.
 func (r *Reconciliation) Owns(ctx context.Context, key string) bool {
 	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)

@@ -1,0 +1,267 @@
+package indexentities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestAudit: what must be held, what is held, in all partitions and in some, and what is held at one place.
+func TestAudit(t *testing.T) {
+	for _, w := range worlds() {
+		if w.async {
+			continue
+		}
+		t.Run(w.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w.open(t, s)
+			p := must[*process](t)(w.start(s))
+			wanted := map[string]map[string]int{"Sales": {}, "Marketing": {}, "": {}}
+			for department, of := range wanted {
+				for id, name := range []string{"Jones", "Jones", "Smith", ""} {
+					e := with(id, name)
+					e.Department = department
+					if err := p.repo.Insert(ctx, e); err != nil {
+						t.Fatal(err)
+					}
+					facts := must[[]patterns.Fact](t)(p.index.Facts(e))
+					if len(facts) != map[bool]int{true: 1}[name != ""] {
+						t.Fatalf("%s has facts %+v", name, facts)
+					}
+					for _, fact := range facts {
+						of[factText(fact)]++
+						held, is, err := p.index.Look(ctx, fact.Place, fact.Entity)
+						if err != nil || !is || held != fact {
+							t.Errorf("looking for %+v there is %+v, %v", fact, held, err)
+						}
+						if _, is, err := p.index.Look(ctx, fact.Place, patterns.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
+							t.Errorf("another is held at %q, %v", fact.Place, err)
+						}
+					}
+				}
+			}
+			for what, c := range map[string][]string{"Sales": {"Sales"}, "two": {"", "Marketing"}, "all": nil, "none": {}} {
+				want := map[string]int{}
+				for department, of := range wanted {
+					if (patterns.Scope{Partitions: c}).Contains(patterns.Key{Partition: department}) {
+						maps.Copy(want, of)
+					}
+				}
+				got, err := heldBy(ctx, p.index, patterns.Scope{Partitions: c})
+				if err != nil || !maps.Equal(got, want) {
+					t.Errorf("%s: held is\n%s\nwant\n%s\n%v", what, lines(got), lines(want), err)
+				}
+			}
+		})
+	}
+}
+
+// mender is how a list of the partition is mended.
+func mender(p *process) patterns.Mender { return p.index.(patterns.Mender) }
+
+// TestMend: what is held without reason goes, what is wanted stays, and a write that comes between is seen.
+func TestMend(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{option: inPartition}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	for id := range 3 {
+		if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := must[*patterns.TypedTable[struct{ PartitionKey, RowKey, LastName string }]](t)(patterns.Typed[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
+	for id, name := range []string{"Kwok", "Smith"} { // by a program without the index
+		row := struct{ PartitionKey, RowKey, LastName string }{"Sales", at(id).Row, name}
+		if err := plain.MergeUnconditional(ctx, &row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.check(ctx, s); err == nil {
+		t.Fatal("nothing is to mend")
+	}
+	place := w.placeOf("Jones")
+	wanted := func(id, asked int, meanwhile func(n int)) func(context.Context) (bool, error) {
+		n := 0
+		return func(ctx context.Context) (bool, error) {
+			e, err := p.repo.Get(ctx, at(id))
+			if n++; n > asked {
+				t.Errorf("asked for %d %d times", id, n)
+			}
+			if meanwhile != nil {
+				meanwhile(n)
+			}
+			return err == nil && e.LastName == "Jones", err
+		}
+	}
+	if err := mender(p).Mend(ctx, place, at(0), wanted(0, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mender(p).Mend(ctx, place, at(2), wanted(2, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mender(p).Mend(ctx, place, at(7), wanted(7, 0, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mender(p).Mend(ctx, place, at(1), wanted(1, 2, func(n int) { // becomes a Jones after she was read as a Smith
+		if n == 1 {
+			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Jones"; return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	failure := errors.New("not to be read")
+	if err := p.repo.Table().Entities().DeleteUnconditional(ctx, at(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mender(p).Mend(ctx, place, at(2), func(context.Context) (bool, error) { return false, failure }); !errors.Is(err, failure) {
+		t.Errorf("error is %v", err)
+	}
+	if err := mender(p).Mend(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
+		t.Fatal(err)
+	}
+	e := must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write mends
+	if err := p.repo.Replace(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := w.check(ctx, s); err != nil || len(found) != 2 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	for row, err := range p.repo.Query().Partition("Sales").All(ctx) {
+		if err != nil || row.LastName == "" {
+			t.Errorf("a list that was mended is read as an entity: %+v, %v", row, err)
+		}
+	}
+}
+
+// TestMendIsSwept breaks it at every call.
+func TestMendIsSwept(t *testing.T) {
+	storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := (&world{option: inPartition}).open(t, s)
+		p := must[*process](t)(w.start(s))
+		for id := range 2 {
+			if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.repo.Table().Entities().DeleteUnconditional(t.Context(), at(0)); err != nil {
+			t.Fatal(err)
+		}
+		operate := func(ctx context.Context, s *storagetest.Service) error {
+			p, err := w.start(s)
+			if err != nil {
+				return err
+			}
+			return mender(p).Mend(ctx, w.placeOf("Jones"), at(0), func(ctx context.Context) (bool, error) {
+				_, err := p.repo.Get(ctx, at(0))
+				if errors.Is(err, patterns.ErrNotFound) {
+					return false, nil
+				}
+				return err == nil, err
+			})
+		}
+		return storagetest.World{Operate: operate, Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			if !end.Succeeded() {
+				if err := operate(ctx, s); err != nil { // whatever became of it, it can be repeated
+					return err
+				}
+			}
+			_, err := w.check(ctx, s)
+			return err
+		}}
+	}, Floor: 90})
+}
+
+// TestUnreadableLists: a list that makes no sense is told, and not taken for one.
+func TestUnreadableLists(t *testing.T) {
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := (&world{option: o}).open(t, s)
+			p := must[*process](t)(w.start(s))
+			if err := w.spoil(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrGarbled) {
+				t.Errorf("Keys: %v", err)
+			}
+			if fact, held, err := p.index.Look(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, patterns.ErrGarbled) {
+				t.Errorf("Look: %+v, %v, %v", fact, held, err)
+			}
+			if o == inPartition {
+				var e *patterns.Error
+				if err := p.repo.Insert(ctx, with(1, "Jones")); !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &e) || e.Pattern != "lastname" {
+					t.Errorf("Insert: %v", err)
+				}
+			}
+			if err := p.repo.Insert(ctx, with(2, "Smith")); err != nil {
+				t.Fatal(err)
+			}
+			unreadable, readable := 0, 0
+			for fact, err := range p.index.Held(ctx, patterns.Scope{}) {
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case fact.Err == nil:
+					readable++
+				case errors.Is(fact.Err, patterns.ErrGarbled) && fact.Place == w.placeOf("Jones"):
+					unreadable++
+				default:
+					t.Errorf("%+v", fact)
+				}
+			}
+			if unreadable != 1 || readable != 1 {
+				t.Errorf("%d lists are unreadable, and %d facts are read", unreadable, readable)
+			}
+		})
+	}
+}
+
+// spoil puts what is no list in the place of that of Jones.
+func (w *world) spoil(ctx context.Context, p *process) error {
+	if w.option == inBlobs {
+		_, err := p.account.Container(w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, []byte("Sales\tempid"), nil)
+		return err
+	}
+	row := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "lastname_Jones"}}
+	if w.option == outside {
+		row.Key = patterns.Key{Partition: "lastname_Sales", Row: "Jones"}
+	}
+	row.Set("Keys", patterns.String("empid"))
+	return p.lists.Entities().Insert(ctx, row)
+}
+
+// TestMissingContainer is an error like any other, and no empty list.
+func TestMissingContainer(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{option: inBlobs}).open(t, s)
+	w.container = s.ContainerName(t)
+	p := must[*process](t)(w.start(s))
+	var e *patterns.Error
+	if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
+		t.Errorf("Keys: %v", err)
+	}
+	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
+		t.Fatal(err)
+	}
+	if n := must[int](t)(p.queue.Length(ctx)); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	_ = must[container.CreateResponse](t)(p.account.Container(w.container).Create(ctx, nil))
+	if err := drainNow(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[patterns.Key]string{at(1): "Jones: first"}) {
+		t.Errorf("%v, %v", found, err)
+	}
+	var _ patterns.IntentContributor = p.index.(*indexentities.InBlobs[employee])
+}

@@ -1,0 +1,158 @@
+package indexentities
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	metaCount         = "tpcount" // the service knows no case in names of metadata
+	metaHeader        = "X-Ms-Meta-" + metaCount
+	contentType       = "text/plain; charset=utf-8"
+	containerNotFound = "ContainerNotFound"
+)
+
+// blobLists are lists in blobs of a container.
+type blobLists struct{ container *container.Client }
+
+// blobList is one of them, as read. Without an ETag it is not there.
+type blobList struct {
+	ids  []string
+	etag azcore.ETag
+}
+
+// read reads a list. Requests: 1.
+func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
+	var ex wire.Exchange
+	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
+	if err == nil {
+		_ = answer.Body.Close() // empty: the exchange has the body
+	}
+	missing := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	switch {
+	case (err == nil || missing) && ex.Header == nil:
+		// Requests of other clients are not held to the lease of an intent.
+		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
+	case missing:
+		return &blobList{}, nil
+	case err != nil:
+		return nil, b.failure(name, err)
+	}
+	l := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}
+	if l.ids, err = decodeLines(string(ex.Answer), ex.Header.Get(metaHeader)); err == nil && l.etag == "" {
+		err = errors.New("a blob without an ETag")
+	}
+	if err != nil {
+		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	}
+	return l, nil
+}
+
+// write puts other ids in the place of a list that was read, under its ETag. A list without any is deleted. Requests: 1.
+func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []string) error {
+	condition := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &old.etag}}
+	if old.etag == "" {
+		absent := azcore.ETagAny
+		condition.ModifiedAccessConditions = &blob.ModifiedAccessConditions{IfNoneMatch: &absent}
+	}
+	var ex wire.Exchange
+	var err error
+	if len(ids) == 0 {
+		_, err = b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: condition})
+	} else {
+		kind, count := contentType, strconv.Itoa(len(ids))
+		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(encodeLines(ids))), &blockblob.UploadOptions{
+			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: map[string]*string{metaCount: &count}, AccessConditions: condition})
+	}
+	return b.writeFailure(name, err, &ex)
+}
+
+// encodeLines writes a list: one id a line.
+func encodeLines(ids []string) []byte {
+	var text bytes.Buffer
+	for _, id := range ids {
+		text.WriteString(id)
+		text.WriteString(idSeparator)
+	}
+	return text.Bytes()
+}
+
+// decodeLines reads a list. The count, which is in the blob's head, and the end of the last line tell one that was cut on its
+// way, or edited by hand, from a whole one: a list that is read wrongly would be written back wrongly.
+func decodeLines(text, count string) ([]string, error) {
+	whole, ended := strings.CutSuffix(text, idSeparator)
+	lines := strings.Split(whole, idSeparator)
+	if !ended || strconv.Itoa(len(lines)) != count {
+		return nil, fmt.Errorf("a list has metadata %s %q, and %d lines, the last of which may be cut", metaCount, count, len(lines))
+	}
+	return sortedIDs(lines), nil
+}
+
+// failure is the error of a request that changes nothing.
+func (b blobLists) failure(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &patterns.Error{Table: name, Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
+	}
+	return e
+}
+
+// kindOf translates the status of an answer.
+func kindOf(status int) error {
+	switch {
+	case status == http.StatusNotFound:
+		return patterns.ErrNotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return patterns.ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return patterns.ErrDenied
+	case status == http.StatusRequestEntityTooLarge:
+		return patterns.ErrTooLarge
+	case status == http.StatusBadRequest:
+		return patterns.ErrInvalid
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return patterns.ErrUnavailable
+	}
+	return nil
+}
+
+// writeFailure is failure for a write. One that was refused under its condition is a conflict also after an attempt of
+// unknown fate: who reads the list again sees what became of it.
+func (b blobLists) writeFailure(name string, err error, ex *wire.Exchange) error {
+	if err == nil {
+		return nil
+	}
+	e := b.failure(name, err).(*patterns.Error)
+	if ex.Lost() || ex.EarlierUnknown() && !moved(e) {
+		e.Kind = patterns.ErrUnknownOutcome
+	}
+	return e
+}
+
+func isStatus(err error, status int) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == status
+}
+
+func hasCode(err error, code string) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.ErrorCode == code
+}

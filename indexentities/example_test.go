@@ -1,0 +1,164 @@
+package indexentities_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Employee is stored by department and id.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	FirstName  string
+	LastName   string
+	Tags       []string `table:",json,omitempty"`
+}
+
+func employeeKey(e *Employee) patterns.Key {
+	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+}
+
+func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
+
+// Lists in the entities' own partition, the guide's option 2: never out of step, and no queue is needed.
+func Example() {
+	ctx, account := context.Background(), storage()
+	byName := indexentities.NewInPartition("lastname", func(e *Employee) compoundkey.Part {
+		return compoundkey.String(e.LastName)
+	})
+	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := employees.Table().Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	hire(ctx, employees)
+
+	keys, err := byName.Keys(ctx, "Sales", "Jones") // 1 request
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(keys)
+	for e, err := range byName.Find(ctx, "Sales", "Jones") { // 1 request, and 1 for each
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.FirstName, e.LastName)
+	}
+	for v, err := range byName.Values(ctx, "Sales", compoundkey.All()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(v.Key, v.Count)
+	}
+	// Output:
+	// [{Sales empid_000152} {Sales empid_000223}]
+	// Otto Jones
+	// June Jones
+	// Jones 2
+	// Kwok 1
+}
+
+// One list for a name in the whole organisation, in a table of its own, the guide's option 3.
+func ExampleNewOutside() {
+	ctx, account := context.Background(), storage()
+	intents, err := eventual.NewQueue(account, "lastnames", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	byName := indexentities.NewOutside("lastname", lastName).
+		GroupBy(func(*Employee) string { return indexentities.Organisation }).
+		In(account.Table("LastNames"))
+	employees, err := patterns.NewRepository(account.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byName)
+	if err != nil {
+		log.Fatal(err)
+	}
+	create(ctx, employees.Table().Create, account.Table("LastNames").Create, intents.Create)
+	hire(ctx, employees)
+
+	keys, err := byName.Keys(ctx, indexentities.Organisation, "Jones")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(keys)
+	// Output:
+	// [{Marketing empid_000007} {Sales empid_000152} {Sales empid_000223}]
+}
+
+// A blob for each tag, the guide's option 1: lists of any length.
+func ExampleNewMultiInBlobs() {
+	ctx, account := context.Background(), storage()
+	intents, err := eventual.NewQueue(account, "tags", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	byTag := indexentities.NewMultiInBlobs("tag", func(e *Employee) []compoundkey.Part {
+		var values []compoundkey.Part
+		for _, tag := range e.Tags {
+			values = append(values, compoundkey.Fold(tag))
+		}
+		return values
+	}, account.Container("employees-by-tag"))
+	employees, err := patterns.NewRepository(account.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byTag)
+	if err != nil {
+		log.Fatal(err)
+	}
+	create(ctx, employees.Table().Create, intents.Create, func(ctx context.Context) error {
+		_, err := account.Container("employees-by-tag").Create(ctx, nil)
+		return err
+	})
+	hire(ctx, employees)
+
+	for e, err := range byTag.FindPart(ctx, "Sales", compoundkey.Fold("REMOTE"), nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.FirstName, e.Tags)
+	}
+	// Output:
+	// Ken [Remote]
+	// June [manager remote]
+}
+
+func hire(ctx context.Context, employees *patterns.Repository[Employee]) {
+	for _, e := range []*Employee{
+		{Department: "Sales", ID: 223, FirstName: "June", LastName: "Jones", Tags: []string{"manager", "remote"}},
+		{Department: "Sales", ID: 152, FirstName: "Otto", LastName: "Jones"},
+		{Department: "Sales", ID: 10, FirstName: "Ken", LastName: "Kwok", Tags: []string{"Remote"}},
+		{Department: "Marketing", ID: 7, FirstName: "Ana", LastName: "Jones"},
+	} {
+		if err := employees.Insert(ctx, e); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func create(ctx context.Context, all ...func(context.Context) error) {
+	for _, create := range all {
+		if err := create(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// storage opens the service that the tests share.
+func storage() *patterns.Account {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}

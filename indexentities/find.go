@@ -1,0 +1,92 @@
+package indexentities
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Keys returns the keys of the entities of a group whose value is compoundkey.String of the text, in their order; none
+// where no entity has it. An index by values of another kind needs KeysOf. Requests: 1.
+func (x *index[T]) Keys(ctx context.Context, group, text string) ([]patterns.Key, error) {
+	return x.KeysOf(ctx, group, compoundkey.String(text))
+}
+
+// KeysOf is Keys for a value of another kind. Requests: 1.
+func (x *index[T]) KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]patterns.Key, error) {
+	_, keys, err := x.keysAt(ctx, "Keys", group, value)
+	return keys, err
+}
+
+// keysAt reads a list, and says where it is.
+func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []patterns.Key, error) {
+	if _, err := x.Host(op); err != nil {
+		return "", nil, err
+	}
+	place, err := x.shelves.place(group, value)
+	if err != nil {
+		return "", nil, x.failed(op, err)
+	}
+	ids, err := x.shelves.load(ctx, place)
+	if err != nil {
+		return "", nil, x.failed(op, err)
+	}
+	keys := make([]patterns.Key, len(ids))
+	for i, id := range ids {
+		if keys[i], err = x.shelves.keyOf(place, id); err != nil {
+			return "", nil, x.failed(op, &patterns.Error{Index: -1, Kind: patterns.ErrGarbled, Err: err})
+		}
+	}
+	return place, keys, nil
+}
+
+// FindOptions are the options of FindPart; nil is the same as the zero value.
+type FindOptions struct {
+	// Concurrency is the number of entities read at once, 8 for 0.
+	Concurrency int
+}
+
+// Find yields the entities of a group whose value is compoundkey.String of the text, in the order of their keys. An error
+// comes once, last. Requests: 1, and 1 for each key, 8 at once.
+func (x *index[T]) Find(ctx context.Context, group, text string) iter.Seq2[*T, error] {
+	return x.FindPart(ctx, group, compoundkey.String(text), nil)
+}
+
+// FindPart is Find for a value of another kind. Each entity is read as it is now, and left out if it is gone or has another
+// value. Requests: 1, and 1 for each key.
+func (x *index[T]) FindPart(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		place, keys, err := x.keysAt(ctx, "Find", group, value)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		x.follow(ctx, place, keys, options)(yield)
+	}
+}
+
+// follow yields the entities of a list that still belong to it.
+func (x *index[T]) follow(ctx context.Context, place string, keys []patterns.Key, options *FindOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		repo, err := x.Host("Find")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var parallel patterns.ParallelOptions[T]
+		if options != nil {
+			parallel.Concurrency = options.Concurrency
+		}
+		for v, err := range repo.GetMany(ctx, keys, &parallel) {
+			if err == nil && !slices.Contains(x.stored(v), place) {
+				continue
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package indexentities_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	LastName   string
+	Note       string
+	Tags       []string `table:",json,omitempty"`
+}
+
+func with(id int, lastName string) *employee {
+	return &employee{Department: "Sales", ID: id, LastName: lastName, Note: "first"}
+}
+
+func keyOf(e *employee) patterns.Key {
+	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+}
+
+func at(id int) patterns.Key { return keyOf(with(id, "")) }
+
+// option is where the lists are.
+type option string
+
+const (
+	inPartition option = "partition"
+	outside     option = "outside"
+	inBlobs     option = "blobs"
+)
+
+var options = []option{inPartition, outside, inBlobs}
+
+// reader is what all options have in common.
+type reader interface {
+	patterns.Auditor
+	Keys(ctx context.Context, group, text string) ([]patterns.Key, error)
+	KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]patterns.Key, error)
+	Find(ctx context.Context, group, text string) iter.Seq2[*employee, error]
+	FindPart(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
+	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (patterns.Page[employee], error)
+	Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[indexentities.Value, error]
+}
+
+// world is where the tests' processes work: names, and how they keep employees.
+type world struct {
+	option
+	async        bool
+	organisation bool // one group for all
+	attempts     int  // Schema.MaxAttempts
+	values       func(*employee) []compoundkey.Part
+
+	table, lists, queue, container string
+}
+
+func (w *world) String() string {
+	return string(w.option) + map[bool]string{true: "-async"}[w.async] + map[bool]string{true: "-organisation"}[w.organisation]
+}
+
+func (w *world) open(t testing.TB, s *storagetest.Service) *world {
+	t.Helper()
+	w.table, w.lists, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	p := must[*process](t)(w.start(s))
+	_, err := p.account.Container(w.container).Create(t.Context(), nil)
+	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()), p.queue.Create(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// process is what one process has.
+type process struct {
+	account *patterns.Account
+	repo    *patterns.Repository[employee]
+	queue   *eventual.Queue
+	index   reader
+	lists   *patterns.Table // where the lists are, unless in blobs
+}
+
+const visibility = 10 * time.Second
+
+// byLastName leaves employees without a name out.
+func byLastName(e *employee) compoundkey.Part {
+	if e.LastName == "" {
+		return compoundkey.Part{}
+	}
+	return compoundkey.String(e.LastName)
+}
+
+// start is a process of the world.
+func (w *world) start(s *storagetest.Service) (*process, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{account: account, queue: queue, lists: account.Table(w.table)}
+	values := w.values
+	if values == nil {
+		values = patterns.OneKey(byLastName)
+	}
+	everybody := func(*employee) string { return indexentities.Organisation }
+	switch w.option {
+	case inPartition:
+		p.index = indexentities.NewMultiInPartition("lastname", values)
+	case outside:
+		x := indexentities.NewMultiOutside("lastname", values)
+		if w.organisation {
+			p.lists = account.Table(w.lists)
+			x.GroupBy(everybody).In(p.lists)
+		}
+		p.index = x
+	case inBlobs:
+		x := indexentities.NewMultiInBlobs("lastname", values, account.Container(w.container))
+		if w.organisation {
+			x.GroupBy(everybody)
+		}
+		p.index = x
+	}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue, MaxAttempts: w.attempts}
+	if w.async {
+		schema.Intents = queue.Async()
+	}
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.index)
+	return p, err
+}
+
+// group is that of an employee in Sales.
+func (w *world) group() string {
+	if w.organisation {
+		return indexentities.Organisation
+	}
+	return "Sales"
+}
+
+// drain lets every message appear and workers handle them, until none is left.
+func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
+	if w.option == inPartition {
+		return nil
+	}
+	for range 10 {
+		s.Wait(visibility + time.Second)
+		p, err := w.start(s)
+		if err != nil {
+			return err
+		}
+		if err := drainNow(ctx, p); err != nil {
+			return err
+		}
+		n, err := p.queue.Length(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// drainNow handles what is visible now.
+func drainNow(ctx context.Context, p *process) error {
+	worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+	if err != nil {
+		return err
+	}
+	_, err = worker.Drain(ctx)
+	return err
+}
+
+// check holds the lists against the employees, and returns these as texts.
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	found, wanted := map[patterns.Key]string{}, map[string]int{}
+	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found[e.Key()] = textOf(e)
+		facts, err := p.index.Facts(e)
+		if err != nil {
+			return nil, err
+		}
+		for _, fact := range facts {
+			wanted[factText(fact)]++
+		}
+	}
+	got, err := heldBy(ctx, p.index, patterns.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	if !maps.Equal(got, wanted) {
+		return nil, fmt.Errorf("the lists hold\n%s\nand should hold\n%s", lines(got), lines(wanted))
+	}
+	return found, nil
+}
+
+// heldBy is what an index's lists hold, and how often.
+func heldBy(ctx context.Context, index patterns.Auditor, scope patterns.Scope) (map[string]int, error) {
+	got := map[string]int{}
+	for fact, err := range index.Held(ctx, scope) {
+		if err := cmp.Or(err, fact.Err); err != nil {
+			return nil, err
+		}
+		got[factText(fact)]++
+	}
+	return got, nil
+}
+
+func factText(f patterns.Fact) string {
+	return fmt.Sprintf("%q: %s %s", f.Place, f.Entity.Partition, f.Entity.Row)
+}
+
+func textOf(e *employee) string { return fmt.Sprintf("%s: %s", e.LastName, e.Note) }
+
+func lines(m map[string]int) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "\t%s: %d\n", key, m[key])
+	}
+	return b.String()
+}
+
+// rowsOf are the row keys of keys.
+func rowsOf(keys []patterns.Key) []string {
+	rows := []string{}
+	for _, key := range keys {
+		rows = append(rows, key.Row)
+	}
+	return rows
+}
+
+// idsOf are the ids of what a sequence yields.
+func idsOf(t testing.TB, found iter.Seq2[*employee, error]) []int {
+	t.Helper()
+	ids := []int{}
+	for e, err := range found {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
+func outcomeUnknown(err error) bool {
+	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

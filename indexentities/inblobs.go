@@ -1,0 +1,229 @@
+package indexentities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// InBlobs is an index whose lists are blobs. It belongs to the one Repository that it was given to; before that its reads
+// are patterns.ErrInvalid.
+type InBlobs[T any] struct {
+	index[T]
+	blobs blobLists
+}
+
+// NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name begins the blobs' names:
+// letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list. The container is
+// one of Account.Container, which may be another account's, and has to exist. The repository needs a Schema.Intents.
+func NewInBlobs[T any](name string, value func(*T) compoundkey.Part, c *container.Client) *InBlobs[T] {
+	return NewMultiInBlobs(name, patterns.OneKey(value), c)
+}
+
+// NewMultiInBlobs makes such an index by several values of an entity, such as its tags. Repeated ones count once.
+func NewMultiInBlobs[T any](name string, values func(*T) []compoundkey.Part, c *container.Client) *InBlobs[T] {
+	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}, blobs: blobLists{c}}
+	x.shelves = x
+	return x
+}
+
+// GroupBy makes lists for each value of group, in place of those for each of the entities' partitions. For lists of the whole
+// organisation, group returns Organisation. It is pure. It returns x, and is called before x is given to a repository.
+func (x *InBlobs[T]) GroupBy(group func(*T) string) *InBlobs[T] {
+	x.group = group
+	return x
+}
+
+// Attach is called by patterns.NewRepository, with nil where the index is free again.
+func (x *InBlobs[T]) Attach(host patterns.Host) error {
+	if host != nil && x.blobs.container == nil {
+		return errors.New("the container is nil; an account without a blob endpoint has none")
+	}
+	return x.IndexDefinition.Attach(host)
+}
+
+// OutsideKeys implements patterns.IntentContributor: the lists that the entity enters or leaves.
+func (x *InBlobs[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]string, error) {
+	return x.changed(change)
+}
+
+// Reconcile implements patterns.IntentContributor. The entity enters its lists before it leaves others, so that it is found
+// all the time.
+func (x *InBlobs[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	v, _ := r.Entity.(*T)
+	belongs := x.stored(v)
+	for _, in := range []bool{true, false} {
+		for _, place := range r.Keys {
+			if slices.Contains(belongs, place) != in {
+				continue
+			}
+			if !r.Owns(ctx, place) {
+				return fmt.Errorf("the message does not name %q", place)
+			}
+			if err := x.agree(ctx, x.idOf(r.Key), place, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// agree makes one list hold the entity, or not.
+func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error {
+	for attempt := 0; ; attempt++ {
+		old, err := x.blobs.read(ctx, place)
+		if err != nil {
+			return err
+		}
+		at, found := slices.BinarySearchFunc(old.ids, id, compoundkey.Compare)
+		if found == in {
+			return nil
+		}
+		ids := slices.Clone(old.ids)
+		if in {
+			ids = slices.Insert(ids, at, id)
+		} else {
+			ids = slices.Delete(ids, at, at+1)
+		}
+		err = x.blobs.write(ctx, place, old, ids)
+		if !moved(err) || attempt == attempts {
+			return err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+func (x *InBlobs[T]) place(group string, value compoundkey.Part) (string, error) {
+	return blobName(x.PatternName(), group, value)
+}
+
+func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
+	l, err := x.blobs.read(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids, nil
+}
+
+func (x *InBlobs[T]) idOf(entity patterns.Key) string { return joinKey(entity) }
+
+func (x *InBlobs[T]) keyOf(_, id string) (patterns.Key, error) { return splitKey(id) }
+
+// listed is a blob of a listing.
+type listed struct {
+	name  string
+	count string
+}
+
+// under lists the blobs whose names begin with prefix.
+func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, error] {
+	return func(yield func(listed, error) bool) {
+		pager := b.container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			if err != nil {
+				yield(listed{}, b.failure(prefix, err))
+				return
+			}
+			for _, item := range page.Segment.BlobItems {
+				if item.Name == nil {
+					continue
+				}
+				one := listed{name: *item.Name}
+				for key, value := range item.Metadata {
+					if strings.EqualFold(key, metaCount) && value != nil {
+						one.count = *value
+					}
+				}
+				if !yield(one, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		if err := of.Err(); err != nil {
+			yield(Value{}, err)
+			return
+		}
+		prefix := groupPrefix(x.PatternName(), group)
+		for b, err := range x.blobs.under(ctx, prefix) {
+			if err != nil {
+				yield(Value{}, err)
+				return
+			}
+			key, ok := valueOf(prefix, b.name)
+			if !ok || !of.Contains(key) {
+				continue
+			}
+			count, err := strconv.Atoi(b.count)
+			if err != nil {
+				yield(Value{}, &patterns.Error{Table: b.name, Index: -1, Kind: patterns.ErrGarbled, Err: fmt.Errorf("a list without metadata %s", metaCount)})
+				return
+			}
+			if !yield(Value{Key: key, Count: count}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Held implements patterns.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where GroupBy
+// has made them.
+func (x *InBlobs[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		all := x.group != nil || scope.Partitions == nil
+		groups := scope.Partitions
+		if all {
+			groups = []string{Organisation} // whose prefix begins the names of all others
+		}
+		for _, group := range groups {
+			prefix := groupPrefix(x.PatternName(), group)
+			for b, err := range x.blobs.under(ctx, prefix) {
+				if err != nil {
+					yield(patterns.Fact{}, x.failed("Held", err))
+					return
+				}
+				if _, ok := valueOf(prefix, b.name); !ok && !all {
+					continue
+				}
+				if !x.heldIn(ctx, b.name, scope, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// heldIn yields what one blob holds. It returns false when that is the end.
+func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope patterns.Scope, yield func(patterns.Fact, error) bool) bool {
+	l, err := x.blobs.read(ctx, place)
+	if err != nil && !errors.Is(err, patterns.ErrGarbled) {
+		yield(patterns.Fact{}, x.failed("Held", err))
+		return false
+	}
+	if err != nil {
+		return yield(x.unreadable(place, err), nil)
+	}
+	for fact := range x.facts(place, l.ids, scope) {
+		if !yield(fact, nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,190 @@
+package indexentities
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Organisation is the group of an index whose lists are those of the whole organisation.
+const Organisation = ""
+
+// index is what the indexes of all three options have in common.
+type index[T any] struct {
+	patterns.IndexDefinition[T]
+	group   func(*T) string // nil for the entity's partition
+	shelves shelves
+}
+
+// shelves are where the lists are.
+type shelves interface {
+	// place names the list of a value.
+	place(group string, value compoundkey.Part) (string, error)
+	// load reads a list: sorted ids, none where there is no list.
+	load(ctx context.Context, place string) ([]string, error)
+	// idOf is how a list at the place names an entity, keyOf the reverse.
+	idOf(entity patterns.Key) string
+	keyOf(place, id string) (patterns.Key, error)
+	// values yields what lists there are of a group.
+	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
+}
+
+// groupOf returns the group that an entity belongs to.
+func (x *index[T]) groupOf(v *T) (string, error) {
+	if x.group != nil {
+		return x.group(v), nil
+	}
+	repo, err := x.Host("GroupBy")
+	if err != nil {
+		return "", err
+	}
+	return repo.KeyOf(v).Partition, nil
+}
+
+// places returns the lists that an entity belongs to, each once.
+func (x *index[T]) places(v *T) ([]string, error) {
+	group, err := x.groupOf(v)
+	if err != nil {
+		return nil, err
+	}
+	var places []string
+	for _, value := range x.IndexKeys(v) {
+		place, err := x.shelves.place(group, value)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	return places, nil
+}
+
+// stored returns the lists that an entity is in, as far as it follows from the entity: one that the key function refuses
+// was never written with this index, and is in none.
+func (x *index[T]) stored(v *T) []string {
+	if v == nil {
+		return nil
+	}
+	places, err := x.places(v)
+	if err != nil {
+		return nil
+	}
+	return places
+}
+
+// Remember implements patterns.Rememberer: the lists that the entity is in.
+func (x *index[T]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	return x.stored(entity.(*T)), nil
+}
+
+// after returns the lists that an entity belongs to once a change is made.
+func (x *index[T]) after(change *patterns.Change) ([]string, error) {
+	if change.Kind == patterns.ChangeDelete {
+		return nil, nil
+	}
+	return x.places(change.Entity.(*T))
+}
+
+// changed names the lists that an entity enters or leaves. Those that it stays in need no writing: whatever brings
+// it in or out is a change that names them.
+func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
+	before := change.Remembered(x.PatternName())
+	after, err := x.after(change)
+	if err != nil {
+		return nil, err
+	}
+	return append(minus(after, before), minus(before, after)...), nil
+}
+
+// minus returns what is in a and not in b.
+func minus(a, b []string) []string {
+	var left []string
+	for _, s := range a {
+		if !slices.Contains(b, s) {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// Facts implements patterns.Auditor: the entity is in the list of each of its values.
+func (x *index[T]) Facts(entity any) ([]patterns.Fact, error) {
+	v := entity.(*T)
+	places, err := x.places(v)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := x.Host("Facts")
+	if err != nil {
+		return nil, err
+	}
+	facts := make([]patterns.Fact, len(places))
+	for i, place := range places {
+		facts[i] = patterns.Fact{Place: place, Entity: repo.KeyOf(v)}
+	}
+	return facts, nil
+}
+
+// Look implements patterns.Auditor. A list that makes no sense is a Fact with an Err. Requests: 1.
+func (x *index[T]) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+	ids, err := x.shelves.load(ctx, place)
+	if err = x.failed("Look", err); errors.Is(err, patterns.ErrGarbled) {
+		return patterns.Fact{Place: place, Entity: entity, Err: err}, true, nil
+	}
+	if err != nil {
+		return patterns.Fact{}, false, err
+	}
+	id := x.shelves.idOf(entity)
+	if key, err := x.shelves.keyOf(place, id); err != nil || key != entity {
+		return patterns.Fact{}, false, nil // the lists of a partition name none of another's entities
+	}
+	_, held := slices.BinarySearchFunc(ids, id, compoundkey.Compare)
+	return patterns.Fact{Place: place, Entity: entity}, held, nil
+}
+
+// unreadable is the fact of a list that makes no sense. Whose it is is known as far as the place tells.
+func (x *index[T]) unreadable(place string, err error) patterns.Fact {
+	fact := patterns.Fact{Place: place, Err: x.failed("Held", err)}
+	if entity, err := x.shelves.keyOf(place, ""); err == nil {
+		fact.Entity = entity
+	}
+	return fact
+}
+
+// facts are those of one list's ids.
+func (x *index[T]) facts(place string, ids []string, scope patterns.Scope) iter.Seq[patterns.Fact] {
+	return func(yield func(patterns.Fact) bool) {
+		for _, id := range ids {
+			key, err := x.shelves.keyOf(place, id)
+			fact := patterns.Fact{Place: place, Entity: key, Err: err}
+			if err == nil && !scope.Contains(key) {
+				continue
+			}
+			if !yield(fact) {
+				return
+			}
+		}
+	}
+}
+
+// failed gives an error the operation that the caller called, and the index's name.
+func (x *index[T]) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *patterns.Error
+	if !errors.As(err, &e) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return &patterns.Error{Op: op, Index: -1, Pattern: x.PatternName(), Kind: patterns.ErrInvalid, Err: err}
+	}
+	named := *e
+	named.Op, named.Pattern = op, x.PatternName()
+	return &named
+}

@@ -1,0 +1,226 @@
+package indexentities_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// worlds are all kinds of them.
+func worlds() []*world {
+	return []*world{{option: inPartition}, {option: outside}, {option: outside, organisation: true}, {option: outside, async: true},
+		{option: inBlobs}, {option: inBlobs, organisation: true}, {option: inBlobs, async: true}}
+}
+
+// TestLifeOfEntities: inserted, moved, merged, upserted, deleted; the lists follow.
+func TestLifeOfEntities(t *testing.T) {
+	for _, w := range worlds() {
+		t.Run(w.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w.open(t, s)
+			p := must[*process](t)(w.start(s))
+			lists := func(want map[string][]int) {
+				t.Helper()
+				if err := drainNow(ctx, p); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.check(ctx, s); err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
+					ids := want[name]
+					got := must[[]patterns.Key](t)(p.index.Keys(ctx, w.group(), name))
+					rows := []string{}
+					for _, id := range ids {
+						rows = append(rows, at(id).Row)
+					}
+					if !slices.Equal(rowsOf(got), rows) {
+						t.Errorf("%s: %q, want %q", name, rowsOf(got), rows)
+					}
+					if got := idsOf(t, p.index.Find(ctx, w.group(), name)); !slices.Equal(got, append([]int{}, ids...)) {
+						t.Errorf("%s: found %d, want %d", name, got, ids)
+					}
+				}
+			}
+			june, otto, nobody := with(223, "Jones"), with(152, "Jones"), with(7, "")
+			for _, e := range []*employee{june, otto, nobody} {
+				if err := p.repo.Insert(ctx, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lists(map[string][]int{"Jones": {152, 223}})
+			june.LastName = "O'Brien/Müller"
+			if err := p.repo.Replace(ctx, june); err != nil {
+				t.Fatal(err)
+			}
+			lists(map[string][]int{"Jones": {152}, "O'Brien/Müller": {223}})
+			nobody.LastName = "Smith"
+			if err := p.repo.Merge(ctx, nobody, "LastName"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.repo.Update(ctx, at(152), func(e *employee) error { e.Note = "again"; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			lists(map[string][]int{"Jones": {152}, "O'Brien/Müller": {223}, "Smith": {7}})
+			if err := p.repo.Upsert(ctx, with(7, "Jones")); err != nil {
+				t.Fatal(err)
+			}
+			lists(map[string][]int{"Jones": {7, 152}, "O'Brien/Müller": {223}})
+			if err := p.repo.DeleteUnconditional(ctx, at(7)); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.repo.Delete(ctx, june); err != nil {
+				t.Fatal(err)
+			}
+			lists(map[string][]int{"Jones": {152}})
+		})
+	}
+}
+
+// TestSeveralValues: an entity with several values, repeated ones, and none; folded ones; a value that is a tuple.
+func TestSeveralValues(t *testing.T) {
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := &world{option: o, values: func(e *employee) []compoundkey.Part {
+				values := []compoundkey.Part{{}}
+				for _, tag := range e.Tags {
+					values = append(values, compoundkey.Fold(tag))
+				}
+				if e.LastName != "" {
+					values = append(values, compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(1, 4)))
+				}
+				return values
+			}}
+			w.open(t, s)
+			p := must[*process](t)(w.start(s))
+			e := with(1, "go")
+			e.Tags = []string{"Go", "GO", "azure", "go."}
+			other := with(2, "")
+			other.Tags = []string{"go"}
+			for _, e := range []*employee{e, other} {
+				if err := p.repo.Insert(ctx, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.Tags = []string{"AZURE", "storage"}
+			if err := p.repo.Replace(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.check(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+			for value, want := range map[string][]int{"go": {2}, "go.": {}, "azure": {1}, "storage": {1}} {
+				if got := idsOf(t, p.index.FindPart(ctx, "Sales", compoundkey.Fold(value), &indexentities.FindOptions{Concurrency: 1})); !slices.Equal(got, want) {
+					t.Errorf("%s: found %d, want %d", value, got, want)
+				}
+			}
+			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
+			if got := must[[]patterns.Key](t)(p.index.KeysOf(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
+				t.Errorf("the tuple's list has %v", got)
+			}
+		})
+	}
+}
+
+// TestHostileValues: values and groups that are no safe names, or look like other lists' rows.
+func TestHostileValues(t *testing.T) {
+	names := []string{".", "..", "a.", "a", "a/b", "a!0001", "a\\b", "?", "#", "%2F", "a b", "ä\u2028\U0001F600", "Jones_0001", "\n", "\t", "!"}
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := (&world{option: o}).open(t, s)
+			p := must[*process](t)(w.start(s))
+			for _, department := range []string{"", "Inc.", "..", "R&D 'x'"} {
+				for i, name := range names {
+					e := with(i, name)
+					e.Department = department
+					if err := p.repo.Insert(ctx, e); err != nil {
+						t.Fatalf("%q in %q: %v", name, department, err)
+					}
+				}
+				var values []string
+				for v, err := range p.index.Values(ctx, department, compoundkey.All()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					values = append(values, must[string](t)(v.Text()))
+				}
+				slices.Sort(values)
+				if want := slices.Sorted(slices.Values(names)); !slices.Equal(values, want) {
+					t.Errorf("in %q there are %q, want %q", department, values, want)
+				}
+			}
+			for i, name := range names {
+				if got := idsOf(t, p.index.Find(ctx, "..", name)); !slices.Equal(got, []int{i}) {
+					t.Errorf("%q: found %d, want %d", name, got, i)
+				}
+			}
+			if _, err := w.check(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestBadInputSendsNothing: what cannot be stored is refused before any request.
+func TestBadInputSendsNothing(t *testing.T) {
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			counter := &storagetest.RequestCounter{}
+			counted := *s
+			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
+			w := (&world{option: o}).open(t, s)
+			p := must[*process](t)(w.start(&counted))
+			bad := with(1, strings.Repeat("x", map[option]int{inPartition: 500, outside: 509}[o])) // no room for the number of a further row
+			if o == inBlobs {
+				bad.Department = strings.Repeat("y", 512)
+				bad.LastName = strings.Repeat("x", 511)
+			}
+			var e *patterns.Error
+			if err := p.repo.Insert(ctx, bad); !errors.Is(err, patterns.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
+				t.Errorf("inserted: %v", err)
+			}
+			if _, err := p.index.Keys(ctx, bad.Department, bad.LastName); !errors.Is(err, patterns.ErrTooLarge) {
+				t.Errorf("looked up: %v", err)
+			}
+			if _, err := p.index.Keys(ctx, "Sales", "\xff"); !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("looked up what is no text: %v", err)
+			}
+			if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 0, ""); !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("a page of none: %v", err)
+			}
+			if n := counter.Count(); n != 0 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+func TestAttach(t *testing.T) {
+	s := storagetest.Open(t)
+	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	for name, x := range map[string]patterns.Pattern{
+		"the entities' prefix": indexentities.NewInPartition("empid", byLastName),
+		"no container":         indexentities.NewInBlobs("lastname", byLastName, nil),
+		"no intents":           indexentities.NewOutside("lastname", byLastName),
+		"no function":          indexentities.NewInPartition[employee]("lastname", nil),
+		"no name":              indexentities.NewInPartition("last_name", byLastName),
+	} {
+		if _, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}, x); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unattached := indexentities.NewInPartition("lastname", byLastName)
+	if _, err := unattached.Keys(context.Background(), "Sales", "Jones"); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("read before it was given to a repository: %v", err)
+	}
+}

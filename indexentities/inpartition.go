@@ -1,0 +1,160 @@
+package indexentities
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// InPartition is an index whose lists are rows in the entities' own partition. It belongs to the one Repository that it
+// was given to; before that its reads are patterns.ErrInvalid. Its groups are the partitions.
+type InPartition[T any] struct{ index[T] }
+
+// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name begins the lists' row
+// keys: letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list.
+func NewInPartition[T any](name string, value func(*T) compoundkey.Part) *InPartition[T] {
+	return NewMultiInPartition(name, patterns.OneKey(value))
+}
+
+// NewMultiInPartition makes such an index by several values of an entity, such as its tags. Repeated ones count once.
+func NewMultiInPartition[T any](name string, values func(*T) []compoundkey.Part) *InPartition[T] {
+	x := &InPartition[T]{index[T]{IndexDefinition: patterns.DefineIndex(name, values)}}
+	x.shelves = x
+	return x
+}
+
+// Attach is called by patterns.NewRepository, with nil where the index is free again.
+func (x *InPartition[T]) Attach(host patterns.Host) error {
+	if host != nil && x.PatternName() == host.RowPrefix() {
+		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
+	}
+	return x.IndexDefinition.Attach(host)
+}
+
+// ContributeRows implements patterns.RowContributor. Each list that the entity is in, or was, is read. One that it enters is
+// written, also where it is in it already: so no such write goes unseen by who looks at the list meanwhile (Mend).
+func (x *InPartition[T]) ContributeRows(ctx context.Context, change *patterns.Change) ([]patterns.RowOperation, error) {
+	rows, err := x.rows()
+	if err != nil {
+		return nil, err
+	}
+	after, err := x.after(change)
+	if err != nil {
+		return nil, err
+	}
+	before := change.Remembered(x.PatternName())
+	left := minus(before, after)
+	lists, err := rows.readAll(ctx, append(after, left...))
+	if err != nil {
+		return nil, err
+	}
+	var operations []patterns.RowOperation
+	for i, l := range lists {
+		if i >= len(after) {
+			operations = append(operations, l.leave(x.idOf(change.Key))...)
+			continue
+		}
+		entered, err := l.enter(x.idOf(change.Key), !slices.Contains(before, after[i]))
+		if err != nil {
+			return nil, err
+		}
+		operations = append(operations, entered...)
+	}
+	return operations, checkSize(operations)
+}
+
+// checkSize refuses what no transaction takes, together with the entity's own row.
+func checkSize(operations []patterns.RowOperation) error {
+	if len(operations) > patterns.MaxTransactionOperations-1 {
+		return tooLarge("the change rewrites %d rows of lists, and a transaction has %d operations", len(operations), patterns.MaxTransactionOperations)
+	}
+	sent := 0
+	for _, o := range operations {
+		for _, p := range o.Row.Properties {
+			text, _ := p.Value.Str()
+			sent += len(text) + strings.Count(text, idSeparator) // which JSON writes with two characters
+		}
+	}
+	if sent > patterns.MaxTransactionSize {
+		return tooLarge("the change rewrites %d bytes of lists, and a transaction takes %d", sent, patterns.MaxTransactionSize)
+	}
+	return nil
+}
+
+func (x *InPartition[T]) rows() (rowLists, error) {
+	repo, err := x.Host("Rows")
+	if err != nil {
+		return rowLists{}, err
+	}
+	return rowLists{repo.Table()}, nil
+}
+
+func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, error) {
+	return rowPlace(group, compoundkey.Join(x.PatternName(), value))
+}
+
+func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, error) {
+	rows, err := x.rows()
+	if err != nil {
+		return nil, err
+	}
+	l, err := rows.read(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids(), nil
+}
+
+func (x *InPartition[T]) idOf(entity patterns.Key) string { return entity.Row }
+
+func (x *InPartition[T]) keyOf(place, id string) (patterns.Key, error) {
+	list, err := splitKey(place)
+	return patterns.Key{Partition: list.Partition, Row: id}, err
+}
+
+func (x *InPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		rows, err := x.rows()
+		if err != nil {
+			yield(Value{}, err)
+			return
+		}
+		q := rows.table.Entities().Query().Partition(group).Rows(of.Under(x.PatternName()))
+		for c, err := range rows.counts(ctx, q) {
+			if !yield(Value{Key: strings.TrimPrefix(c.first, x.PatternName()+"_"), Count: c.ids}, err) {
+				return
+			}
+		}
+	}
+}
+
+// Held implements patterns.Auditor. Requests: 1 for each page of lists.
+func (x *InPartition[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		rows, err := x.rows()
+		if err != nil {
+			yield(patterns.Fact{}, err)
+			return
+		}
+		all := rows.table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
+		queries := []patterns.Query[patterns.Entity]{all.AllowTableScan()}
+		if scope.Partitions != nil {
+			queries = queries[:0]
+			for _, partition := range scope.Partitions {
+				queries = append(queries, all.Partition(partition))
+			}
+		}
+		for _, q := range queries {
+			for fact, err := range x.held(ctx, rows, q, scope) {
+				if !yield(fact, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

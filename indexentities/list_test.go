@@ -1,0 +1,207 @@
+package indexentities
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// apply carries operations out on a list, as the service would.
+func (l *list) apply(t *rapid.T, operations []patterns.RowOperation) {
+	for _, o := range operations {
+		first, number := firstRow(o.Row.Key.Row)
+		at := slices.IndexFunc(l.rows, func(r listRow) bool { return r.number == number })
+		if first != l.first.Row || (o.Verb == patterns.InsertRow) != (at < 0) {
+			t.Fatalf("operation %d on row %q, which is at %d", o.Verb, o.Row.Key.Row, at)
+		}
+		if o.Verb == patterns.DeleteRow {
+			l.rows = slices.Delete(l.rows, at, at+1)
+			continue
+		}
+		ids, err := decodeIDs(o.Row.Properties)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := listRow{number, ids, azcore.ETag(fmt.Sprint("etag", number))}
+		if at < 0 {
+			l.rows = append(l.rows, row)
+			slices.SortFunc(l.rows, func(a, b listRow) int { return a.number - b.number })
+		} else {
+			if o.Row.ETag != l.rows[at].etag {
+				t.Fatalf("row %d is written under ETag %q", number, o.Row.ETag)
+			}
+			l.rows[at] = row
+		}
+	}
+}
+
+// TestListsAreSets: whatever enters and leaves, a list holds what a set would, each id in one row, and no row is empty or
+// larger than the service takes.
+func TestListsAreSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, set := &list{first: patterns.Key{Partition: "Sales", Row: "lastname_Jones"}}, map[string]bool{}
+		id := rapid.Custom(func(t *rapid.T) string {
+			n := rapid.IntRange(0, 40).Draw(t, "n")
+			return fmt.Sprintf("%03d", n) + strings.Repeat("\U0001F600", rapid.SampledFrom([]int{0, 1000, 14_000}).Draw(t, "units"))
+		})
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			one := id.Draw(t, "id")
+			if rapid.IntRange(0, 2).Draw(t, "leaves") == 0 {
+				l.apply(t, l.leave(one))
+				delete(set, one)
+			} else {
+				operations, err := l.enter(one, rapid.Bool().Draw(t, "touch"))
+				if err != nil || len(operations) > 1 {
+					t.Fatalf("%d operations, %v", len(operations), err)
+				}
+				l.apply(t, operations)
+				set[one] = true
+			}
+			want := []string{}
+			for s := range set {
+				want = append(want, s)
+			}
+			slices.SortFunc(want, compoundkey.Compare)
+			if got := l.ids(); !slices.Equal(got, want) || !l.holds(one) == set[one] {
+				t.Fatalf("the list has %d ids, and should have %d", len(got), len(want))
+			}
+			held := 0
+			for i := range l.rows {
+				held += len(l.rows[i].ids)
+				checkRow(t, encodeIDs(l.rows[i].ids))
+			}
+			if held != len(set) {
+				t.Fatalf("%d ids in the rows, %d in the list", held, len(set))
+			}
+		}
+	})
+}
+
+// checkRow holds a row to the service's limits, with 4 KiB for keys and properties of the library.
+func checkRow(t *rapid.T, p patterns.Properties) {
+	size := 4096
+	for i := range p {
+		size += edm.PropertySize(p[i].Name, p[i].Value)
+		if err := p[i].Value.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p) < 2 || size > patterns.MaxEntitySize {
+		t.Fatalf("a row of %d properties and %d bytes", len(p), size)
+	}
+}
+
+// TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is mended by the next write.
+func TestRepeatedIDs(t *testing.T) {
+	l := &list{first: patterns.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{0, []string{"a", "b"}, "0"}, {2, []string{"b"}, "2"}}}
+	if got := l.ids(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("ids are %q", got)
+	}
+	operations, err := l.enter("b", false)
+	if err != nil || len(operations) != 1 || operations[0].Verb != patterns.DeleteRow || operations[0].Row.Key.Row != "Jones!0002" {
+		t.Errorf("entered by %+v, %v", operations, err)
+	}
+	if operations := l.leave("b"); len(operations) != 2 {
+		t.Errorf("left by %+v", operations)
+	}
+	if operations := l.leave("c"); operations != nil {
+		t.Errorf("left without being there: %+v", operations)
+	}
+}
+
+// TestNumbers: the least free number, and none beyond the last.
+func TestNumbers(t *testing.T) {
+	var l list
+	for number := range mostRows {
+		if got, err := l.free(); got != number || err != nil {
+			t.Fatalf("of %d rows number %d is free, %v", len(l.rows), got, err)
+		}
+		l.rows = append(l.rows, listRow{number: number})
+	}
+	if _, err := l.free(); !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs") {
+		t.Errorf("error is %v", err)
+	}
+	l.rows = slices.Delete(l.rows, 7, 8)
+	if got, err := l.free(); got != 7 || err != nil {
+		t.Errorf("number %d is free, %v", got, err)
+	}
+}
+
+// TestChangesThatFitNoTransaction are refused, with the option that takes them.
+func TestChangesThatFitNoTransaction(t *testing.T) {
+	row := func(units int) patterns.RowOperation {
+		return patterns.RowOperation{Row: &patterns.Entity{Properties: patterns.Properties{{Name: "Keys", Value: patterns.String(strings.Repeat("x", units))}}}}
+	}
+	for what, c := range map[string]struct {
+		operations []patterns.RowOperation
+		fits       bool
+	}{
+		"99 rows":  {slices.Repeat([]patterns.RowOperation{row(1)}, 99), true},
+		"100 rows": {slices.Repeat([]patterns.RowOperation{row(1)}, 100), false},
+		"4 MiB":    {slices.Repeat([]patterns.RowOperation{row(1 << 20)}, 4), true},
+		"more":     {append(slices.Repeat([]patterns.RowOperation{row(1 << 20)}, 4), row(1)), false},
+	} {
+		err := checkSize(c.operations)
+		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs")) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestRowNumbers(t *testing.T) {
+	for row, want := range map[string]struct {
+		first  string
+		number int
+	}{
+		"": {"", 0}, "Jones": {"Jones", 0}, "Jones!0001": {"Jones", 1}, "Jones!9999": {"Jones", 9999}, "!0002": {"", 2}, "Jones!_0001": {"Jones!_0001", 0},
+		"Jones!s001": {"Jones!s001", 0}, "!01": {"!01", 0}, "Jones!x!0012": {"Jones!x", 12},
+	} {
+		first, number := firstRow(row)
+		if first != want.first || number != want.number {
+			t.Errorf("%q is row %d of %q", row, number, first)
+		}
+		if number > 0 && numberedRow(first, number) != row {
+			t.Errorf("row %d of %q is %q", number, first, numberedRow(first, number))
+		}
+	}
+}
+
+// TestNoOthersRowsInASpan: the rows of a list lie together, and no row of another value is among them.
+func TestNoOthersRowsInASpan(t *testing.T) {
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab!_ .0019/\x00\"#~\uFFFC\uFFFF\U0001F600")), 0, 8, -1)
+	part := rapid.Custom(func(t *rapid.T) compoundkey.Part {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			return compoundkey.Int(rapid.IntRange(-20, 20).Draw(t, "number"), 4)
+		case 1:
+			return compoundkey.Tuple(compoundkey.String(text.Draw(t, "text")), compoundkey.Int(rapid.IntRange(0, 9).Draw(t, "number"), 4))
+		case 2:
+			return compoundkey.Bytes([]byte(text.Draw(t, "text")))
+		}
+		return compoundkey.String(text.Draw(t, "text"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := compoundkey.Join("", part.Draw(t, "a")), compoundkey.Join("", part.Draw(t, "b"))
+		if compoundkey.Err(a) != nil || compoundkey.Err(b) != nil {
+			t.Fatal(a, b)
+		}
+		for _, number := range []int{0, 1, 9999} {
+			row := numberedRow(b, number)
+			if first, n := firstRow(row); first != b || n != number {
+				t.Fatalf("row %d of %q is taken for row %d of %q", number, b, n, first)
+			}
+			if in := span(a).Contains(row); in != (a == b) {
+				t.Fatalf("row %q is in the span of %q: %v", row, a, in)
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package indexentities
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	countProperty = "Count"
+	keysProperty  = "Keys" // and Keys1, Keys2 ...
+
+	idSeparator  = "\n"   // no key has a control character
+	textUnits    = 30_000 // UTF-16 units a property, of the service's 32,768
+	mostTexts    = 15     // properties a row: 900,000 bytes of its 1,048,576
+	mostRows     = 10_000 // rows a list: as many as four digits number
+	numberMark   = '!'    // compoundkey writes it nowhere before a digit
+	numberDigits = 4
+
+	// longestRow is the longest row key of a list's first row: the further ones need room for their number.
+	longestRow = 512 - 1 - numberDigits
+)
+
+// textName is the name of a row's property of ids.
+func textName(i int) string {
+	if i == 0 {
+		return keysProperty
+	}
+	return keysProperty + strconv.Itoa(i)
+}
+
+// hasRoom reports whether a row can hold these ids.
+func hasRoom(ids []string) bool { return len(cuts(ids)) <= mostTexts }
+
+// cuts says where the properties of a row end, in ids: each takes as many as it has room for.
+func cuts(ids []string) []int {
+	var ends []int
+	from, units := 0, 0
+	for i, id := range ids {
+		n := edm.Units(id)
+		if i > from {
+			if n += 1 + units; n > textUnits {
+				ends = append(ends, i)
+				from, n = i, n-1-units
+			}
+		}
+		units = n
+	}
+	return append(ends, len(ids))
+}
+
+// encodeIDs returns the properties of a row that holds these ids.
+func encodeIDs(ids []string) patterns.Properties {
+	p := patterns.Properties{{Name: countProperty, Value: patterns.Int32(int32(len(ids)))}}
+	from := 0
+	for i, end := range cuts(ids) {
+		p = append(p, patterns.Property{Name: textName(i), Value: patterns.String(strings.Join(ids[from:end], idSeparator))})
+		from = end
+	}
+	return p
+}
+
+// decodeIDs reads the ids of a row. The count tells a row that was cut, or edited by hand, from a whole one: a list that is
+// read wrongly would be written back wrongly.
+func decodeIDs(p patterns.Properties) ([]string, error) {
+	count, ok := p.Get(countProperty).Int()
+	if !ok {
+		return nil, fmt.Errorf("a row of a list has no %s", countProperty)
+	}
+	var ids []string
+	for i := 0; ; i++ {
+		text, ok := p.Get(textName(i)).Str()
+		if !ok {
+			break
+		}
+		ids = append(ids, strings.Split(text, idSeparator)...)
+	}
+	if int64(len(ids)) != count {
+		return nil, fmt.Errorf("a row of a list has %s %d, and %d keys", countProperty, count, len(ids))
+	}
+	return sortedIDs(ids), nil
+}
+
+// numberedRow is the row key of a list's row: the first one's, and a number behind it.
+func numberedRow(first string, number int) string {
+	if number == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s%c%0*d", first, numberMark, numberDigits, number)
+}
+
+// firstRow splits the row key of a list's row.
+func firstRow(row string) (first string, number int) {
+	at := len(row) - 1 - numberDigits
+	if at < 0 || row[at] != numberMark {
+		return row, 0
+	}
+	for _, digit := range []byte(row[at+1:]) {
+		if digit < '0' || digit > '9' {
+			return row, 0
+		}
+		number = 10*number + int(digit-'0')
+	}
+	return row[:at], number
+}
+
+// tooLarge is the error of a change that the lists of a partition or table cannot take.
+func tooLarge(format string, args ...any) error {
+	return &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
+}

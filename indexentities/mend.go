@@ -1,0 +1,45 @@
+package indexentities
+
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// attempts bounds how often a list is read and written again while rivals change it.
+const attempts = 10
+
+// Mend implements patterns.Mender. Requests: 2, and those of wanted; 2 more for each rival.
+func (x *InPartition[T]) Mend(ctx context.Context, place string, entity patterns.Key, wanted func(context.Context) (bool, error)) error {
+	rows, err := x.rows()
+	if err != nil {
+		return err
+	}
+	for attempt := range attempts {
+		l, err := rows.read(ctx, place)
+		if err != nil {
+			return x.failed("Mend", err)
+		}
+		operations := l.leave(x.idOf(entity))
+		if len(operations) == 0 || l.first.Partition != entity.Partition {
+			return nil
+		}
+		if belongs, err := wanted(ctx); err != nil || belongs {
+			return err
+		}
+		err = x.writeAlone(ctx, rows.table, place, entity, operations)
+		if !moved(err) {
+			return x.failed("Mend", err)
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return x.failed("Mend", &patterns.Error{Table: rows.table.Name(), Key: entity, Index: -1, Kind: patterns.ErrConflict})
+}
+
+// writeAlone writes rows of a list by themselves.
+func (x *InPartition[T]) writeAlone(ctx context.Context, table *patterns.Table, place string, entity patterns.Key, operations []patterns.RowOperation) error {
+	return patterns.NewReconciliation(x, entity, place).Write(ctx, place, table, operations...)
+}

@@ -1,0 +1,194 @@
+package indexentities
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Outside is an index whose lists are rows in partitions of their own. It belongs to the one Repository that it was given
+// to; before that its reads are patterns.ErrInvalid.
+type Outside[T any] struct {
+	index[T]
+	table *patterns.Table // nil for the entities' own
+}
+
+// NewOutside makes an index with its lists in partitions of their own, the guide's option 3. name begins their partition
+// keys: letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list. The
+// repository needs a Schema.Intents.
+func NewOutside[T any](name string, value func(*T) compoundkey.Part) *Outside[T] {
+	return NewMultiOutside(name, patterns.OneKey(value))
+}
+
+// NewMultiOutside makes such an index by several values of an entity, such as its tags. Repeated ones count once.
+func NewMultiOutside[T any](name string, values func(*T) []compoundkey.Part) *Outside[T] {
+	x := &Outside[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}}
+	x.shelves = x
+	return x
+}
+
+// GroupBy makes a partition of lists for each value of group, in place of one for each of the entities' partitions. For one
+// partition for the whole organisation, group returns Organisation. It is pure. It returns x, and is called before x is given
+// to a repository.
+func (x *Outside[T]) GroupBy(group func(*T) string) *Outside[T] {
+	x.group = group
+	return x
+}
+
+// In puts the lists into another table, which may be in another account. It returns x, and is called before x is given to
+// a repository.
+func (x *Outside[T]) In(table *patterns.Table) *Outside[T] {
+	x.table = table
+	return x
+}
+
+// OutsideKeys implements patterns.IntentContributor: the lists that the entity enters or leaves.
+func (x *Outside[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]string, error) {
+	return x.changed(change)
+}
+
+// Reconcile implements patterns.IntentContributor. The entity enters its lists before it leaves others, so that it is found
+// all the time.
+func (x *Outside[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	rows, err := x.rows()
+	if err != nil {
+		return err
+	}
+	v, _ := r.Entity.(*T)
+	belongs := x.stored(v)
+	for _, in := range []bool{true, false} {
+		for _, place := range r.Keys {
+			if slices.Contains(belongs, place) != in {
+				continue
+			}
+			if err := x.agree(ctx, rows, r, place, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
+// nothing to write.
+func (x *Outside[T]) agree(ctx context.Context, rows rowLists, r *patterns.Reconciliation, place string, in bool) error {
+	for attempt := 0; ; {
+		l, err := rows.read(ctx, place)
+		if err != nil {
+			return err
+		}
+		operations := l.leave(x.idOf(r.Key))
+		if in {
+			if operations, err = l.enter(x.idOf(r.Key), false); err != nil {
+				return err
+			}
+		}
+		if len(operations) == 0 {
+			return nil
+		}
+		err = r.Write(ctx, place, rows.table, operations[0])
+		switch {
+		case err == nil && len(operations) == 1:
+			return nil
+		case err == nil:
+			continue
+		case !moved(err) || attempt == attempts:
+			return err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+		attempt++
+	}
+}
+
+func (x *Outside[T]) rows() (rowLists, error) {
+	repo, err := x.Host("Rows")
+	if err != nil {
+		return rowLists{}, err
+	}
+	if x.table != nil {
+		return rowLists{x.table}, nil
+	}
+	return rowLists{repo.Table()}, nil
+}
+
+// partition is the partition key of a group's lists.
+func (x *Outside[T]) partition(group string) string {
+	if group == Organisation {
+		return compoundkey.Join(x.PatternName())
+	}
+	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
+}
+
+func (x *Outside[T]) place(group string, value compoundkey.Part) (string, error) {
+	return rowPlace(x.partition(group), compoundkey.Join("", value))
+}
+
+func (x *Outside[T]) load(ctx context.Context, place string) ([]string, error) {
+	rows, err := x.rows()
+	if err != nil {
+		return nil, err
+	}
+	l, err := rows.read(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids(), nil
+}
+
+func (x *Outside[T]) idOf(entity patterns.Key) string { return joinKey(entity) }
+
+func (x *Outside[T]) keyOf(_, id string) (patterns.Key, error) { return splitKey(id) }
+
+func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		rows, err := x.rows()
+		if err != nil {
+			yield(Value{}, err)
+			return
+		}
+		for c, err := range rows.counts(ctx, rows.table.Entities().Query().Partition(x.partition(group)).Rows(of)) {
+			if !yield(Value{Key: c.first, Count: c.ids}, err) {
+				return
+			}
+		}
+	}
+}
+
+// Held implements patterns.Auditor. Requests: 1 for each page of lists, those of all groups where GroupBy has made them.
+func (x *Outside[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		rows, err := x.rows()
+		if err != nil {
+			yield(patterns.Fact{}, err)
+			return
+		}
+		for _, q := range x.partitions(rows.table, scope) {
+			for fact, err := range x.held(ctx, rows, q, scope) {
+				if !yield(fact, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// partitions are queries for all lists that entities in the scope can be in.
+func (x *Outside[T]) partitions(table *patterns.Table, scope patterns.Scope) []patterns.Query[patterns.Entity] {
+	q := table.Entities().Query()
+	if x.group != nil || scope.Partitions == nil {
+		groups := compoundkey.All().Under(x.PatternName())
+		return []patterns.Query[patterns.Entity]{q.Partition(x.partition(Organisation)),
+			q.Where(patterns.Ge("PartitionKey", groups.From()), patterns.Lt("PartitionKey", groups.To())).AllowTableScan()}
+	}
+	var queries []patterns.Query[patterns.Entity]
+	for _, partition := range scope.Partitions {
+		queries = append(queries, q.Partition(x.partition(partition)))
+	}
+	return queries
+}

@@ -1,0 +1,95 @@
+package indexentities
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Page reads the entities of the next size keys of a value: the first ones for an empty token, else those behind the page that
+// the token came with. Keys whose entities are gone or have another value by now leave a page shorter. A token can be stored
+// and used by another process; with another value, group or index it is patterns.ErrInvalid. While the list changes, no
+// key is met twice, and none is missed that stays in it. Requests: 1, and 1 for each key of the page, 8 at once.
+func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (patterns.Page[T], error) {
+	const op = "Page"
+	var page patterns.Page[T]
+	if size < 1 {
+		return page, x.failed(op, fmt.Errorf("a page of %d keys", size))
+	}
+	behind, err := x.parseToken(group, value, token)
+	if err != nil {
+		return page, x.failed(op, err)
+	}
+	place, keys, err := x.keysAt(ctx, op, group, value)
+	if err != nil {
+		return page, err
+	}
+	from := 0
+	if behind != nil {
+		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b patterns.Key) int { return compoundkey.Compare(joinKey(a), joinKey(b)) })
+		if from = at; found {
+			from++
+		}
+	}
+	to := min(len(keys), from+size)
+	for v, err := range x.follow(ctx, place, keys[from:to], nil) {
+		if err != nil {
+			return patterns.Page[T]{}, err
+		}
+		page.Items = append(page.Items, v)
+	}
+	if to < len(keys) {
+		page.Next = pageToken{tokenVersion, x.fingerprint(place), keys[to-1].Partition, keys[to-1].Row}.String()
+	}
+	return page, nil
+}
+
+// pageToken is where the pages of a list go on.
+type pageToken struct {
+	Version   int    `json:"v"`
+	List      string `json:"q"` // fingerprint of the list it belongs to
+	Partition string `json:"p"` // the last key of the page
+	Row       string `json:"r"`
+}
+
+const tokenVersion = 1
+
+func (t pageToken) String() string {
+	text, _ := json.Marshal(t) // strings and an int cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parseToken returns the key behind which a page begins, nil for the first.
+func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*patterns.Key, error) {
+	if token == "" {
+		return nil, nil
+	}
+	place, err := x.shelves.place(group, value)
+	if err != nil {
+		return nil, err
+	}
+	var t pageToken
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	switch {
+	case err != nil || json.Unmarshal(text, &t) != nil:
+		return nil, fmt.Errorf("%d characters are no continuation token", len(token))
+	case t.Version != tokenVersion:
+		return nil, fmt.Errorf("a continuation token of version %d, this build reads version %d", t.Version, tokenVersion)
+	case t.List != x.fingerprint(place):
+		return nil, fmt.Errorf("the continuation token belongs to another list")
+	}
+	return &patterns.Key{Partition: t.Partition, Row: t.Row}, nil
+}
+
+// fingerprint tells lists apart.
+func (x *index[T]) fingerprint(place string) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q", x.PatternName(), place)
+	return fmt.Sprintf("%016x", h.Sum64())
+}

@@ -1,0 +1,41 @@
+package indexentities
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. It is what
+// intents and audits call the list.
+
+// keySeparator stands between the parts of a key; no key has it in it.
+const keySeparator = "\t"
+
+// joinKey is the text of a key: as a place, and as an id in a list whose entities may be in several partitions.
+func joinKey(key patterns.Key) string { return key.Partition + keySeparator + key.Row }
+
+func splitKey(text string) (patterns.Key, error) {
+	partition, row, ok := strings.Cut(text, keySeparator)
+	if !ok {
+		return patterns.Key{}, fmt.Errorf("%d characters are no partition and row key", len(text))
+	}
+	return patterns.Key{Partition: partition, Row: row}, nil
+}
+
+// rowPlace checks the key of a list's first row.
+func rowPlace(partition, row string) (string, error) {
+	for _, key := range []string{partition, row} {
+		if err := compoundkey.Err(key); err != nil {
+			return "", err
+		}
+	}
+	if n := edm.Units(row); n > longestRow {
+		return "", &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge,
+			Err: &edm.SizeError{What: "the row key of a list", Size: n, Limit: longestRow, Unit: "UTF-16 units"}}
+	}
+	return joinKey(patterns.Key{Partition: partition, Row: row}), nil
+}

@@ -1,0 +1,171 @@
+package indexentities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// staff opens a world with employees 0 to n-1, all named Jones.
+func staff(t *testing.T, w *world, n int) *process {
+	t.Helper()
+	s := storagetest.Open(t)
+	w.open(t, s)
+	p := must[*process](t)(w.start(s))
+	for id := range n {
+		if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// TestPages: pages of keys, over changes of the list, and tokens that belong elsewhere.
+func TestPages(t *testing.T) {
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, jones := context.Background(), compoundkey.String("Jones")
+			p := staff(t, &world{option: o}, 7)
+			var ids, sizes []int
+			token := ""
+			for {
+				page, err := p.index.Page(ctx, "Sales", jones, 3, token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range page.Items {
+					ids = append(ids, e.ID)
+				}
+				sizes = append(sizes, len(page.Items))
+				if token = page.Next; token == "" {
+					break
+				}
+				if len(sizes) == 1 { // between the pages: the last key of the first one goes, one behind it comes
+					if err := p.repo.DeleteUnconditional(ctx, at(2)); err != nil {
+						t.Fatal(err)
+					}
+					if err := p.repo.Insert(ctx, with(9, "Jones")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, token); !errors.Is(err, patterns.ErrInvalid) {
+					t.Errorf("another value's token: %v", err)
+				}
+			}
+			if !slices.Equal(ids, []int{0, 1, 2, 3, 4, 5, 6, 9}) || !slices.Equal(sizes, []int{3, 3, 2}) {
+				t.Errorf("ids %d in pages of %d", ids, sizes)
+			}
+			for _, token := range []string{"x", "e30", "!"} {
+				if _, err := p.index.Page(ctx, "Sales", jones, 3, token); !errors.Is(err, patterns.ErrInvalid) {
+					t.Errorf("token %q: %v", token, err)
+				}
+			}
+			if page, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, ""); err != nil || len(page.Items) != 0 || page.Next != "" {
+				t.Errorf("nobody: %+v, %v", page, err)
+			}
+		})
+	}
+}
+
+// TestStaleLists: an entity that a list still names, and has another value or is gone, is not found by it.
+func TestStaleLists(t *testing.T) {
+	for _, o := range []option{outside, inBlobs} {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := (&world{option: o, async: true}).open(t, s)
+			p := must[*process](t)(w.start(s))
+			for id := range 3 {
+				if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); len(got) != 0 {
+				t.Fatalf("found %d before the worker", got)
+			}
+			if err := drainNow(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.repo.DeleteUnconditional(ctx, at(0)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 3 {
+				t.Fatalf("%d keys", len(keys))
+			}
+			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); !slices.Equal(got, []int{2}) {
+				t.Fatalf("found %d", got)
+			}
+		})
+	}
+}
+
+// TestValues: which values there are, within spans, and how often.
+func TestValues(t *testing.T) {
+	for _, w := range []*world{{option: inPartition}, {option: outside}, {option: outside, organisation: true}, {option: inBlobs}, {option: inBlobs, organisation: true}} {
+		t.Run(w.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w.open(t, s)
+			p := must[*process](t)(w.start(s))
+			for i, name := range []string{"Abbott", "Jones", "Jones", "Kwok", "Jo", "Jones Smith"} {
+				if err := p.repo.Insert(ctx, with(i, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for what, c := range map[string]struct {
+				span compoundkey.Span
+				want string
+			}{
+				"all":     {compoundkey.All(), "[Abbott:1 Jo:1 Jones:2 Jones Smith:1 Kwok:1]"},
+				"prefix":  {compoundkey.Prefix("Jo"), "[Jo:1 Jones:2 Jones Smith:1]"},
+				"exactly": {compoundkey.Exactly(compoundkey.String("Jones")), "[Jones:2]"},
+				"below":   {compoundkey.Below(compoundkey.String("Jones")), "[Abbott:1 Jo:1]"},
+			} {
+				var got []string
+				for v, err := range p.index.Values(ctx, w.group(), c.span) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, fmt.Sprintf("%s:%d", must[string](t)(v.Text()), v.Count))
+				}
+				if fmt.Sprint(got) != c.want {
+					t.Errorf("%s: %s, want %s", what, got, c.want)
+				}
+			}
+			for _, err := range p.index.Values(ctx, w.group(), compoundkey.Prefix("\xff")) {
+				if !errors.Is(err, patterns.ErrInvalid) {
+					t.Errorf("a span that is none: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestForeignClients: a container's client that does not know of leases is refused before it changes anything.
+func TestForeignClients(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{option: inBlobs}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	c := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	x := indexentities.NewInBlobs("lastname", byLastName, c)
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: "foreign", Key: keyOf, Intents: p.queue}, x))
+	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
+		t.Fatal(err)
+	}
+	if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 0 {
+		t.Errorf("the list has %v", keys)
+	}
+	if _, err := x.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("error is %v", err)
+	}
+}

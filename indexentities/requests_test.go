@@ -1,0 +1,93 @@
+package indexentities_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRequestCounts holds what the package comment says.
+func TestRequestCounts(t *testing.T) {
+	for _, c := range []struct {
+		world
+		insert, stays, moves, merge, remove int
+	}{
+		{world{option: inPartition}, 2, 2, 3, 3, 2},
+		{world{option: outside}, 6, 1, 8, 2, 6},
+		{world{option: inBlobs}, 6, 1, 8, 2, 6},
+		{world{option: outside, async: true}, 3, 1, 3, 2, 3},
+		{world{option: inBlobs, async: true}, 3, 1, 3, 2, 3},
+	} {
+		t.Run(c.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			requests := &storagetest.RequestCounter{}
+			counted := *s
+			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
+			w := c.world
+			w.open(t, s)
+			p := must[*process](t)(w.start(&counted))
+			for _, e := range []*employee{with(1, "Jones"), with(2, "Jones"), with(3, "Smith")} {
+				if err := p.repo.Insert(ctx, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := drainNow(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+			e := with(4, "Jones")
+			for _, step := range []struct {
+				name string
+				want int
+				do   func() error
+			}{
+				{"Insert", c.insert, func() error { return p.repo.Insert(ctx, e) }},
+				{"Replace, same value", c.stays, func() error { e.Note = "again"; return p.repo.Replace(ctx, e) }},
+				{"Merge", c.merge, func() error { return p.repo.Merge(ctx, e, "Note") }},
+				{"Replace, another value", c.moves, func() error { e.LastName = "Smith"; return p.repo.Replace(ctx, e) }},
+				{"Delete", c.remove, func() error { return p.repo.Delete(ctx, e) }},
+				{"Keys", 1, func() error { _, err := p.index.Keys(ctx, "Sales", "Jones"); return err }},
+				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", "Jones")); return nil }},
+				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
+				{"Look", 1, func() error {
+					_, _, err := p.index.Look(ctx, must[string](t)(w.placeOf("Jones"), nil), at(1))
+					return err
+				}},
+				{"Values", 1, func() error {
+					for _, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				}},
+			} {
+				if step.name == "Keys" {
+					if err := drainNow(ctx, p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				requests.Reset()
+				if err := step.do(); err != nil {
+					t.Fatalf("%s: %v", step.name, err)
+				}
+				if got := requests.Count(); got != step.want {
+					t.Errorf("%s: %d requests, want %d", step.name, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// placeOf is how facts call the list of a name in Sales.
+func (w *world) placeOf(name string) string {
+	switch w.option {
+	case outside:
+		return "lastname_Sales\t" + name
+	case inBlobs:
+		return "lastname/Sales/" + name
+	}
+	return "Sales\tlastname_" + name
+}

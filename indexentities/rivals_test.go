@@ -1,0 +1,78 @@
+package indexentities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestTwentyRivals: twenty writers enter one list at the same time, and leave it for another. Nothing is lost.
+func TestTwentyRivals(t *testing.T) {
+	const rivals = 20
+	for _, w := range []*world{{option: inPartition, attempts: 2 * rivals}, {option: outside}, {option: outside, organisation: true}, {option: inBlobs}} {
+		t.Run(w.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w.open(t, s)
+			p := must[*process](t)(w.start(s))
+			together := func(change func(id int) error) {
+				t.Helper()
+				var running sync.WaitGroup
+				errs := make([]error, rivals)
+				for id := range rivals {
+					running.Go(func() { errs[id] = change(id) })
+				}
+				running.Wait()
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+				if err := drainNow(ctx, p); err != nil {
+					t.Fatal(err)
+				}
+				found, err := w.check(ctx, s)
+				if err != nil || len(found) != rivals {
+					t.Fatalf("%d employees, %v", len(found), err)
+				}
+			}
+			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
+			if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, w.group(), "Jones")); len(keys) != rivals {
+				t.Fatalf("%d keys", len(keys))
+			}
+			together(func(id int) error {
+				_, err := p.repo.Update(ctx, at(id), func(e *employee) error { e.LastName = fmt.Sprint("Smith", id%2); return nil })
+				return err
+			})
+		})
+	}
+}
+
+// TestLostRaces: a change that loses its race too often says which index was in its way, and wrote nothing.
+func TestLostRaces(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{option: inPartition, attempts: 1}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	rival := must[*process](t)(w.start(s))
+	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
+		t.Fatal(err)
+	}
+	x := p.repo.Table().NewTransaction()
+	e := with(2, "Jones")
+	if err := p.repo.StageInsert(ctx, x, e); err != nil { // it has read the list
+		t.Fatal(err)
+	}
+	if err := rival.repo.Insert(ctx, with(3, "Jones")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := x.Commit(ctx)
+	var failed *patterns.Error
+	if !errors.Is(err, patterns.ErrConflict) || !errors.As(err, &failed) || failed.Pattern != "lastname" {
+		t.Fatalf("error is %v", err)
+	}
+	if found, err := w.check(ctx, s); err != nil || len(found) != 2 {
+		t.Fatalf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,168 @@
+package indexentities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// rowLists are lists in rows of a table.
+type rowLists struct{ table *patterns.Table }
+
+// span is where the row keys of a list lie. Behind the first row's key and a '!' come the numbers of the further rows, and
+// nothing else: in a key that goes on, compoundkey writes another character there.
+func span(first string) compoundkey.Span {
+	const behindDigits = ":"
+	return compoundkey.Range(first, first+string(numberMark)+behindDigits)
+}
+
+// read reads a list with all its rows. Requests: 1 while the service answers it in one page.
+func (r rowLists) read(ctx context.Context, place string) (*list, error) {
+	first, err := splitKey(place)
+	if err != nil {
+		return nil, err
+	}
+	l := &list{first: first}
+	for row, err := range r.table.Entities().Query().Partition(first.Partition).Rows(span(first.Row)).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		ids, err := r.decode(row)
+		if err != nil {
+			return nil, err
+		}
+		_, number := firstRow(row.Key.Row)
+		l.rows = append(l.rows, listRow{number: number, ids: ids, etag: row.ETag})
+	}
+	slices.SortFunc(l.rows, func(a, b listRow) int { return cmp.Compare(a.number, b.number) }) // Cosmos DB answers in no order
+	return l, nil
+}
+
+func (r rowLists) decode(row *patterns.Entity) ([]string, error) {
+	ids, err := decodeIDs(row.Properties)
+	if err != nil {
+		return nil, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	}
+	return ids, nil
+}
+
+// readAtOnce is how many lists are read together.
+const readAtOnce = 8
+
+// readAll reads lists, several at once.
+func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error) {
+	lists, errs := make([]*list, len(places)), make([]error, len(places))
+	if len(places) == 1 {
+		lists[0], errs[0] = r.read(ctx, places[0])
+		return lists, errs[0]
+	}
+	var running sync.WaitGroup
+	slots := make(chan struct{}, readAtOnce)
+	for i, place := range places {
+		slots <- struct{}{}
+		running.Go(func() {
+			lists[i], errs[i] = r.read(ctx, place)
+			<-slots
+		})
+	}
+	running.Wait()
+	return lists, cmp.Or(errs...)
+}
+
+// counted is how many ids a list has.
+type counted struct {
+	first string
+	ids   int
+}
+
+// counts yields the lists of a query's rows in the order of their keys. It asks for the counts only.
+func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity]) iter.Seq2[counted, error] {
+	return func(yield func(counted, error) bool) {
+		var current counted
+		begun := false
+		for row, err := range r.inOrder(q.Select(countProperty).All(ctx)) {
+			if err != nil {
+				yield(counted{}, err)
+				return
+			}
+			ids, ok := row.Get(countProperty).Int()
+			if !ok {
+				yield(counted{}, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Index: -1, Kind: patterns.ErrGarbled,
+					Err: errors.New("a row of a list has no " + countProperty)})
+				return
+			}
+			first, _ := firstRow(row.Key.Row)
+			if begun && current.first != first {
+				if !yield(current, nil) {
+					return
+				}
+				current.ids = 0
+			}
+			begun, current.first, current.ids = true, first, current.ids+int(ids)
+		}
+		if begun {
+			yield(current, nil)
+		}
+	}
+}
+
+// inOrder sorts rows that the service answers in no order: the rows of a list would not lie together.
+func (r rowLists) inOrder(rows iter.Seq2[*patterns.Entity, error]) iter.Seq2[*patterns.Entity, error] {
+	if !r.table.Account().IsCosmos() {
+		return rows
+	}
+	return func(yield func(*patterns.Entity, error) bool) {
+		var all []*patterns.Entity
+		for row, err := range rows {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, row)
+		}
+		slices.SortFunc(all, func(a, b *patterns.Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
+		for _, row := range all {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// held yields what the rows of a query hold, row by row.
+func (x *index[T]) held(ctx context.Context, r rowLists, q patterns.Query[patterns.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		for row, err := range q.All(ctx) {
+			if err != nil {
+				yield(patterns.Fact{}, x.failed("Held", err))
+				return
+			}
+			first, _ := firstRow(row.Key.Row)
+			place := joinKey(patterns.Key{Partition: row.Key.Partition, Row: first})
+			ids, err := r.decode(row)
+			if err != nil && !yield(x.unreadable(place, err), nil) {
+				return
+			}
+			for fact := range x.facts(place, ids, scope) {
+				if !yield(fact, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// moved reports whether a write was surely refused because somebody else's came first.
+func moved(err error) bool {
+	var e *patterns.Error
+	if !errors.As(err, &e) || errors.Is(err, patterns.ErrUnknownOutcome) || e.Code == containerNotFound {
+		return false
+	}
+	return errors.Is(e.Kind, patterns.ErrConflict) || errors.Is(e.Kind, patterns.ErrExists) || errors.Is(e.Kind, patterns.ErrNotFound)
+}

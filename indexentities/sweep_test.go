@@ -1,0 +1,121 @@
+package indexentities_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// attempts counts what callers were told of their changes.
+type attempts struct {
+	mu          sync.Mutex
+	least, most int
+	said        []error
+}
+
+func (a *attempts) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, err)
+	switch {
+	case err == nil:
+		a.least, a.most = a.least+1, a.most+1
+	case outcomeUnknown(err):
+		a.most++
+	}
+}
+
+// swept is an operation on employee 223, who is there before where states begins with her, beside others named as she is
+// before and after. states are the texts of her before the operation, and after it was applied once and more often.
+func swept(w world, before *employee, states []string, operate func(ctx context.Context, repo *patterns.Repository[employee]) error) storagetest.SweepCase {
+	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := w
+		w.open(t, s)
+		p := must[*process](t)(w.start(s))
+		there := []*employee{with(1, "Jones"), with(2, "Kwok")}
+		if before != nil {
+			copied := *before
+			there = append(there, &copied)
+		}
+		for _, e := range there {
+			if err := p.repo.Insert(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := drainNow(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		var said attempts
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				p, err := w.start(s)
+				if err == nil {
+					err = operate(ctx, p.repo)
+				}
+				said.add(err)
+				return err
+			},
+			Recover: w.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				found, err := w.check(ctx, s)
+				if err != nil {
+					return err
+				}
+				for n := said.least; n <= said.most; n++ {
+					if found[at(223)] == states[min(n, len(states)-1)] {
+						return nil
+					}
+				}
+				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, found[at(223)], said.said)
+			},
+		}
+	}}
+}
+
+// sweeps are the changes to break. A name that begins a list and one that ends it are among them, and lists that go on.
+func sweeps(w world) map[string]storagetest.SweepCase {
+	update := func(lastName, note string) func(ctx context.Context, repo *patterns.Repository[employee]) error {
+		return func(ctx context.Context, repo *patterns.Repository[employee]) error {
+			_, err := repo.Update(ctx, at(223), func(e *employee) error {
+				e.LastName, e.Note = lastName, note
+				return nil
+			})
+			return err
+		}
+	}
+	return map[string]storagetest.SweepCase{
+		"Insert": swept(w, nil, []string{"", "Jones: first"}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+			return repo.Insert(ctx, with(223, "Jones"))
+		}),
+		"Move":  swept(w, with(223, "Jones"), []string{"Jones: first", "Kwok: moved"}, update("Kwok", "moved")),
+		"Begin": swept(w, with(223, ""), []string{": first", "Smith: moved"}, update("Smith", "moved")),
+		"End":   swept(w, with(223, "Smith"), []string{"Smith: first", "Jones: moved"}, update("Jones", "moved")),
+		"Stay":  swept(w, with(223, "Jones"), []string{"Jones: first", "Jones: stays"}, update("Jones", "stays")),
+		"Upsert": swept(w, with(223, "Smith"), []string{"Smith: first", "Kwok: first"}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+			return repo.Upsert(ctx, with(223, "Kwok"))
+		}),
+		"Delete": swept(w, with(223, "Jones"), []string{"Jones: first", ""}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
+			return repo.DeleteUnconditional(ctx, at(223))
+		}),
+	}
+}
+
+// TestSweep breaks every change of an entity in a list, with each of the options, at every storage call, in every way.
+func TestSweep(t *testing.T) {
+	applied := map[string]int{"Insert": 180, "Move": 272, "Begin": 212, "End": 272, "Stay": 60, "Upsert": 272, "Delete": 212}
+	left := map[string]int{"Insert": 88, "Move": 120, "Begin": 120, "End": 120, "Stay": 60, "Upsert": 120, "Delete": 120}
+	floors := map[string]map[string]int{
+		"partition": {"Insert": 64, "Move": 128, "Begin": 92, "End": 128, "Stay": 96, "Upsert": 128, "Delete": 96},
+		"outside":   applied, "outside-async": left, "blobs": applied, "blobs-async": left,
+	}
+	for _, w := range []world{{option: inPartition}, {option: outside}, {option: outside, async: true}, {option: inBlobs}, {option: inBlobs, async: true}} {
+		for name, c := range sweeps(w) {
+			c.Floor = floors[w.String()][name]
+			t.Run(w.String()+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })
+		}
+	}
+}
