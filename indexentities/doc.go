@@ -68,8 +68,8 @@
 //
 // # When not to use it
 //
-// In the partition each write of an entity reads and writes the lists of its values, whole rows of them. That is cheap while
-// lists are short, and up to some thousand keys; it makes the entities of one value rivals of each other; and a change of
+// In the partition each write of an entity reads the lists of its values, and writes those that it enters or leaves, whole
+// rows of them. That is cheap while lists are short, and up to some thousand keys; it makes the entities of one value rivals of each other; and a change of
 // values that rewrites more than 100 rows or 4 MiB is patterns.ErrTooLarge. Two entities of one value cannot be staged in
 // one transaction. From there on, or where the entities of a value are in many partitions, use NewOutside: only a change of
 // the value writes its list, and writers do not wait for each other. Where lists grow beyond some 25,000 keys, a row's worth,

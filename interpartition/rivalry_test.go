@@ -264,7 +264,8 @@ func (r *rivalry) worker(runs bool, seed uint64) storagetest.Actor {
 			if err != nil {
 				return err
 			}
-			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 2, MaxDequeues: 1000,
+			// One message at a time: handlers that draw random numbers side by side would not do so in the same order again.
+			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: 1000,
 				MinPoll: time.Second, MaxPoll: 2 * time.Second, RetryDelay: func(int) time.Duration { return time.Second }})
 			if err != nil {
 				return err

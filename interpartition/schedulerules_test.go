@@ -8,13 +8,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestScheduleRules: the schedules can fail. Without one of the three rules of patterns.Repository.Reconcile, one of them
-// ends with indexes that do not agree. The seeds stop to do anything once one is found.
+// TestScheduleRules: the schedules can fail. Without one of the rules of patterns.Repository.Reconcile, some of them end with
+// indexes that do not agree. The seeds do nothing more once one is found.
+//
+// Without the third rule, that leases end, so many things must come together (somebody stands still while its message is
+// carried out and a rival comes, and dies at once when it goes on) that only one schedule in a thousand finds it:
+// TestStallFindsNoExpiry is about that.
 func TestScheduleRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease.Rules
 		*rivals
-	}{"Expiry": {lease.Expiry, heldUp()}, "OwnKeys": {lease.OwnKeys, crowded()}, "Reread": {lease.Reread, crowded()}} {
+	}{"OwnKeys": {lease.OwnKeys, crowded()}, "Reread": {lease.Reread, crowded()}} {
 		t.Run(name, func(t *testing.T) {
 			var found error
 			tried, log := 0, &rivalryLog{}
@@ -22,8 +26,7 @@ func TestScheduleRules(t *testing.T) {
 				Actors: []storagetest.Actor{func(context.Context, *storagetest.Service) error { return nil }},
 				Check:  func(context.Context, *storagetest.Service, []error) error { return nil },
 			}
-			// As many with -short: without Expiry, a divergence comes every few hundred seeds.
-			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 5000, Pauses: c.pauses,
+			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 1000, Pauses: c.pauses,
 				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 					if found != nil {
 						return nothing

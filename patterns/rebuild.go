@@ -47,7 +47,8 @@ type RebuildReport struct {
 	token string
 }
 
-// Token is where a run that is given it as RebuildOptions.Resume goes on; "" when all is done.
+// Token is where a run that is given it as RebuildOptions.Resume goes on. It is "" when all is done, and beside an error when
+// nothing is.
 func (r RebuildReport) Token() string { return r.token }
 
 // Rebuild fills patterns that were attached to a table that has entities already, while writers go on. An entity whose row does
@@ -156,6 +157,7 @@ func (s *rebuildState) parse(token, run string) error {
 		return errNowhere
 	}
 	*s = c
+	s.Report.token = token
 	return nil
 }
 
