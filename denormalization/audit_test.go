@@ -1,0 +1,161 @@
+package denormalization_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// held collects what an auditor holds, as texts.
+func held(t testing.TB, a patterns.Auditor, scope patterns.Scope) []string {
+	t.Helper()
+	var all []string
+	for fact, err := range a.Held(t.Context(), scope) {
+		check(t, err, fact.Err)
+		all = append(all, textOfFact(fact))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func textOfFact(f patterns.Fact) string {
+	return fmt.Sprintf("%q for %q: %x", f.Place, f.Entity.Row, f.Digest)
+}
+
+func facts(t testing.TB, a patterns.Auditor, entities ...any) []string {
+	t.Helper()
+	var all []string
+	for _, e := range entities {
+		for _, fact := range must[[]patterns.Fact](t)(a.Facts(e)) {
+			all = append(all, textOfFact(fact))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestAudit: what the departments hold is what the employees ask for, until somebody changes it behind their backs.
+func TestAudit(t *testing.T) {
+	everywhere(t, func(t tested) {
+		ctx := t.Context()
+		t.found("A", "B")
+		june, ken := jones(), kwok()
+		ken.ManagesSite, ken.Manages = "Sales", "B"
+		check(t, t.employees.Insert(ctx, june), t.employees.Insert(ctx, ken), drainNow(ctx, t.queue))
+		asked := facts(t, t.details, june, ken)
+		if got := held(t, t.details, patterns.Scope{}); !slices.Equal(got, asked) || len(got) != 2 {
+			t.Fatalf("held: %q, asked for: %q", got, asked)
+		}
+		if got := held(t, t.details, patterns.Scope{Partitions: []string{"Sales"}}); len(got) != 2 {
+			t.Fatalf("held for Sales: %q", got)
+		}
+		if got := held(t, t.details, patterns.Scope{Partitions: []string{"Marketing"}}); len(got) != 0 {
+			t.Fatalf("held for Marketing: %q", got)
+		}
+		_, err := t.departments.Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.ManagerName = "?"; return nil })
+		check(t, err)
+		if got := held(t, t.details, patterns.Scope{}); slices.Equal(got, asked) {
+			t.Fatal("the change was not seen")
+		}
+		t.looks(june.key(), "A", true, false)
+		t.looks(june.key(), "B", false, false)
+		t.looks(ken.key(), "B", true, true)
+		check(t, t.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
+		t.looks(june.key(), "A", true, true) // a department that is not there cannot be out of step
+		t.looks(ken.key(), "A", false, false)
+		t.looks(employeeKey("Sales", 99), "A", false, false)
+	})
+}
+
+// looks holds what Look says of a department against what an employee asks for.
+func (t tested) looks(who patterns.Key, name string, wantHeld, wantInStep bool) {
+	t.Helper()
+	place := "Sales\t" + departmentKey("Sales", name).Row
+	fact, is, err := t.details.Look(t.Context(), place, who)
+	check(t, err)
+	if is != wantHeld {
+		t.Errorf("department %s holds something of %s: %v, want %v", name, who.Row, is, wantHeld)
+	}
+	if !is {
+		return
+	}
+	e := must[*employee](t)(t.employees.Get(t.Context(), who))
+	if inStep := slices.Contains(facts(t, t.details, e), textOfFact(fact)); inStep != wantInStep || fact.Place != place || fact.Entity != who {
+		t.Errorf("department %s is in step with %s: %v, want %v", name, who.Row, inStep, wantInStep)
+	}
+}
+
+// TestMend removes details that nobody asks for, and no others.
+func TestMend(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newWorld(t, s, inPartition)
+	p := must[*process](t)(w.start(s))
+	check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
+	mender := p.details.(patterns.Mender)
+	place := "Sales\t" + departmentKey("Sales", "A").Row
+	says := func(wanted bool, err error) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { return wanted, err }
+	}
+	manager := func() string {
+		return must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))).ManagerName
+	}
+	check(t, mender.Mend(ctx, place, kwok().key(), says(false, nil)), mender.Mend(ctx, place, jones().key(), says(true, nil)))
+	if err := mender.Mend(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
+		t.Fatalf("error is %v, manager %q", err, manager())
+	}
+	// The employee is written while it is being mended: then she is asked for once more.
+	asked := 0
+	check(t, mender.Mend(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
+		if asked++; asked == 1 {
+			check(t, p.employees.Upsert(ctx, jones()))
+			return false, nil
+		}
+		return true, nil
+	}))
+	if asked != 2 || manager() != "Jones" {
+		t.Fatalf("asked %d times, manager %q", asked, manager())
+	}
+	check(t, mender.Mend(ctx, place, jones().key(), says(false, nil)))
+	if manager() != "" {
+		t.Fatalf("the manager is %q", manager())
+	}
+	check(t, mender.Mend(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
+}
+
+// TestAuditOfFanOut: only members that are not in step are held without reason, each at its own place.
+func TestAuditOfFanOut(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 4)
+	p := must[*officeProcess](t)(w.start(s))
+	london := &office{Code: "L", City: "London"}
+	check(t, p.offices.Insert(ctx, london))
+	for id, city := range map[int]string{1: "Rome", 2: "London", 3: ""} {
+		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error {
+			m.OfficeCity = city
+			m.Office = map[bool]string{true: "L", false: "gone"}[id != 3]
+			return nil
+		})
+		check(t, err)
+	}
+	if got := held(t, p.city, patterns.Scope{}); len(got) != 1 {
+		t.Fatalf("held: %q", got)
+	}
+	if asked := facts(t, p.city, london); len(asked) != 0 {
+		t.Fatalf("asked for: %q", asked)
+	}
+	for id, want := range map[int]bool{0: false, 1: true, 2: false, 3: false, 9: false} {
+		_, wrong, err := p.city.Look(ctx, "members\t"+memberKey(id).Row, london.Key())
+		if check(t, err); wrong != want {
+			t.Errorf("member %d is out of step: %v", id, wrong)
+		}
+	}
+	check(t, p.city.Reconcile(ctx, &patterns.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	if got := held(t, p.city, patterns.Scope{}); len(got) != 0 {
+		t.Fatalf("held: %q", got)
+	}
+}

@@ -1,0 +1,100 @@
+package denormalization_test
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRequestCounts holds what the package's comment says of requests.
+func TestRequestCounts(t *testing.T) {
+	everywhere(t, func(t tested) {
+		ctx := t.Context()
+		t.found("A", "B")
+		counter := &storagetest.RequestCounter{}
+		counted := *t.s
+		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+		p := must[*process](t)(t.w.start(&counted))
+		cost := func(want int, what string, err error) {
+			t.Helper()
+			check(t, err)
+			if got := counter.Count(); got != want {
+				t.Errorf("%s: %d requests, want %d", what, got, want)
+			}
+			check(t, drainNow(ctx, t.queue))
+			counter.Reset()
+		}
+		// one and two are what a change costs that concerns one holder, or two; they begin with the source's own.
+		one, two := 1+2+2+1, 1+2+2+2+1
+		switch t.w.placement {
+		case inPartition, anywhere:
+			one, two = 1+1, 1+2
+		case async:
+			one, two = 1+2, 1+2
+		case nested:
+			one, two = one+2+1+1, two+2*(2+1+1) // the holder's own intent, its copy elsewhere, and its own closing read
+		}
+		e := jones()
+		cost(one, "Insert", p.employees.Insert(ctx, e))
+		e.Email = "j@contoso.com"
+		cost(one, "Replace", p.employees.Replace(ctx, e))
+		e.Manages = "B"
+		cost(two, "Replace that names another holder", p.employees.Replace(ctx, e))
+		other := kwok()
+		cost(1, "Insert of one who names none", p.employees.Insert(ctx, other))
+		cost(1, "Replace of one who names none", p.employees.Replace(ctx, other))
+		unchanged := one
+		switch t.w.placement {
+		case elsewhere:
+			unchanged = one - 1
+		case nested:
+			unchanged = 1 + 2 + 1 + 1
+		}
+		cost(unchanged, "Replace that leaves the copy as it is", p.employees.Replace(ctx, e))
+		_, err := p.departments.Get(ctx, departmentKey("Sales", "B"))
+		cost(1, "reading a department with its manager", err)
+		refresh := 1 + 1 + one
+		switch t.w.placement {
+		case elsewhere:
+			refresh--
+		case nested:
+			refresh = 1 + 1 + 1 + 2 + 1 + 1
+		}
+		cost(refresh, "Refresh of a holder that is in step", p.details.Refresh(ctx, departmentKey("Sales", "B")))
+		e = must[*employee](t)(p.employees.Get(ctx, e.Key()))
+		counter.Reset()
+		cost(one, "Delete", p.employees.Delete(ctx, e))
+	})
+}
+
+// TestRequestCountsOfFanOut holds what the package's comment says of links with Find, beside TestFanOut.
+func TestRequestCountsOfFanOut(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 3)
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	p := must[*officeProcess](t)(w.start(&counted))
+	cost := func(want int, what string, err error) {
+		t.Helper()
+		check(t, err)
+		if got := counter.Reset(); got != want {
+			t.Errorf("%s: %d requests, want %d", what, got, want)
+		}
+	}
+	cost(1+2+1+2*3+1, "Insert", p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	cost(1+2+1+0+1, "Insert without holders", p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
+	check(t, p.members.DeleteUnconditional(ctx, memberKey(2)), p.members.Insert(ctx, &member{ID: 2, Office: "P", Note: "kept"}))
+	counter.Reset()
+	cost(1+2+2+2+1, "Refresh", p.city.Refresh(ctx, memberKey(2)))
+	var n int
+	for _, err := range p.city.Held(ctx, patterns.Scope{}) {
+		check(t, err)
+		n++
+	}
+	cost(1+2, "Held", nil)
+	if n != 0 {
+		t.Errorf("%d members are not in step", n)
+	}
+}

@@ -1,0 +1,194 @@
+package denormalization_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Employee is stored by department and id; one of each department is its manager.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Name       string
+	Email      string
+	IsManager  bool
+	City       string // of the department
+}
+
+// Department is stored in the partition of its employees, with the details of its manager.
+type Department struct {
+	patterns.Meta
+	Name         string
+	City         string
+	ManagerID    int
+	ManagerName  string
+	ManagerEmail string
+}
+
+func keyOfEmployee(department string, id int) patterns.Key {
+	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+}
+
+func keyOfDepartment(name string) patterns.Key {
+	return patterns.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
+}
+
+// managers are the details of a department's manager in the department.
+func managers(departments *patterns.Repository[Department]) patterns.Pattern {
+	return denormalization.NewInPartition("manager", denormalization.Link[Employee, Department]{
+		Target:     departments,
+		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
+		Holders: func(e *Employee) []patterns.Key {
+			if !e.IsManager {
+				return nil
+			}
+			return []patterns.Key{keyOfDepartment(e.Department)}
+		},
+		Copy: func(e *Employee, d *Department) {
+			if e == nil {
+				e = &Employee{}
+			}
+			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
+		},
+		Held: func(d *Department) (patterns.Key, bool) { return keyOfEmployee(d.Name, d.ManagerID), d.ManagerID != 0 },
+	})
+}
+
+// A department is read with its manager in one request, and always with the manager as she is.
+func Example() {
+	ctx := context.Background()
+	table := storage().Table("ExampleManager")
+	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
+		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, RowPrefix: "dept",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
+		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
+	}, managers(departments))
+	if err != nil {
+		log.Fatal(err)
+	}
+	june := &Employee{Department: "Sales", ID: 223, Name: "June Jones", Email: "jonesj@contoso.com", IsManager: true}
+	show := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		sales, err := departments.Get(ctx, keyOfDepartment("Sales"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%d %s <%s>\n", sales.ManagerID, sales.ManagerName, sales.ManagerEmail)
+	}
+	show(first(table.Create(ctx), departments.Insert(ctx, &Department{Name: "Sales"})))
+	show(employees.Insert(ctx, june))
+	june.Email = "june@contoso.com"
+	show(employees.Replace(ctx, june)) // both rows, in one transaction
+	june.IsManager = false
+	show(employees.Replace(ctx, june))
+	// Output:
+	// 0  <>
+	// 223 June Jones <jonesj@contoso.com>
+	// 223 June Jones <june@contoso.com>
+	// 0  <>
+}
+
+// cities copies the city of a department into its employees.
+func cities(employees *patterns.Repository[Employee]) *denormalization.Details[Department, Employee] {
+	return denormalization.New("city", denormalization.Link[Department, Employee]{
+		Target:     employees,
+		Properties: []string{"City"},
+		Find: func(ctx context.Context, department patterns.Key) iter.Seq2[*Employee, error] {
+			return employees.Query().Partition(department.Partition).All(ctx)
+		},
+		Copy: func(d *Department, e *Employee) {
+			if d == nil {
+				d = &Department{}
+			}
+			e.City = d.City
+		},
+		Held: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+	})
+}
+
+// All employees hold the city of their department. A change of it reaches them by an intent.
+func ExampleNew() {
+	ctx := context.Background()
+	account := storage()
+	queue, err := eventual.NewQueue(account, "example-cities", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	employees, err := patterns.NewRepository(account.Table("ExampleEmployees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	city := cities(employees)
+	departments, err := patterns.NewRepository(account.Table("ExampleDepartments"), patterns.Schema[Department]{
+		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, Intents: queue,
+	}, city)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := first(queue.Create(ctx), employees.Table().Create(ctx), departments.Table().Create(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	for id := range 3 {
+		if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 220 + id}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := departments.Insert(ctx, &Department{Name: "Sales", City: "Seattle"}); err != nil {
+		log.Fatal(err)
+	}
+	// Who comes later asks for the city.
+	if err := first(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223}), city.Refresh(ctx, keyOfEmployee("Sales", 223))); err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range employees.Query().Partition("Sales").All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.ID, e.City)
+	}
+	// Output:
+	// 220 Seattle
+	// 221 Seattle
+	// 222 Seattle
+	// 223 Seattle
+}
+
+// first returns the first error that is one.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storage opens the service that the tests share.
+func storage() *patterns.Account {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}

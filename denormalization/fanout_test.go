@@ -1,0 +1,289 @@
+package denormalization_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// office is a source whose name many members hold.
+type office struct {
+	patterns.Meta
+	Code, City string
+}
+
+// member says itself which office it belongs to.
+type member struct {
+	patterns.Meta
+	ID         int
+	Office     string
+	Note       string
+	OfficeCity string
+}
+
+func officeKey(code string) patterns.Key {
+	return patterns.Key{Partition: code, Row: compoundkey.Join("office", compoundkey.String(code))}
+}
+
+func memberKey(id int) patterns.Key {
+	return patterns.Key{Partition: "members", Row: compoundkey.Join("member", compoundkey.Int(id, 6))}
+}
+
+// offices is a world of offices and their members.
+type offices struct {
+	table, queue string
+	limit        int
+}
+
+type officeProcess struct {
+	offices *patterns.Repository[office]
+	members *patterns.Repository[member]
+	city    *denormalization.Details[office, member]
+	queue   *eventual.Queue
+}
+
+func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
+	account, queue, err := connect(s, w.queue)
+	if err != nil {
+		return nil, err
+	}
+	p := &officeProcess{queue: queue}
+	p.members, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[member]{Name: "members", RowPrefix: "member",
+		Key: func(m *member) patterns.Key { return memberKey(m.ID) }})
+	if err != nil {
+		return nil, err
+	}
+	p.city = denormalization.New("city", cityLink(p.members, w.limit))
+	p.offices, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Intents: queue,
+		Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, p.city)
+	return p, err
+}
+
+// cityLink copies an office's city into all its members.
+func cityLink(members *patterns.Repository[member], limit int) denormalization.Link[office, member] {
+	return denormalization.Link[office, member]{
+		Target:     members,
+		Properties: []string{"OfficeCity"},
+		Find: func(ctx context.Context, source patterns.Key) iter.Seq2[*member, error] {
+			return members.Query().Partition("members").Where(patterns.Eq("Office", source.Partition)).All(ctx)
+		},
+		Copy: func(o *office, m *member) {
+			if o == nil {
+				o = &office{}
+			}
+			m.OfficeCity = o.City
+		},
+		Held:  func(m *member) (patterns.Key, bool) { return officeKey(m.Office), m.Office != "" },
+		Limit: limit,
+	}
+}
+
+func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
+	t.Helper()
+	w := &offices{table: s.TableName(t), queue: s.QueueName(t)}
+	p := must[*officeProcess](t)(w.start(s))
+	check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	_, err := p.members.BulkInsertNonAtomic(t.Context(), func(yield func(*member, error) bool) {
+		for id := range members {
+			if !yield(&member{ID: id, Office: "L", Note: "kept"}, nil) {
+				return
+			}
+		}
+	}, nil)
+	check(t, err)
+	return w
+}
+
+func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
+	return drain(ctx, s, func(s *storagetest.Service) (*eventual.Queue, error) {
+		p, err := w.start(s)
+		if err != nil {
+			return nil, err
+		}
+		return p.queue, nil
+	})
+}
+
+// agree holds each member against its office, and returns how many there are with each city.
+func (w *offices) agree(ctx context.Context, s *storagetest.Service) (map[string]int, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	cities, cityOf := map[string]int{}, map[string]string{}
+	for o, err := range p.offices.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		cityOf[o.Code] = o.City
+	}
+	for m, err := range p.members.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if m.OfficeCity != cityOf[m.Office] || m.Note != "kept" {
+			return nil, fmt.Errorf("member %d of office %q, in %q, has %q and note %q", m.ID, m.Office, cityOf[m.Office], m.OfficeCity, m.Note)
+		}
+		cities[m.OfficeCity]++
+	}
+	return cities, nil
+}
+
+// TestFanOut: 1,000 members hold the city of their office.
+func TestFanOut(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 1000)
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	p := must[*officeProcess](t)(w.start(&counted))
+	o := &office{Code: "L", City: "London"}
+	want := func(city string, requests int) {
+		t.Helper()
+		if got := counter.Count(); got != requests {
+			t.Errorf("%d requests, want %d", got, requests)
+		}
+		if cities := must[map[string]int](t)(w.agree(ctx, s)); cities[city] != 1000 {
+			t.Fatalf("cities are %v", cities)
+		}
+		counter.Reset()
+	}
+	check(t, p.offices.Insert(ctx, o))
+	want("London", 1+2+1+2*1000+1)
+	o.City = "Leeds"
+	check(t, p.offices.Replace(ctx, o))
+	want("Leeds", 1+2+1+2*1000+1)
+	check(t, p.offices.Replace(ctx, o)) // nothing in it changes
+	want("Leeds", 1+2+1+1)
+	check(t, p.offices.Delete(ctx, o))
+	want("", 1+2+1+2*1000+1)
+}
+
+// TestFanOutGoesOn: a process dies in the middle, and the next one does only what is left.
+func TestFanOutGoesOn(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := newOffices(t, s, 1000)
+	dying, faults := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.OnIndex(600, storagetest.DiesBefore)))
+	alive, cancel := faults.Context(ctx)
+	defer cancel()
+	check(t, must[*officeProcess](t)(w.start(dying)).offices.Insert(alive, &office{Code: "L", City: "London"}))
+	if !faults.Dead() {
+		t.Fatal("it lives")
+	}
+	if cities, err := w.agree(ctx, s); err == nil {
+		t.Fatalf("in step although it died: %v", cities)
+	}
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	check(t, w.drain(ctx, &counted))
+	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 1000 {
+		t.Fatalf("cities are %v", cities)
+	}
+	if n := counter.Kinds()[storagetest.ReplaceEntity]; n < 400 || n > 408 {
+		t.Fatalf("%d members were written by the second process, and 400 were left", n)
+	}
+}
+
+// TestMovedMember: a member that moves to another office, or joins one late, is refreshed.
+func TestMovedMember(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 3)
+	p := must[*officeProcess](t)(w.start(s))
+	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
+	move := func(id int, code string) {
+		t.Helper()
+		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.Office = code; return nil })
+		check(t, err, p.city.Refresh(ctx, memberKey(id)))
+	}
+	move(1, "P")
+	cities := must[map[string]int](t)(w.agree(ctx, s))
+	if cities["Paris"] != 1 || cities["London"] != 2 {
+		t.Fatalf("cities are %v", cities)
+	}
+	move(2, "X") // there is no such office
+	cities = must[map[string]int](t)(w.agree(ctx, s))
+	if cities[""] != 1 {
+		t.Fatalf("cities are %v", cities)
+	}
+}
+
+// TestTooManyHolders: the office is written, and its intent ends on the poison queue with the reason.
+func TestTooManyHolders(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := newOffices(t, s, 20)
+	w.limit = 10
+	p := must[*officeProcess](t)(w.start(s))
+	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	_, err := worker.Drain(ctx)
+	check(t, err)
+	entries := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
+	if len(entries) != 1 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	t.Log(entries[0].Reason)
+	w.limit = 100
+	again := must[*officeProcess](t)(w.start(s))
+	_, err = again.queue.Poison().Requeue(ctx, func(eventual.PoisonMessage) bool { return true })
+	check(t, err, drainNow(ctx, again.queue))
+	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 20 {
+		t.Fatalf("cities are %v", cities)
+	}
+}
+
+// TestOneBadHolder: a holder that cannot be written does not keep the others from it.
+func TestOneBadHolder(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := newOffices(t, s, 20)
+	faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool {
+		return c.Kind == storagetest.ReplaceEntity && strings.Contains(c.Path, memberKey(3).Row)
+	}, storagetest.Always(storagetest.NotSent)))
+	p := must[*officeProcess](t)(w.start(faulty.WithRetries(-1)))
+	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	one := must[*member](t)(p.members.Get(ctx, memberKey(3)))
+	if one.OfficeCity != "" {
+		t.Fatal("the member was written")
+	}
+	if _, err := w.agree(ctx, s); err == nil {
+		t.Fatal("in step")
+	}
+	last := must[*member](t)(p.members.Get(ctx, memberKey(19)))
+	if last.OfficeCity != "London" {
+		t.Fatal("the last member was not written")
+	}
+	check(t, w.drain(ctx, s))
+	must[map[string]int](t)(w.agree(ctx, s))
+}
+
+// TestPanicOfACopy: a panic of the caller's function reaches the caller, and not the program.
+func TestPanicOfACopy(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := newOffices(t, s, 1)
+	p := must[*officeProcess](t)(w.start(s))
+	link := cityLink(p.members, 0)
+	link.Held = func(m *member) (patterns.Key, bool) {
+		if m.ReadRow() == m.Key().Row {
+			panic(errors.New("mine"))
+		}
+		return patterns.Key{}, false
+	}
+	details := denormalization.New("panics", link)
+	_, err := patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: p.offices.KeyOf}, details)
+	check(t, err)
+	defer func() {
+		if recover() == nil {
+			t.Fatal("no panic")
+		}
+	}()
+	_ = details.Reconcile(ctx, &patterns.Reconciliation{Key: officeKey("L"), Keys: []string{"members\t" + memberKey(0).Row}})
+}

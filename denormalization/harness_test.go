@@ -1,0 +1,320 @@
+package denormalization_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// employee is a source: the manager of a department, if Manages is not empty.
+type employee struct {
+	patterns.Meta
+	Site        string
+	ID          int
+	Name, Email string
+	ManagesSite string // of the department
+	Manages     string
+}
+
+// department is a holder of its manager's details.
+type department struct {
+	patterns.Meta
+	Site, Name   string
+	Budget       int // what its own writers change
+	ManagerSite  string
+	ManagerID    int
+	ManagerName  string
+	ManagerEmail string
+}
+
+func employeeKey(site string, id int) patterns.Key {
+	return patterns.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+}
+
+func departmentKey(site, name string) patterns.Key {
+	return patterns.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
+}
+
+// managing is the link between the two.
+func managing(departments *patterns.Repository[department]) denormalization.Link[employee, department] {
+	return denormalization.Link[employee, department]{
+		Target:     departments,
+		Properties: []string{"ManagerSite", "ManagerID", "ManagerName", "ManagerEmail"},
+		Holders: func(e *employee) []patterns.Key {
+			if e.Manages == "" {
+				return nil
+			}
+			return []patterns.Key{departmentKey(e.ManagesSite, e.Manages)}
+		},
+		Copy: func(e *employee, d *department) {
+			if e == nil {
+				e = &employee{}
+			}
+			d.ManagerSite, d.ManagerID, d.ManagerName, d.ManagerEmail = e.Site, e.ID, e.Name, e.Email
+		},
+		Held: func(d *department) (patterns.Key, bool) {
+			return employeeKey(d.ManagerSite, d.ManagerID), d.ManagerID != 0
+		},
+	}
+}
+
+// placement is where holders are, and what becomes of their copies.
+type placement string
+
+const (
+	inPartition placement = "in-partition" // NewInPartition
+	anywhere    placement = "anywhere"     // New, with both in one table
+	elsewhere   placement = "elsewhere"    // New, the holders in a table of their own
+	async       placement = "async"        // elsewhere, by workers
+	nested      placement = "nested"       // in one table, the departments with an index in other partitions
+)
+
+func placements() []placement {
+	return []placement{inPartition, anywhere, elsewhere, async, nested}
+}
+
+// world is where the tests' processes work.
+type world struct {
+	placement
+	employees, departments, queue string
+}
+
+func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
+	t.Helper()
+	w := &world{placement: p, employees: s.TableName(t), queue: s.QueueName(t)}
+	w.departments = w.employees
+	if p == elsewhere || p == async {
+		w.departments = s.TableName(t)
+	}
+	proc := must[*process](t)(w.start(s))
+	errs := []error{proc.employees.Table().Create(t.Context()), proc.queue.Create(t.Context())}
+	if w.departments != w.employees {
+		errs = append(errs, proc.departments.Table().Create(t.Context()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// details are what both kinds of the package can do.
+type details interface {
+	patterns.CompanionContributor
+	patterns.Auditor
+	Refresh(ctx context.Context, holder patterns.Key) error
+}
+
+// process is what one process has: clients, handles, repositories.
+type process struct {
+	employees   *patterns.Repository[employee]
+	departments *patterns.Repository[department]
+	details     details
+	byEmail     *intrapartition.Index[department]
+	queue       *eventual.Queue
+}
+
+const visibility = 10 * time.Second
+
+// connect opens the account and the queue of a process.
+func connect(s *storagetest.Service, queue string) (*patterns.Account, *eventual.Queue, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := eventual.NewQueue(account, queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
+	return account, q, err
+}
+
+func (w *world) start(s *storagetest.Service) (*process, error) {
+	account, queue, err := connect(s, w.queue)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{queue: queue}
+	p.byEmail = intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
+		if d.ManagerEmail == "" {
+			return compoundkey.Part{}
+		}
+		return compoundkey.Tuple(compoundkey.String(d.ManagerEmail), compoundkey.String(d.Name))
+	})
+	attached := []patterns.Pattern{p.byEmail}
+	if w.placement == nested {
+		attached = append(attached, interpartition.NewIndex("department", func(d *department) compoundkey.Part {
+			return compoundkey.String(d.Name)
+		}))
+	}
+	p.departments, err = patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
+		Name: "departments", RowPrefix: "dept", Intents: queue,
+		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) },
+	}, attached...)
+	if err != nil {
+		return nil, err
+	}
+	schema := patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: queue, MaxAttempts: 40,
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}
+	switch w.placement {
+	case inPartition:
+		schema.Intents = nil // what it needs no queue for, it must do without
+		p.details = denormalization.NewInPartition("manager", managing(p.departments))
+	case async:
+		schema.Intents = queue.Async()
+		p.details = denormalization.New("manager", managing(p.departments))
+	default:
+		p.details = denormalization.New("manager", managing(p.departments))
+	}
+	p.employees, err = patterns.NewRepository(account.Table(w.employees), schema, p.details)
+	return p, err
+}
+
+// drainNow handles what is visible now.
+func drainNow(ctx context.Context, q *eventual.Queue) error {
+	worker, err := eventual.NewWorker(q, nil, nil)
+	if err == nil {
+		_, err = worker.Drain(ctx)
+	}
+	return err
+}
+
+// drain lets every message appear and handles it, until none is left. open is what a new process has to open.
+func drain(ctx context.Context, s *storagetest.Service, open func(*storagetest.Service) (*eventual.Queue, error)) error {
+	for range 10 {
+		s.Wait(visibility + time.Second)
+		queue, err := open(s)
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+		if err != nil {
+			return err
+		}
+		if _, err := worker.Drain(ctx); err != nil {
+			return err
+		}
+		if n, err := queue.Length(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
+	return drain(ctx, s, func(s *storagetest.Service) (*eventual.Queue, error) {
+		p, err := w.start(s)
+		if err != nil {
+			return nil, err
+		}
+		return p.queue, nil
+	})
+}
+
+// state is what is stored: employees, departments by key.
+type state struct {
+	employees   map[patterns.Key]*employee
+	departments map[patterns.Key]*department
+}
+
+func (w *world) read(ctx context.Context, s *storagetest.Service) (*state, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	found := &state{map[patterns.Key]*employee{}, map[patterns.Key]*department{}}
+	for e, err := range p.employees.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found.employees[e.Key()] = e
+	}
+	for d, err := range p.departments.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found.departments[d.Key()] = d
+		if err := checkIndex(ctx, p, d); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// checkIndex holds a department's own index against it.
+func checkIndex(ctx context.Context, p *process, d *department) error {
+	n := 0
+	for row, err := range p.departments.Table().Entities().Query().Partition(d.Site).Rows(compoundkey.All().Under("manageremail")).All(ctx) {
+		if err != nil {
+			return err
+		}
+		answer, err := p.departments.Table().Client().GetEntity(ctx, row.Key.Partition, row.Key.Row, nil)
+		if err != nil {
+			return err
+		}
+		var stored map[string]any
+		if err := json.Unmarshal(answer.Value, &stored); err != nil {
+			return err
+		}
+		if stored["_tpPrimary"] != d.Key().Row {
+			continue
+		}
+		n++
+		if stored["ManagerEmail"] != d.ManagerEmail || stored["ManagerName"] != d.ManagerName {
+			return fmt.Errorf("department %s has the manager %q, and its copy %v", d.Name, d.ManagerEmail, stored["ManagerEmail"])
+		}
+	}
+	if wanted := map[bool]int{true: 1}[d.ManagerEmail != ""]; n != wanted {
+		return fmt.Errorf("department %s has %d copies in its index, and should have %d", d.Name, n, wanted)
+	}
+	return nil
+}
+
+// agree holds each department against the employee who names it, of whom there is one at most.
+func (s *state) agree() error {
+	for key, d := range s.departments {
+		var manager employee
+		for _, e := range s.employees {
+			if departmentKey(e.ManagesSite, e.Manages) == key && e.Manages != "" {
+				if manager.ID != 0 {
+					return fmt.Errorf("two employees name department %s", d.Name)
+				}
+				manager = *e
+			}
+		}
+		if d.ManagerSite != manager.Site || d.ManagerID != manager.ID || d.ManagerName != manager.Name || d.ManagerEmail != manager.Email {
+			return fmt.Errorf("department %s has (%s, %d, %q, %q), and its manager is (%s, %d, %q, %q)", d.Name, d.ManagerSite, d.ManagerID, d.ManagerName, d.ManagerEmail,
+				manager.Site, manager.ID, manager.Name, manager.Email)
+		}
+	}
+	return nil
+}
+
+// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
+func outcomeUnknown(err error) bool {
+	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,99 @@
+package denormalization_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// wrong collects discrepancies.
+func wrong(t testing.TB, found iter.Seq2[patterns.Discrepancy, error]) []string {
+	t.Helper()
+	var all []string
+	for d, err := range found {
+		check(t, err)
+		all = append(all, fmt.Sprintf("%v %s %s", d.Kind, d.Place, d.Entity.Row))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// repaired repairs, and returns how much was done.
+func repaired(t testing.TB, results iter.Seq2[patterns.Repaired, error]) int {
+	t.Helper()
+	n := 0
+	for r, err := range results {
+		check(t, err, r.Err)
+		if !r.Done {
+			t.Fatalf("not done: %v", r)
+		}
+		n++
+	}
+	return n
+}
+
+func atOnce() *patterns.VerifyOptions { return &patterns.VerifyOptions{Lag: time.Millisecond} }
+
+// TestVerify: what others did to the departments is found and mended; a department that is not there is no discrepancy.
+func TestVerify(t *testing.T) {
+	everywhere(t, func(t tested) {
+		ctx := t.Context()
+		t.found("A", "B", "C", "D")
+		for i, name := range []string{"A", "B", "C", "nowhere"} {
+			check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
+		}
+		check(t, drainNow(ctx, t.queue))
+		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+			t.Fatalf("%q", got)
+		}
+		edit := func(name string, edit func(d *department)) {
+			_, err := t.departments.Update(ctx, departmentKey("Sales", name), func(d *department) error { edit(d); return nil })
+			check(t, err)
+		}
+		edit("A", func(d *department) { d.ManagerName = "?" })
+		edit("B", func(d *department) { d.ManagerID, d.ManagerSite, d.ManagerName = 0, "", "" })
+		edit("D", func(d *department) { d.ManagerID, d.ManagerSite = 3, "Sales" })
+		want := []string{"different Sales\tdept_A empid_000001", "missing Sales\tdept_B empid_000002", "spurious Sales\tdept_D empid_000003"}
+		if got := wrong(t, t.employees.Verify(ctx, atOnce())); !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		if n := repaired(t, t.employees.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *atOnce()})); n != 3 {
+			t.Fatalf("%d repaired", n)
+		}
+		t.want("A", "A's")
+		t.want("D", "")
+		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+			t.Fatalf("%q", got)
+		}
+	})
+}
+
+// TestVerifyFanOut: members with another city than their office are found one by one, and mended.
+func TestVerifyFanOut(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 50)
+	p := must[*officeProcess](t)(w.start(s))
+	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
+	if got := wrong(t, p.offices.Verify(ctx, atOnce())); len(got) != 0 {
+		t.Fatalf("%q", got)
+	}
+	for _, id := range []int{3, 30} {
+		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "?"; return nil })
+		check(t, err)
+	}
+	_, err := p.members.Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
+	check(t, err)
+	want := []string{"spurious members\tmember_000003 office_L", "spurious members\tmember_000007 office_gone", "spurious members\tmember_000030 office_L"}
+	if got := wrong(t, p.offices.Verify(ctx, atOnce())); !slices.Equal(got, want) {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	if n := repaired(t, p.offices.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *atOnce()})); n != 3 {
+		t.Fatalf("%d repaired", n)
+	}
+	must[map[string]int](t)(w.agree(ctx, s))
+}

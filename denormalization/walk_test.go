@@ -1,0 +1,229 @@
+package denormalization_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// walked is a world small enough to be walked through: one department in a table of its own, employees, writers, workers.
+type walked struct {
+	employees []*employee
+	writers   [][]step    // each does its steps one after another, and stops at the first that fails
+	workers   int         // 1 for 0
+	pending   []step      // done before, by writers who died right after the transaction
+	waive     lease.Rules // what nobody keeps to
+}
+
+// step is one operation of a writer.
+type step func(ctx context.Context, p *walkProcess) error
+
+type walkProcess struct {
+	employees   *patterns.Repository[employee]
+	departments *patterns.Repository[department]
+	queue       *eventual.Queue
+}
+
+// walkVisibility is long against the waits between two attempts, which pass for one process alone in a walk.
+const walkVisibility = time.Minute
+
+// writes changes an employee: a name, and whether the department is named.
+func writes(id int, name string, manages bool) step {
+	return func(ctx context.Context, p *walkProcess) error {
+		e, err := p.employees.Get(ctx, employeeKey("Sales", id))
+		if err != nil {
+			return err
+		}
+		e.Name, e.Manages = name, map[bool]string{true: "A"}[manages]
+		return p.employees.Replace(ctx, e)
+	}
+}
+
+// goes deletes an employee.
+func goes(id int) step {
+	return func(ctx context.Context, p *walkProcess) error {
+		e, err := p.employees.Get(ctx, employeeKey("Sales", id))
+		if err != nil {
+			return err
+		}
+		return p.employees.Delete(ctx, e)
+	}
+}
+
+func walkEmployee(id int, manages string) *employee {
+	return &employee{Site: "Sales", ID: id, Name: "before", ManagesSite: "Sales", Manages: manages}
+}
+
+func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, "intents", &eventual.QueueOptions{VisibilityTimeout: walkVisibility})
+	if err != nil {
+		return nil, err
+	}
+	p := &walkProcess{queue: queue}
+	p.departments, err = patterns.NewRepository(account.Table("Departments"), patterns.Schema[department]{
+		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }})
+	if err != nil {
+		return nil, err
+	}
+	p.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Intents: queue,
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, denormalization.New("manager", managing(p.departments)))
+	return p, err
+}
+
+func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+	t.Helper()
+	p := must[*walkProcess](t)(w.start(s))
+	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
+	check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
+	for _, e := range w.employees {
+		copied := *e
+		check(t, p.employees.Insert(t.Context(), &copied))
+	}
+	for _, step := range w.pending {
+		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return strings.Contains(c.Path, "Departments") }, storagetest.DiesBefore))
+		check(t, step(t.Context(), must[*walkProcess](t)(w.start(dying))))
+	}
+	s.Wait(walkVisibility + time.Second)
+	stage := storagetest.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
+	for _, steps := range w.writers {
+		stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {
+			p, err := w.start(s)
+			for i := 0; err == nil && i < len(steps); i++ {
+				err = steps[i](lease.Waive(ctx, w.waive), p)
+			}
+			return err
+		})
+	}
+	for range max(w.workers, 1) {
+		stage.Workers = append(stage.Workers, func(ctx context.Context, s *storagetest.Service) error {
+			p, err := w.start(oneGet(s))
+			if err != nil {
+				return err
+			}
+			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: 20,
+				RetryDelay: func(int) time.Duration { return time.Second }})
+			if err == nil {
+				_, err = worker.Drain(lease.Waive(ctx, w.waive))
+			}
+			return err
+		})
+	}
+	return stage
+}
+
+// oneGet lets a process get messages once, so that one life of a worker is one message: what it would do afterwards, its
+// next life does.
+func oneGet(s *storagetest.Service) *storagetest.Service {
+	once := *s
+	policies := once.ClientOptions.PerCallPolicies
+	once.ClientOptions.PerCallPolicies = append(policies[:len(policies):len(policies)], new(onlyGet))
+	return &once
+}
+
+type onlyGet struct{ done bool }
+
+func (g *onlyGet) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") || !g.done {
+		g.done = g.done || raw.Method == http.MethodGet && strings.HasSuffix(raw.URL.Path, "/messages")
+		return req.Next()
+	}
+	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: raw,
+		Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(`<QueueMessagesList />`))}, nil
+}
+
+// check is for quiet ends.
+func (w *walked) check(ctx context.Context, s *storagetest.Service) error {
+	p, err := w.start(s)
+	if err != nil {
+		return err
+	}
+	properties, err := p.queue.Account().Queue("intents-poison").GetProperties(ctx, nil)
+	if err != nil || *properties.ApproximateMessagesCount != 0 {
+		return fmt.Errorf("there are poison messages (%v)", err)
+	}
+	d, err := p.departments.Get(ctx, departmentKey("Sales", "A"))
+	if err != nil {
+		return err
+	}
+	named := false
+	for e, err := range p.employees.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return err
+		}
+		if e.ID == d.ManagerID && e.Manages == "A" && e.Name == d.ManagerName {
+			return nil
+		}
+		named = named || e.Manages == "A"
+	}
+	if named || d.ManagerID != 0 || d.ManagerName != "" {
+		return fmt.Errorf("the department has %d %q, who does not name it, or not so", d.ManagerID, d.ManagerName)
+	}
+	return nil
+}
+
+func (w *walked) walk(t *testing.T, name string, crashes, pauses int) storagetest.Walk {
+	t.Helper()
+	x := storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: w.stage, Crashes: crashes, Pauses: pauses, Pause: walkVisibility + time.Second})
+	t.Logf("%s, %d crashes, %d pauses: %d states, %d ends; returned %v", name, crashes, pauses, x.States, x.Ends, x.Returned)
+	return x
+}
+
+// walks are the small worlds.
+func walks() map[string]*walked {
+	both := []*employee{walkEmployee(1, "A"), walkEmployee(2, "")}
+	return map[string]*walked{
+		"changes": {employees: []*employee{walkEmployee(1, "A")}, writers: [][]step{{writes(1, "after", true)}, {writes(1, "later", false)}}},
+		"goes":    {employees: []*employee{walkEmployee(1, "A")}, writers: [][]step{{writes(1, "after", true)}, {goes(1)}}},
+		"new one first": {employees: both, pending: []step{writes(1, "again", true)},
+			writers: [][]step{{writes(2, "new", true), writes(1, "old", false)}}},
+		"old one first": {employees: both, pending: []step{writes(1, "again", true)},
+			writers: [][]step{{writes(1, "old", false), writes(2, "new", true)}}},
+		"both at once": {employees: both, pending: []step{writes(1, "again", true)},
+			writers: [][]step{{writes(1, "old", false)}, {writes(2, "new", true)}}},
+		"there and back": {employees: both, workers: 2, pending: []step{writes(2, "new", true), writes(1, "old", false)},
+			writers: [][]step{{writes(1, "before", true), writes(2, "out", false)}}},
+	}
+}
+
+// TestWalk walks through every interleaving of small worlds.
+func TestWalk(t *testing.T) {
+	for name, w := range walks() {
+		for _, n := range []struct{ crashes, pauses int }{{0, 0}, {1, 0}, {0, 1}, {1, 1}} {
+			// With a pause, two of them have hundreds of thousands of states.
+			if n.pauses > 0 && (name == "both at once" || name == "there and back") || n.crashes+n.pauses > 0 && (raceDetector || testing.Short()) {
+				continue
+			}
+			w.walk(t, name, n.crashes, n.pauses).MustAgree(t)
+		}
+	}
+}
+
+// TestWalkCanFail: without the rules of intents, the walks find what these are for.
+func TestWalkCanFail(t *testing.T) {
+	for _, c := range []struct {
+		waive           lease.Rules
+		crashes, pauses int
+	}{{lease.Reread, 0, 0}, {lease.Expiry, 1, 1}} {
+		w := walks()["changes"]
+		w.waive = c.waive
+		w.walk(t, fmt.Sprintf("without rule %b", c.waive), c.crashes, c.pauses).MustDiverge(t)
+	}
+}
