@@ -56,7 +56,8 @@ func (d *delivery) handle(ctx context.Context) (verdict, error) {
 	}
 	h := d.handlerOf(e.Type)
 	if h == nil {
-		return verdict{}, fmt.Errorf("no handler for messages of type %q", e.Type)
+		// A newer build may have one, and be on its way to the machines.
+		return verdict{delay: d.queue.visibility}, fmt.Errorf("no handler for messages of type %q", e.Type)
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
@@ -85,8 +86,30 @@ func call(ctx context.Context, h internalHandler, m *Message) (v verdict, err er
 		if r := recover(); r != nil {
 			v, err = verdict{}, &panicError{value: r, stack: string(debug.Stack())}
 		}
+		if err != nil {
+			err = &toldError{told: textOf(err), err: err}
+		}
 	}()
 	return h(ctx, m)
+}
+
+// toldError is an error of a handler whose text was asked for once: what an Error method does is not known.
+type toldError struct {
+	told string
+	err  error
+}
+
+func (e *toldError) Error() string { return e.told }
+func (e *toldError) Unwrap() error { return e.err }
+
+// textOf returns an error's text, also of one that panics when it is asked.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("an error of type %T that cannot say what it is", err)
+		}
+	}()
+	return err.Error()
 }
 
 // settle does to the message what follows from its handling, and returns the outcome's name.
@@ -144,7 +167,11 @@ func (d *delivery) poison() string {
 	if p := (*panicError)(nil); errors.As(d.err, &p) {
 		stack = p.stack
 	}
-	err := d.queue.putPoison(d.holding.own, d.poisonEntry(reason, stack))
+	var hidden time.Duration
+	if d.holding.unsure() {
+		hidden = d.queue.visibility
+	}
+	err := d.queue.putPoison(d.holding.own, d.poisonEntry(reason, stack), hidden)
 	if err == nil {
 		err = d.holding.finish()
 		d.stats.poisoned.Add(1)
@@ -160,11 +187,22 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
-func (d *delivery) retry() {
+// retryDelay asks the options, whose function may panic.
+func (d *delivery) retryDelay() (delay time.Duration) {
+	defer func() {
+		if recover() != nil {
+			delay = longestRetry
+		}
+	}()
 	delay, ok := wholeSeconds(d.options.RetryDelay(d.raw.dequeues))
 	if !ok {
-		delay = longestRetry
+		return longestRetry
 	}
+	return delay
+}
+
+func (d *delivery) retry() {
+	delay := d.retryDelay()
 	delay = max(delay, d.verdict.delay)
 	if err := d.holding.release(delay); err != nil {
 		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)

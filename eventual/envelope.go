@@ -37,6 +37,7 @@ type envelope struct {
 	Steps   []string       `json:"steps,omitempty"` // done ones
 	Body    jsontext.Value `json:"body,omitzero"`
 	Claim   *claim         `json:"claim,omitzero"` // in place of a body too large for a message
+	Later   jsontext.Value `json:",embed"`         // members of a later build, written back with the steps
 }
 
 // claim says where a large body is, and what it must be.

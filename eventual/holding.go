@@ -23,6 +23,7 @@ type holding struct {
 	queue      *azqueue.QueueClient
 	id         string
 	visibility time.Duration
+	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
 	work       context.Context // of whoever acts for the message
 	claim      *claim          // the blob of the body, nil where the message holds it
@@ -40,7 +41,7 @@ type holding struct {
 
 // hold begins to act for a message with this text that a request sent after since has hidden for visibility.
 func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text string, since time.Time, visibility time.Duration) *holding {
-	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility,
+	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility, since: since,
 		lease: lease.New(ctx, since, visibility), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
 	h.work = h.lease.Context(ctx)
 	h.own = h.lease.Context(context.WithoutCancel(ctx))
@@ -57,7 +58,8 @@ func (h *holding) unsure() bool { return h.lease.Unsure() }
 // keep renews the message's invisibility at half of it, again and again until stop or the loss of the lease.
 func (h *holding) keep() {
 	h.renewed = make(chan struct{})
-	h.renewal = time.AfterFunc(h.visibility/2, func() {
+	// Half of the time since before the request that hid the message, which may have been slow.
+	h.renewal = time.AfterFunc(max(0, h.visibility/2-time.Since(h.since)), func() {
 		defer close(h.renewed)
 		h.renewAlways()
 	})

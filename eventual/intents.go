@@ -77,7 +77,6 @@ func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle 
 		return err
 	}
 	defer h.stop()
-	h.keep()
 	err = commit(h.context())
 	switch {
 	case err == nil:
@@ -135,13 +134,14 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
 	}
 	reconcile := q.repositories.get(body.Repository)
 	if reconcile == nil {
-		return verdict{}, fmt.Errorf("no repository named %q is registered with the queue in this program", body.Repository)
+		return verdict{delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program", body.Repository)
 	}
 	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: patterns.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
-	if errors.Is(err, patterns.ErrDuplicate) {
+	if errors.Is(err, patterns.ErrDuplicate) || errors.Is(err, patterns.ErrInvalid) {
 		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
-		// timeout at most, and this one is not to be poison before.
+		// timeout at most, and this one is not to be poison before. And a pattern that is not known here may be so to a newer
+		// build that is on its way to the machines.
 		return verdict{delay: q.visibility}, err
 	}
 	if err != nil {

@@ -54,6 +54,9 @@ type Step struct {
 // goes on at the first that is not done. The steps of a type must stay the same while messages of it are under way; new ones
 // belong at the end. Requests: 1 for each step, beside its own. It is for one goroutine at a time.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
+	if m.queue == nil || m.envelope == nil || m.holding == nil {
+		return invalidf("Steps", m.queueName(), "the message was not got from a queue, so it cannot keep what is done")
+	}
 	seen := map[string]bool{}
 	for i, step := range steps {
 		switch {

@@ -78,8 +78,7 @@ type Mover[T any] struct {
 // MoverOptions are the options of NewMover; nil is the same as the zero value.
 type MoverOptions struct {
 	// Replace says what becomes of another entity, or another incarnation of the same one, that has the copy's key at the
-	// destination: it is written over. In a repository that is a delete and an insert, and a crash between them leaves the key
-	// free until the message comes again. Without Replace, the move fails with patterns.ErrExists and its message ends on
+	// destination: it is written over. Without Replace, the move fails with patterns.ErrExists and its message ends on
 	// the poison queue; both entities stay where they are.
 	Replace bool
 }

@@ -119,20 +119,13 @@ type storedEntity[T any] struct {
 
 func (s storedEntity[T]) incarnation() string { return s.repo.MetaOf(s.entity).Incarnation() }
 
-// replace keeps the incarnation where it is the same. Another one it cannot change, only end.
+// replace writes over the entity in one change, whichever incarnation it is.
 func (s storedEntity[T]) replace(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	d := toRepository[T]{repo: s.repo}
-	if s.incarnation() != p.incarnation {
-		if err := s.remove(ctx); err != nil {
-			return nil, err
-		}
-		return d.insert(ctx, p)
-	}
 	*s.repo.MetaOf(p.copied) = *s.repo.MetaOf(s.entity)
-	if err := s.repo.Replace(ctx, p.copied); err != nil {
+	if err := s.repo.ReplaceIncarnation(ctx, p.copied, p.incarnation); err != nil {
 		return nil, err
 	}
-	return d.occupant(p.copied), nil
+	return toRepository[T]{repo: s.repo}.occupant(p.copied), nil
 }
 
 func (s storedEntity[T]) remove(ctx context.Context) error { return s.repo.Delete(ctx, s.entity) }

@@ -58,7 +58,10 @@ func cut(text string, most int) string {
 // putPoison puts an entry on the poison queue. An entry too large for a message has its body in a blob, as others; where
 // there is no place for blobs, the original goes there as it is, without the reason, which is in the log: nothing is lost for
 // want of a place to say why.
-func (q *Queue) putPoison(ctx context.Context, p *poisonEntry) error {
+//
+// hidden is how long it is not shown: where something that was sent for the message may still be under way, it must arrive
+// before the message can be requeued.
+func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
@@ -68,13 +71,13 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry) error {
 	name := q.name + poisonSuffix
 	text, claimed, err := q.seal(ctx, op, e)
 	if q.claims == nil && errors.Is(err, patterns.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
-		_, err = putText(ctx, op, name, q.poison, p.Original, 0)
+		_, err = putText(ctx, op, name, q.poison, p.Original, hidden)
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	_, err = putText(ctx, op, name, q.poison, text, 0)
+	_, err = putText(ctx, op, name, q.poison, text, hidden)
 	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
 		_ = q.removeClaim(ctx, e.Claim) // no entry will ever point to it; if this fails, SweepClaims finds it
 	}

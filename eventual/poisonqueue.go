@@ -77,16 +77,10 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	})
 }
 
-// Purge deletes the entries that match, with the large bodies of their messages, and returns how many. A nil match matches
-// all. Otherwise it is as Requeue.
+// Purge deletes the entries that match, and returns how many. A nil match matches all. Otherwise it is as Requeue. The blob of
+// a large body is left to SweepClaims: there can be two entries of one message, of which the other was requeued.
 func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
-	return p.each(ctx, "Purge", match, func(h *holding, entry *PoisonMessage) error {
-		original, err := decodeEnvelope(entry.Original, entry.ID, entry.Sent)
-		if err != nil {
-			return nil // it never had one that anybody could find
-		}
-		return p.queue.removeClaim(h.context(), original.Claim)
-	})
+	return p.each(ctx, "Purge", match, func(*holding, *PoisonMessage) error { return nil })
 }
 
 // round is one call of Requeue or Purge.
@@ -147,20 +141,29 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 			raws, holdings = append(raws, raw), append(holdings, h)
 		}
 	}
+	next := 0
+	defer func() { // also where match panics
+		for _, h := range holdings[next:] {
+			h.stop()
+		}
+	}()
 	for i, raw := range raws {
 		// An entry that came since the round began could have been requeued by it, and failed again.
 		late := !r.began.IsZero() && raw.inserted.After(r.began)
 		if r.seen[raw.id] || late {
 			r.kept = append(r.kept, holdings[i])
 			r.seen[raw.id] = true
+			next = i + 1
 			continue
 		}
 		fresh = true
 		r.seen[raw.id] = true
 		if err := r.one(holdings[i], raw); err != nil {
 			r.kept = append(r.kept, holdings[i:]...)
+			next = len(holdings)
 			return len(raws), fresh, err
 		}
+		next = i + 1
 	}
 	return len(raws), fresh, nil
 }

@@ -87,6 +87,7 @@ type placed struct {
 	receipt string
 	text    string
 	since   time.Time // before the request was sent
+	twice   bool      // the SDK has repeated the request, so there may be another message with the same text
 }
 
 // send puts an envelope on its shard, its body in a blob where it is large.
@@ -117,14 +118,19 @@ func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holdin
 		// The message is there, and without a receipt it cannot be held: whoever gets it will act for it.
 		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnknownOutcome, Err: patterns.ErrGarbled}
 	}
-	return hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility), nil
+	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
+	if !p.twice {
+		// A second message would not be renewed with this one, and appear while this process is still at work.
+		h.keep()
+	}
+	return h, nil
 }
 
 // put puts a text on a shard, as it is.
 func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
 	p := placed{shard: shard, text: text, since: time.Now()}
 	answer, err := putText(ctx, op, q.shardNames[shard], q.shards[shard], text, hidden)
-	p.id, p.receipt = answer.ID, answer.Receipt
+	p.id, p.receipt, p.twice = answer.ID, answer.Receipt, answer.twice
 	return p, err
 }
 
@@ -132,6 +138,8 @@ func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidd
 type putAnswer struct {
 	ID      string `xml:"QueueMessage>MessageId"`
 	Receipt string `xml:"QueueMessage>PopReceipt"`
+
+	twice bool
 }
 
 // putText puts a text on a storage queue. A success whose answer cannot be read is a success without receipt.
@@ -142,7 +150,7 @@ func putText(ctx context.Context, op, name string, client *azqueue.QueueClient, 
 	if err != nil {
 		return putAnswer{}, writeFailure(op, name, err, &ex)
 	}
-	var answer putAnswer
+	answer := putAnswer{twice: ex.EarlierUnknown()}
 	if xml.Unmarshal(ex.Answer, &answer) != nil {
 		return putAnswer{}, nil
 	}

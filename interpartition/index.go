@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -75,6 +76,11 @@ func (x *Index[T]) OutsideTable() *patterns.Table {
 		return nil
 	}
 	return repo.Table()
+}
+
+// OwnsOutside implements patterns.OutsideOwner: other indexes may keep their copies in the same table.
+func (x *Index[T]) OwnsOutside(key patterns.Key) bool {
+	return key.Partition == x.PatternName() || strings.HasPrefix(key.Partition, x.PatternName()+"_")
 }
 
 // Reserves implements patterns.OutsideCopyContributor.

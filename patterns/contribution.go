@@ -235,7 +235,7 @@ type Change struct {
 	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
 	DryRun bool       // for Explain: nothing may be written
 
-	incarnation string // of an insert that goes on with a life that began elsewhere, else ""
+	incarnation string // given by the caller, else ""
 
 	old     *state
 	gone    map[string]bool        // rows that turned out not to be there when they were to be deleted

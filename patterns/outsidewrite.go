@@ -78,11 +78,26 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }) {
 			continue
 		}
-		if err := o.remove(ctx, key, p.Reserves()); err != nil {
+		if !p.Reserves() {
+			err = o.remove(ctx, key)
+		} else {
+			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key) })
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return taken
+}
+
+// hasCopy reads whether an entity has an outside copy under a key now.
+func (r *Repository[T]) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key Key) (bool, error) {
+	now, err := r.sight(ctx, "Reconcile", entity)
+	if err != nil {
+		return false, err
+	}
+	copies, err := outsideCopies(p, now.entity)
+	return slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }), err
 }
 
 // placeAttempts bounds the ways that place tries, while rivals change what is there.
@@ -111,7 +126,11 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 		case err == nil || errors.Is(err, ErrUnknownOutcome):
 			return err
 		case errors.Is(err, ErrDuplicate): // of claim: the key is taken
-			if try, err = o.takeOwn(ctx, row, ""); err != nil {
+			try, err = o.takeOwn(ctx, row, "")
+			if errors.Is(err, errOthersReservation) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 			if try == nil {
@@ -128,8 +147,13 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 	return &Error{Index: -1, Key: row.key, Kind: ErrConflict}
 }
 
+// errOthersReservation: another change of the entity has reserved the key. It is on its way, or has died: its own message
+// fills the key or frees it. Were it taken over and freed by this one, the other could come to its transaction after a
+// third party has taken the key.
+var errOthersReservation = errors.New("reserved by another change of the entity, which is under way or was given up; its intent fills or frees it")
+
 // takeOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
-// it is one that an earlier change reserved, or one whose claim was lost. It returns nil when nothing is there any more.
+// one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more.
 func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string) ([]operation, error) {
 	there, err := o.table.readRow(ctx, row.key)
 	if errors.Is(err, ErrNotFound) {
@@ -138,14 +162,19 @@ func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve stri
 	if err != nil {
 		return nil, err
 	}
-	if !there.outside.is || there.outside.isClaim || there.primary != o.entity.Row || there.outside.partition != o.entity.Partition {
+	if !o.owns(there) {
 		return nil, &Error{Index: -1, Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
+	}
+	if there.outside.reserved != "" && there.outside.reserved != o.change {
+		return nil, &Error{Index: -1, Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
+	}
+	if reserve != "" && there.outside.reserved == "" {
+		return nil, errOwnCopy
 	}
 	own := row
 	own.verb, own.ifMatch = wire.VerbReplace, there.etag
 	operations := []operation{own, o.claim(wire.VerbInsert, row.key, reserve)}
 	if there.outside.reserved != reserve {
-		// The claim that goes is that of another change, or the entity's own when the key is reserved again.
 		operations = append(operations, o.claim(wire.VerbDelete, row.key, there.outside.reserved))
 	}
 	return operations, nil
@@ -162,17 +191,52 @@ func ownerOf(row *storedRow) error {
 	return fmt.Errorf("(%q, %q) has the key", row.outside.partition, row.primary)
 }
 
-// remove deletes the entity's copy of a key, and nobody else's. reserves says that a reservation of the message's own
-// change may be there instead.
-func (o *outsideWriter) remove(ctx context.Context, key Key, reserves bool) error {
+// remove deletes the entity's copy of a key, and nobody else's.
+func (o *outsideWriter) remove(ctx context.Context, key Key) error {
 	err := o.removeClaimed(ctx, key, "")
-	if reserves && errors.Is(err, ErrNotFound) {
-		err = o.removeClaimed(ctx, key, o.change)
-	}
 	if errors.Is(err, ErrNotFound) {
 		return nil // it is not, or no longer, the entity's
 	}
 	return err
+}
+
+// removeReserved is remove for patterns that reserve keys. A key that the entity has given up and taken again meanwhile must
+// not be free for a moment, or another entity could take it. So the copy is removed as it was before the entity was seen
+// without the key: who takes a key again waits for the old copy to go, and then it is another. Requests: 1 where there is
+// nothing to remove, else 3, or 2 for a reservation.
+func (o *outsideWriter) removeReserved(ctx context.Context, key Key, has func(context.Context) (bool, error)) error {
+	for range placeAttempts {
+		there, err := o.table.readRow(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		reserved := there.outside.reserved
+		if !o.owns(there) || reserved != "" && reserved != o.change {
+			return nil
+		}
+		if reserved == "" {
+			if again, err := has(ctx); err != nil || again {
+				return err
+			}
+		}
+		err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag}, o.claim(wire.VerbDelete, key, reserved))
+		if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Index == 1 { // somebody else removed the claim
+			err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag})
+		}
+		if e := asError(err); e != nil && (errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrConflict)) && !errors.Is(err, ErrUnknownOutcome) {
+			continue // a rival was there first
+		}
+		return err
+	}
+	return &Error{Index: -1, Key: key, Kind: ErrConflict}
+}
+
+// owns reports whether a row is a copy of the entity, or reserved for one.
+func (o *outsideWriter) owns(row *storedRow) bool {
+	return row.outside.is && !row.outside.isClaim && row.primary == o.entity.Row && row.outside.partition == o.entity.Partition
 }
 
 // removeClaimed deletes a copy with one of its claims. It is ErrNotFound when the claim is not there.
@@ -201,13 +265,37 @@ func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) 
 			if !w.fresh[freshName(p, copies[i].Key)] {
 				continue
 			}
+			err := o.reserve(ctx, p, copies[i].Key)
+			if errors.Is(err, errOwnCopy) {
+				return r.ownKeyTaken(ctx, w, p, copies[i].Key)
+			}
 			w.preparedOutside = true
-			if err := o.reserve(ctx, p, copies[i].Key); err != nil {
+			if err != nil {
 				return patternError(p, err, ErrInvalid)
 			}
 		}
 	}
 	return nil
+}
+
+// errOwnCopy: the key that a change would reserve has a copy of the entity already.
+var errOwnCopy = errors.New("the entity has the key already, or gives it up in a change whose intent is under way")
+
+// ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
+// takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
+// reserve it in place of the copy would hide a copy that readers can see.
+func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key Key) error {
+	now, err := r.sight(ctx, w.op, w.change.Key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.change.Kind == ChangeInsert && now.row != nil:
+		return &Error{Index: -1, Key: w.change.Key, Kind: ErrExists}
+	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.etag != w.etag):
+		return &Error{Index: -1, Key: w.change.Key, Kind: ErrConflict}
+	}
+	return &Error{Index: -1, Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.

@@ -204,7 +204,7 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 	if c.old != nil {
 		d.next.incarnation, d.next.carried = c.old.incarnation, c.old.carried
 	}
-	if d.next.incarnation == "" {
+	if c.incarnation != "" {
 		d.next.incarnation = c.incarnation
 	}
 	if d.next.incarnation == "" {

@@ -58,6 +58,9 @@ func (r *Repository[T]) stage(ctx context.Context, x *Transaction, w *work[T]) e
 	}
 	at := len(x.operations)
 	x.operations = append(x.operations, d.operations...)
+	for _, staged := range d.staged {
+		x.planned = append(x.planned, func(etags []azcore.ETag) { staged.x.settle(etags[at+staged.at:]) })
+	}
 	x.planned = append(x.planned, func(etags []azcore.ETag) { r.settle(w.entity, w.change.Kind, d.next, etags[at]) })
 	return nil
 }

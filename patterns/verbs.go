@@ -35,6 +35,20 @@ func (r *Repository[T]) InsertIncarnation(ctx context.Context, v *T, incarnation
 	return r.run(ctx, w)
 }
 
+// ReplaceIncarnation is Replace that begins another life of the entity, with a given incarnation id. Requests: as Replace.
+func (r *Repository[T]) ReplaceIncarnation(ctx context.Context, v *T, incarnation string) error {
+	const op = "ReplaceIncarnation"
+	if incarnation == "" {
+		return r.invalid(op, Key{}, fmt.Errorf("the incarnation is empty"))
+	}
+	w, err := r.replacing(op, v)
+	if err != nil {
+		return err
+	}
+	w.change.incarnation = incarnation
+	return r.run(ctx, w)
+}
+
 // inserting prepares the insert of an entity.
 func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
 	key, err := r.wholeKey(op, v)

@@ -120,8 +120,8 @@ type OutsideOwner interface {
 // Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
 // own partitions, copies and claims outside of them, and what Auditors hold. An error comes once, last.
 //
-// It is made for tables that are in use and of any size. The scans keep sums, not rows, so memory stays within some 30 MiB:
-// what an entity asks for is added to one of 4,096 sums, and what is stored is taken off the same one. Where a sum is not zero
+// It is made for tables that are in use and of any size. The scans keep sums, not rows, and no more than some 100,000 places at
+// once, which are 30 MiB with keys of usual length: what an entity asks for is added to one of 4,096 sums, and what is stored is taken off the same one. Where a sum is not zero
 // in the end, the rows behind it are read once more and joined; what has no counterpart is a suspect, and each suspect is
 // looked at by itself.
 //

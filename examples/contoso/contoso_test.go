@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	if decoder.More() {
 		t.Error("something follows the JSON document")
 	}
-	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || len(r.Tables) != 8 || len(r.Queues) != 2 || len(r.Containers) != 1 {
+	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || len(r.Tables) != 14 || len(r.Queues) != 4 || len(r.Containers) != 2 {
 		t.Fatalf("%d sections, %d employees, tables %q, queues %q, containers %q", len(r.Sections), r.Employees, r.Tables, r.Queues, r.Containers)
 	}
 	if r.Summary.With.Searched*5 > r.Summary.Without.Searched {
@@ -75,6 +75,10 @@ func checkRequests(t *testing.T, r *report) {
 		"june.jones@contoso.com, anywhere":   {1, 1},
 		"emails that start with a, anywhere": {1, 1},
 		"emails that start with m, in Sales": {1, 1},
+		"Jones in Sales, by row (option 2)":  {1 + 3, 1},
+		"Jones anywhere, by row (option 3)":  {1 + 5, 1},
+		"Jones anywhere, by blob (option 1)": {1 + 5, 1},
+		"Sales with its manager":             {1, 2},
 	}
 	actions := map[string]int{
 		"LastName eq 'Jones', of the whole table":    0,
@@ -98,6 +102,19 @@ func checkRequests(t *testing.T, r *report) {
 		"found by email, and read herself":           2,
 		"both indexes, read whole":                   1 + 10 + 2,
 		"moves asked for":                            former,
+		"one inserted, option 2 alone":               2,
+		"and deleted":                                2,
+		"employees inserted, all options":            (1 + 1 + 2 + 2*2 + 1) * inNames,
+		"last names, and how many have each":         1,
+		"her last name changed":                      1 + 2 + 2 + 2*4 + 1,
+		"looked up by the old name and the new":      2 * 3,
+		"departments and employees inserted":         10 + minEmployees + 10,
+		"the manager's email changed":                2,
+		"the department read":                        1,
+		"another manager begins":                     2,
+		"the one before stops":                       2,
+		"each department with its manager":           10,
+		"employees with three patterns":              6 * (jones - reviewed + 1),
 		"rows empid_...":                             10,
 		"rows email_...":                             10,
 		"rows name_...":                              10,
@@ -231,7 +248,7 @@ func TestAllIsDroppedUnlessKept(t *testing.T) {
 	}
 	kept := slices.DeleteFunc(made(), func(name string) bool { return slices.Contains(before, name) })
 	// The queues have a poison queue and a container of large bodies each.
-	if len(kept) != 8+2*2+1+2 {
+	if len(kept) != 14+2*4+2+4 {
 		t.Errorf("%q were kept", kept)
 	}
 	for _, what := range kept {
@@ -349,6 +366,30 @@ func TestDifferentAnswersAreAnError(t *testing.T) {
 		}
 	}
 	if err := sameAnswers(staff, newStaff(3, 1), (*Employee).record); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDriftIsFoundExactly: what Verify leaves out, makes up or tells twice ends the run.
+func TestDriftIsFoundExactly(t *testing.T) {
+	a := patterns.Discrepancy{Kind: patterns.Missing, Pattern: "email", Place: "email_a@contoso.com"}
+	b := patterns.Discrepancy{Kind: patterns.Different, Pattern: "email", Place: "email_b@contoso.com"}
+	other := a
+	other.Kind = patterns.Spurious
+	d := &drifting{damages: []damage{{want: a}, {want: b}}}
+	for name, found := range map[string][]patterns.Discrepancy{
+		"nothing":      nil,
+		"one":          {a},
+		"one twice":    {a, a},
+		"one too many": {a, b, other},
+		"another kind": {other, b},
+	} {
+		if d.exactly(found) == nil {
+			t.Errorf("%s: the differences count as those that were made", name)
+		}
+	}
+	b.Err = errors.New("what is wrong with it")
+	if err := d.exactly([]patterns.Discrepancy{b, a}); err != nil {
 		t.Error(err)
 	}
 }

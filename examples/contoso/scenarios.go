@@ -24,6 +24,9 @@ func scenarios() []scenario {
 		compoundKeys(),
 		organisation(),
 		archive(),
+		names(),
+		managers(),
+		drift(),
 		checking(),
 	}
 }
