@@ -47,7 +47,7 @@ func (s *sighting[T]) same(other *sighting[T]) bool {
 //   - a holder writes only the keys that its message names: each write of a row outside goes through outsideWriter;
 //   - after its writes the holder reads the entity again, and goes round again if it has changed: agree is the only loop.
 //
-// Requests: 1 for the entity, 1 or 2 for each key, 1 to read again.
+// Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
 func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
