@@ -82,8 +82,8 @@ func (k DiscrepancyKind) String() string {
 // Discrepancy is one thing that is not as the entities have it.
 type Discrepancy struct {
 	Kind    DiscrepancyKind
-	Pattern string // "" where nobody can tell, as for a row that no entity asks for; or of the entity's own rows
-	Table   string // where it is, "" outside of tables
+	Pattern string // "" of the entity's own rows, and where nobody can tell
+	Table   string // where it is; "" in what only the pattern knows, such as lists and blobs
 	Place   string // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
 	Entity  Key    // the entity that asks for it, or the one that it says it is of
 	Err     error  // what is wrong with it, where there is more to say
@@ -121,9 +121,9 @@ type OutsideOwner interface {
 // own partitions, copies and claims outside of them, and what Auditors hold. An error comes once, last.
 //
 // It is made for tables that are in use and of any size. The scans keep sums, not rows, and no more than some 100,000 places at
-// once, which are 30 MiB with keys of usual length: what an entity asks for is added to one of 4,096 sums, and what is stored is taken off the same one. Where a sum is not zero
-// in the end, the rows behind it are read once more and joined; what has no counterpart is a suspect, and each suspect is
-// looked at by itself.
+// once, which are 30 MiB with keys of usual length: what an entity asks for is added to one of 4,096 sums, and what is stored
+// is taken off the same one. Where a sum is not zero in the end, the rows behind it are read once more and joined; what has no
+// counterpart is a suspect, and each suspect is looked at by itself.
 //
 // There is no false alarm. A suspect counts where two readings of one row with the same ETag enclose the reading of the other:
 // then both were there at one moment. ETags do not come again, so that of a row outside, which is written later than the

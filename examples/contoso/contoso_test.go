@@ -97,7 +97,7 @@ func checkRequests(t *testing.T, r *report) {
 		"read together":                              1,
 		"the review of 2012 alone":                   1,
 		"employees inserted":                         7 * inOrganisation,
-		"her email changed": 11,
+		"her email changed":                          11,
 		"found by the old email and by the new":      2,
 		"found by email, and read herself":           2,
 		"both indexes, read whole":                   1 + 10 + 2,

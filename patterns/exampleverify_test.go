@@ -1,0 +1,53 @@
+package patterns_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// An index row is deleted behind the library's back. It is found, and written again. The index does not tell upper from lower case.
+func ExampleRepository_Verify() {
+	ctx := context.Background()
+	table := exampleTable("ExampleVerify")
+	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part { return compoundkey.Fold(w.Name) })
+	staff, err := patterns.NewRepository(table, patterns.Schema[Worker]{
+		Key: func(w *Worker) patterns.Key {
+			return patterns.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
+		},
+		RowPrefix: "id",
+	}, byName)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := staff.Insert(ctx, &Worker{Department: "Sales", ID: 223, Name: "June", Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}); err != nil {
+		log.Fatal(err)
+	}
+	if err := table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "Sales", Row: "name_june"}); err != nil {
+		log.Fatal(err)
+	}
+	for d, err := range staff.Verify(ctx, nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(d.Kind, d.Pattern, d.Place)
+	}
+	for repaired, err := range staff.Repair(ctx, nil) {
+		if err != nil || !repaired.Done {
+			log.Fatal(repaired, err)
+		}
+	}
+	w, err := byName.GetPart(ctx, "Sales", compoundkey.Fold("JUNE"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(w.ID)
+	// Output:
+	// missing name name_june
+	// 223
+}
