@@ -15,8 +15,15 @@ import (
 // crowd is a table of n entities with two indexes in their partitions, on a simulator.
 func crowd(t testing.TB, n, departments int) *desk {
 	t.Helper()
-	o := newOffice(t, storagetest.Simulator(t, nil))
-	o.without = []string{"mail", "badge", "roster", "marks"}
+	_, d := crowdOn(t, storagetest.Simulator(t, nil), n, departments)
+	return d
+}
+
+// crowdOn is a crowd on any service, and the office that it works in.
+func crowdOn(t testing.TB, s *storagetest.Service, n, departments int, without ...string) (*office, *desk) {
+	t.Helper()
+	o := newOffice(t, s)
+	o.without = append([]string{"mail", "badge", "roster", "marks"}, without...)
 	d := o.open(t)
 	all := iter.Seq2[*staff, error](func(yield func(*staff, error) bool) {
 		for i := range n {
@@ -28,7 +35,7 @@ func crowd(t testing.TB, n, departments int) *desk {
 	if _, err := d.repo.BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return o, d
 }
 
 // scan reads all rows of the table, for comparison.
@@ -71,6 +78,38 @@ func BenchmarkVerify(b *testing.B) {
 			b.ReportMetric(float64(verified)/float64(scanned), "x-scan")
 			b.ReportMetric(float64(verified.Microseconds())/float64(b.N)/float64(n), "cpu-us/entity")
 			b.ReportMetric(float64(growth(b, d))/(1<<20), "MiB-heap")
+		})
+	}
+}
+
+// BenchmarkVerifyOnService compares Verify, and a Rebuild of one index, with a plain scan of the same table on the service
+// that the tests run on, by the clock.
+func BenchmarkVerifyOnService(b *testing.B) {
+	for _, n := range []int{1000, 4000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var scanned, verified, rebuilt time.Duration
+			for b.Loop() {
+				o, d := crowdOn(b, storagetest.Open(b), n, 20, "email")
+				begin := time.Now()
+				if _, err := d.scan(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				scanned += time.Since(begin)
+				o.without = o.without[:4]
+				d = o.open(b)
+				begin = time.Now()
+				if report, err := d.repo.Rebuild(b.Context(), nil); err != nil || report.Written != int64(n) {
+					b.Fatal(report, err)
+				}
+				rebuilt += time.Since(begin)
+				begin = time.Now()
+				if found := d.verify(b, fixed()); len(found) > 0 {
+					b.Fatal(found[0])
+				}
+				verified += time.Since(begin)
+			}
+			b.ReportMetric(float64(verified)/float64(scanned), "verify/scan")
+			b.ReportMetric(float64(rebuilt)/float64(scanned), "rebuild/scan")
 		})
 	}
 }
