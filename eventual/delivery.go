@@ -56,8 +56,11 @@ func (d *delivery) handle(ctx context.Context) (verdict, error) {
 	}
 	h := d.handlerOf(e.Type)
 	if h == nil {
-		// A newer build may have one, and be on its way to the machines.
-		return verdict{delay: d.queue.visibility}, fmt.Errorf("no handler for messages of type %q", e.Type)
+		var wait time.Duration
+		if d.options.patient {
+			wait = d.queue.visibility // a newer build may have one, and be on its way to the machines
+		}
+		return verdict{delay: wait}, fmt.Errorf("no handler for messages of type %q", e.Type)
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {

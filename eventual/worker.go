@@ -41,6 +41,8 @@ type WorkerOptions struct {
 	MeterProvider metric.MeterProvider
 	// TracingProvider gets a span eventual.handle for each delivery; the zero value is none.
 	TracingProvider tracing.Provider
+
+	patient bool // RetryDelay is the standard one: what nobody knows yet may wait for a newer build
 }
 
 const (
@@ -120,7 +122,7 @@ func (o *WorkerOptions) setDefaults() error {
 		o.StopTimeout = standardStopTimeout
 	}
 	if o.RetryDelay == nil {
-		o.RetryDelay = retryDelay
+		o.RetryDelay, o.patient = retryDelay, true
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

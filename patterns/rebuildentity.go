@@ -24,7 +24,7 @@ func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
 	case l.write || unlisted || b.always:
 		err = b.r.writeAgain(ctx, b.op, x.value, x.row, false)
 	case len(l.outside) > 0:
-		err = b.r.runAgree(ctx, x.row.key, l.outside)
+		err = b.r.runAgree(ctx, "", x.row.key, l.outside)
 	case l.taken == nil:
 		b.add(func(r *RebuildReport) { r.Skipped++ })
 		return nil

@@ -38,7 +38,7 @@ func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 	case a.auditor == nil:
 		return v.mendOutside(ctx, a, f)
 	case intends:
-		return v.r.runAgree(ctx, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+		return v.r.runAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
 	return &Error{Op: v.op, Table: v.r.table.name, Key: f.Entity, Index: -1, Pattern: f.Pattern, Kind: ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
@@ -166,7 +166,11 @@ func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) erro
 	if is.Err == errLeftOver {
 		return nil
 	}
-	return v.r.runAgree(ctx, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+	change := ""
+	if own := p.own(); own != nil {
+		change = own.outside.reserved
+	}
+	return v.r.runAgree(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
 }
 
 // junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
@@ -188,8 +192,12 @@ func (p *seenPlace) junk() []evidence {
 }
 
 // runAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
-func (r *Repository[T]) runAgree(ctx context.Context, key Key, outside map[string][]string) error {
-	intent := Intent{ID: newWriteID(), Repository: r.name(), Key: key, Outside: outside}
+// change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
+func (r *Repository[T]) runAgree(ctx context.Context, change string, key Key, outside map[string][]string) error {
+	if change == "" {
+		change = newWriteID()
+	}
+	intent := Intent{ID: change, Repository: r.name(), Key: key, Outside: outside}
 	var settled error
 	err := r.schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
 		settled = r.agree(ctx, intent, nil, nil)
