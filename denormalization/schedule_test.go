@@ -18,7 +18,7 @@ func scheduledSeeds(seeds int) int {
 // and who are held up for longer than messages are hidden.
 func TestSchedule(t *testing.T) {
 	log := &rivalLog{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(1000), Pauses: rivalPauses(),
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(500), Pauses: rivalPauses(),
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 			return newRivals(0, log).stage(t, s)
 		}})

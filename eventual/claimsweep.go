@@ -15,7 +15,8 @@ type SweepOptions struct {
 }
 
 // SweepClaims deletes the large bodies that were stored longer ago than olderThan, by the service's clock, and returns how
-// many. A sender that died between storing a body and putting its message leaves one that nobody would ever delete.
+// many. A sender that died between storing a body and putting its message leaves one that nobody would ever delete, and so
+// does a Purge.
 //
 // A body whose message is still on the queue, or on the poison queue, looks just the same. So it is safe only where no
 // message can be as old as olderThan: longer than the longest delay of a Send, the longest time that all workers are ever down, and

@@ -24,7 +24,7 @@ func TestScheduleMover(t *testing.T) {
 	for _, toBlobs := range []bool{false, true} {
 		name := map[bool]string{false: "to a repository", true: "to a container"}[toBlobs]
 		var moved, deleted, touched int
-		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: moverSeeds(500), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
+		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: moverSeeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
 			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 				var seed [8]byte
 				rand.Read(seed[:]) // in a schedule, crypto/rand is seeded

@@ -20,7 +20,7 @@ func scheduledSeeds(seeds int) int {
 // done.
 func TestSchedule(t *testing.T) {
 	log := &rivalryLog{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(2000), Pauses: rivalPauses,
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(1000), Pauses: rivalPauses,
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 			rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 1))
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
