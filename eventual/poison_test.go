@@ -95,8 +95,8 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%d purged", n)
 	}
 	wantClaims(t, q, 1) // another entry may be of the same message
-	storagetest.Open(t).Wait(time.Second)
-	if n := must[int](t)(q.SweepClaims(t.Context(), 0, nil)); n != 1 {
+	storagetest.Open(t).Wait(3 * time.Second)
+	if n := must[int](t)(q.SweepClaims(t.Context(), time.Second, nil)); n != 1 {
 		t.Errorf("%d bodies swept", n)
 	}
 	wantClaims(t, q, 0)
