@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,12 +138,11 @@ func oneGet(s *storagetest.Service) *storagetest.Service {
 	return &once
 }
 
-type onlyGet struct{ done bool }
+type onlyGet struct{ done atomic.Bool } // renewals go through it as well
 
 func (g *onlyGet) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
-	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") || !g.done {
-		g.done = g.done || raw.Method == http.MethodGet && strings.HasSuffix(raw.URL.Path, "/messages")
+	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") || !g.done.Swap(true) {
 		return req.Next()
 	}
 	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: raw,
