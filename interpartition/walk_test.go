@@ -171,7 +171,13 @@ func TestWalkClaims(t *testing.T) {
 	for _, k := range []kind{plain, async} {
 		t.Run(k.String(), func(t *testing.T) {
 			w := &walked{kind: k, walkScene: sceneHandOver, waive: lease.Expiry, lastKeeps: true, judge: takenIsKept}
-			w.walk(t, oneHeldUp).MustAgree(t)
+			size := oneHeldUp
+			if raceDetector {
+				// Who is woken by a timer draws random numbers unseen by the walk's seeding, which the detector takes for a race.
+				size.pauses = 0
+			}
+			t.Logf("%+v", size)
+			w.walk(t, size).MustAgree(t)
 		})
 	}
 }
