@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/race"
 )
 
 var (
@@ -30,7 +32,7 @@ var (
 // TestAllocations holds Join to one allocation for usual keys and two for long
 // ones, and CheckKey and Compare to none.
 func TestAllocations(t *testing.T) {
-	if raceDivisor != 1 {
+	if race.Enabled {
 		t.Log("not counted: the race detector adds allocations")
 		return
 	}

@@ -10,16 +10,22 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/race"
 )
 
-// cases is how many values each part type is tried with, whatever the flags.
-// The race detector makes each about ten times slower and finds nothing more in
-// the values, so it tries a tenth.
-const cases = 100_000 / raceDivisor
+// cases is how many values each part type is tried with, whatever the flags of
+// rapid. With -short it is a tenth of them, and so it is under the race
+// detector, which makes each about ten times slower and finds nothing more in
+// the values.
+const cases = 100_000
 
 // checkCases runs a property that often and says so.
 func checkCases(t *testing.T, n int, prop func(*rapid.T)) {
 	t.Helper()
+	if testing.Short() || race.Enabled {
+		n /= 10
+	}
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
 	set := n

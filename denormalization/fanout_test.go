@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -104,7 +105,7 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 }
 
 func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
-	return drain(ctx, s, func(s *storagetest.Service) (*eventual.Queue, error) {
+	return harness.Drain(ctx, s, visibility, func(s *storagetest.Service) (*eventual.Queue, error) {
 		p, err := w.start(s)
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -178,44 +179,19 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 }
 
 // drainNow handles what is visible now.
-func drainNow(ctx context.Context, q *eventual.Queue) error {
-	worker, err := eventual.NewWorker(q, nil, nil)
-	if err == nil {
-		_, err = worker.Drain(ctx)
-	}
-	return err
-}
+func drainNow(ctx context.Context, q *eventual.Queue) error { return harness.DrainNow(ctx, q) }
 
-// drain lets every message appear and handles it, until none is left. open is what a new process has to open.
-func drain(ctx context.Context, s *storagetest.Service, open func(*storagetest.Service) (*eventual.Queue, error)) error {
-	for range 10 {
-		s.Wait(visibility + time.Second)
-		queue, err := open(s)
-		if err != nil {
-			return err
-		}
-		worker, err := eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
-		if err != nil {
-			return err
-		}
-		if _, err := worker.Drain(ctx); err != nil {
-			return err
-		}
-		if n, err := queue.Length(ctx); err != nil || n == 0 {
-			return err
-		}
+// openQueue opens the queue as a process does.
+func (w *world) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
 	}
-	return errors.New("the queue does not get empty")
+	return p.queue, nil
 }
 
 func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	return drain(ctx, s, func(s *storagetest.Service) (*eventual.Queue, error) {
-		p, err := w.start(s)
-		if err != nil {
-			return nil, err
-		}
-		return p.queue, nil
-	})
+	return harness.Drain(ctx, s, visibility, w.openQueue)
 }
 
 // state is what is stored: employees, departments by key.
@@ -295,11 +271,6 @@ func (s *state) agree() error {
 		}
 	}
 	return nil
-}
-
-// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
-func outcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func must[V any](t testing.TB) func(V, error) V {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -19,7 +20,7 @@ func TestNestedWriteUnderWay(t *testing.T) {
 	own := must[*process](t)(w.start(s))
 	check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 	slow, faults := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(
-		late{s.ClientOptions.Transport, 200 * time.Millisecond}))))
+		harness.LateRequest{Network: s.ClientOptions.Transport, After: 200 * time.Millisecond}))))
 	check(t, must[*process](t)(w.start(slow.WithRetries(-1))).employees.Insert(ctx, jones()))
 	if len(faults.Met()) != 1 {
 		t.Fatalf("faults: %v", faults.Met())

@@ -1,25 +1,14 @@
 package denormalization_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
-	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -36,45 +25,14 @@ const (
 // rivals is the world of one schedule.
 type rivals struct {
 	world
+	harness.Trouble
 	game    game
-	changes int     // of each writer
-	trouble float64 // share of the calls that meet a fault
-	waive   lease.Rules
-	network policy.Transporter // past the schedule
-	log     *rivalLog
-	budgets map[string]*attempts
+	changes int // of each writer
+	budgets map[string]*harness.Attempts
 }
 
-// rivalLog is what happened in all the schedules of a test.
-type rivalLog struct {
-	mu                           sync.Mutex
-	applied, refused, unknown    int
-	deaths, faults, late, unheld int
-	handled, failed, lost        int64
-}
-
-func (l *rivalLog) add(f func(l *rivalLog)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f(l)
-}
-
-func (l *rivalLog) String() string {
-	return fmt.Sprintf("changes: %d applied, %d refused, %d unknown; calls: %d faults, %d late, %d deaths; workers: %d handled, %d failed, %d leases lost; %d departments without the manager who names them, all in rivalry",
-		l.applied, l.refused, l.unknown, l.faults, l.late, l.deaths, l.handled, l.failed, l.lost, l.unheld)
-}
-
-// scheduleSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
-func scheduleSeed() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// rivalPauses are mostly none, sometimes a time in which holders renew, and sometimes one in which messages appear again.
-func rivalPauses() []time.Duration {
-	return []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, 3 * time.Second, 4 * time.Second, visibility + 2*time.Second}
-}
+// unheld are departments without the manager who names them; there are some in rivalry.
+const unheld = "departments without the manager who names them"
 
 // site is where a department is: with New, one is in its managers' partition and one is not.
 func (r *rivals) site(name string) string {
@@ -84,20 +42,23 @@ func (r *rivals) site(name string) string {
 	return "Sales"
 }
 
-func newRivals(waive lease.Rules, log *rivalLog) *rivals {
-	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 1))
-	return &rivals{game: game(rng.IntN(3)), changes: 3, trouble: []float64{0, 0.05, 0.15}[rng.IntN(3)], waive: waive, log: log,
-		world: world{placement: placements()[rng.IntN(len(placements()))]}}
+func newRivals(waive lease.Rules, log *harness.Log) *rivals {
+	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
+	r := &rivals{game: game(rng.IntN(3)), changes: 3}
+	trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
+	r.placement = placements()[rng.IntN(len(placements()))]
+	r.Trouble = harness.Trouble{Faults: trouble, Deaths: trouble / 5, Visibility: visibility, Waive: waive, Log: log}
+	return r
 }
 
 // stage makes the world and its actors.
 func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
-	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
+	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.world = *newWorld(t, s, r.placement)
-	r.network, r.budgets = s.ClientOptions.Transport, map[string]*attempts{}
+	r.Network, r.budgets = s.ClientOptions.Transport, map[string]*harness.Attempts{}
 	p := must[*process](t)(r.start(s))
 	for i, name := range []string{"A", "B"} {
-		r.budgets[name] = &attempts{}
+		r.budgets[name] = &harness.Attempts{}
 		check(t, p.departments.Insert(t.Context(), &department{Site: r.site(name), Name: name}))
 		check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
 	}
@@ -112,7 +73,7 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
 		stage.Actors = append(stage.Actors, r.actor(seeds[1], r.change(1, "A", "B")), r.actor(seeds[2], r.change(2, "A", "B")))
 	}
 	for range 2 {
-		stage.Workers = append(stage.Workers, r.worker(rng.Uint64()))
+		stage.Workers = append(stage.Workers, r.Worker(rng.Uint64(), harness.Workers{Open: r.openQueue, Concurrency: 2}))
 	}
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 		return errors.Join(append(errs, r.check(ctx, s))...)
@@ -120,87 +81,25 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
 	return stage
 }
 
-// injector decides which calls of a process meet what.
-func (r *rivals) injector(seed, process uint64) storagetest.Injector {
-	rng := mathrand.New(mathrand.NewPCG(seed, process))
-	faults, deaths := storagetest.SweepFaults(), r.trouble/5
-	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
-		switch n := rng.Float64(); {
-		case n < deaths:
-			r.log.add(func(l *rivalLog) { l.deaths++ })
-			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
-		case n < deaths+r.trouble/3:
-			r.log.add(func(l *rivalLog) { l.late++ })
-			return late{r.network, lease.Margin(visibility) * 9 / 10}
-		case n < deaths+r.trouble:
-			r.log.add(func(l *rivalLog) { l.faults++ })
-			return faults[rng.IntN(len(faults))]
-		}
-		return nil
-	})
-}
-
-// late is a fault: the connection is reset, and the request arrives all the same, later.
-type late struct {
-	network policy.Transporter
-	after   time.Duration
-}
-
-func (l late) String() string { return "Late" }
-
-func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	// The SDK may send the same request again meanwhile, so this one needs a body of its own.
-	again := req.Clone(context.WithoutCancel(req.Context()))
-	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		again.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	go func() {
-		time.Sleep(l.after)
-		if resp, err := l.network.Do(again); err == nil {
-			resp.Body.Close()
-		}
-	}()
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
-}
-
-// actor does a number of changes. A process that dies has a successor.
+// actor does a number of changes.
 func (r *rivals) actor(seed uint64, do func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error) storagetest.Actor {
-	return func(ctx context.Context, s *storagetest.Service) error {
-		rng := mathrand.New(mathrand.NewPCG(seed, 0))
-		for process, done := uint64(1), 0; done < r.changes; process++ {
-			faulty, faults := s.Faulty(r.injector(seed, process))
-			p, err := r.start(faulty)
-			if err != nil {
-				return err
-			}
-			alive, cancel := faults.Context(lease.Waive(ctx, r.waive))
-			for done < r.changes && !faults.Dead() {
-				if err := do(alive, p, rng, done); err == nil || r.game != handover {
-					done++ // a handover goes on when a step is surely done
-				}
-			}
-			cancel()
+	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
+	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
+		p, err := r.start(s)
+		if err != nil {
+			return false, err
 		}
-		return nil
-	}
+		for done < r.changes && !dead() {
+			if err := do(ctx, p, rng, done); err == nil || r.game != handover {
+				done++ // a handover goes on when a step is surely done
+			}
+		}
+		return done == r.changes, nil
+	})
 }
 
 func (r *rivals) told(err error) error {
-	r.log.add(func(l *rivalLog) {
-		switch {
-		case err == nil:
-			l.applied++
-		case outcomeUnknown(err):
-			l.unknown++
-		default:
-			l.refused++
-		}
-	})
+	r.Log.Told(err)
 	return err
 }
 
@@ -208,7 +107,7 @@ func (r *rivals) told(err error) error {
 func (r *rivals) spend(ctx context.Context, p *process, _ *mathrand.Rand, n int) error {
 	name := []string{"A", "B"}[n%2]
 	_, err := p.departments.Update(ctx, departmentKey(r.site(name), name), func(d *department) error { d.Budget++; return nil })
-	r.budgets[name].add(err)
+	r.budgets[name].Add(err)
 	return r.told(err)
 }
 
@@ -263,38 +162,6 @@ func (r *rivals) handOver() func(ctx context.Context, p *process, rng *mathrand.
 	}
 }
 
-// worker carries out what writers left. A process that dies has a successor.
-func (r *rivals) worker(seed uint64) storagetest.Actor {
-	return func(ctx context.Context, s *storagetest.Service) error {
-		for process := uint64(1); ctx.Err() == nil; process++ {
-			faulty, faults := s.Faulty(r.injector(seed, process))
-			p, err := r.start(faulty)
-			if err != nil {
-				return err
-			}
-			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 2, MaxDequeues: 1000,
-				RetryDelay: func(int) time.Duration { return time.Second }})
-			if err != nil {
-				return err
-			}
-			alive, cancel := faults.Context(lease.Waive(ctx, r.waive))
-			for alive.Err() == nil {
-				_, _ = worker.Drain(alive) // a poll that failed is repeated
-				select {
-				case <-time.After(time.Second):
-				case <-alive.Done():
-				}
-			}
-			cancel()
-			r.log.add(func(l *rivalLog) {
-				st := worker.Stats()
-				l.handled, l.failed, l.lost = l.handled+st.Handled, l.failed+st.Failed, l.lost+st.LeasesLost
-			})
-		}
-		return nil
-	}
-}
-
 // check lets workers carry out what is left, and holds the departments against the employees.
 func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 	time.Sleep(visibility) // what is late has arrived
@@ -306,8 +173,8 @@ func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 		return err
 	}
 	for name, said := range r.budgets {
-		if n := found.departments[departmentKey(r.site(name), name)].Budget; n < said.least || n > said.most {
-			return fmt.Errorf("department %s has a budget of %d after %d to %d changes", name, n, said.least, said.most)
+		if n := found.departments[departmentKey(r.site(name), name)].Budget; n < said.Least || n > said.Most {
+			return fmt.Errorf("department %s has a budget of %d after %d to %d changes", name, n, said.Least, said.Most)
 		}
 	}
 	if r.game != rivalry {
@@ -320,7 +187,7 @@ func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 // stopped; then it has those of the next who is written.
 func (r *rivals) checkRivalry(ctx context.Context, s *storagetest.Service, found *state) error {
 	for range 2 {
-		unheld := 0
+		alone := int64(0)
 		for key, d := range found.departments {
 			e := found.employees[employeeKey(d.ManagerSite, d.ManagerID)]
 			if d.ManagerID == 0 {
@@ -329,7 +196,7 @@ func (r *rivals) checkRivalry(ctx context.Context, s *storagetest.Service, found
 				}
 				for _, e := range found.employees {
 					if departmentKey(e.ManagesSite, e.Manages) == key {
-						unheld++
+						alone++
 					}
 				}
 				continue
@@ -338,8 +205,8 @@ func (r *rivals) checkRivalry(ctx context.Context, s *storagetest.Service, found
 				return fmt.Errorf("department %s has %d %q %q, and the employee is %+v", d.Name, d.ManagerID, d.ManagerName, d.ManagerEmail, e)
 			}
 		}
-		r.log.add(func(l *rivalLog) { l.unheld += unheld })
-		if unheld == 0 {
+		r.Log.Add(unheld, alone)
+		if alone == 0 {
 			return nil
 		}
 		p, err := r.start(s)

@@ -3,42 +3,12 @@ package denormalization_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// attempts counts what callers were told of their changes.
-type attempts struct {
-	mu          sync.Mutex
-	least, most int
-	said        []error
-}
-
-func (a *attempts) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.said = append(a.said, err)
-	switch {
-	case err == nil:
-		a.least, a.most = a.least+1, a.most+1
-	case outcomeUnknown(err):
-		a.most++
-	}
-}
-
-// fits reports whether one of the states is there that lie between what was surely applied and what may have been. states
-// are those before the operation, and after it was applied once and more often.
-func (a *attempts) fits(state string, states []string) error {
-	for n := a.least; n <= a.most; n++ {
-		if state == states[min(n, len(states)-1)] {
-			return nil
-		}
-	}
-	return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", a.least, a.most, state, a.said)
-}
 
 // swept is an operation on Jones, who manages department A before it, or is not there.
 func swept(p placement, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
@@ -52,14 +22,14 @@ func swept(p placement, before *employee, states []string, operate func(ctx cont
 			copied := *before
 			check(t, own.employees.Insert(t.Context(), &copied), drainNow(t.Context(), own.queue))
 		}
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = operate(ctx, p)
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -76,7 +46,7 @@ func swept(p placement, before *employee, states []string, operate func(ctx cont
 						return fmt.Errorf("department %s has a budget of %d", d.Name, d.Budget)
 					}
 				}
-				return said.fits(textOf(found.employees[jones().key()]), states)
+				return said.Fits(textOf(found.employees[jones().key()]), states)
 			},
 		}
 	}}
@@ -122,10 +92,7 @@ func TestSweep(t *testing.T) {
 			"Refresh": sweptRefresh(p),
 		} {
 			name = string(p) + "/" + name
-			c.Floor = sweepFloors()[name]
-			if testing.Short() || raceDetector {
-				c.Callers, c.Floor = []storagetest.Caller{storagetest.ProcessDies, storagetest.CallerRetries}, 0
-			}
+			c.Floor, c.Every = sweepFloors()[name], harness.SweepEvery()
 			t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
 	}
@@ -138,20 +105,20 @@ func sweptRefresh(p placement) storagetest.SweepCase {
 		own := must[*process](t)(w.start(s))
 		check(t, own.employees.Insert(t.Context(), jones()), drainNow(t.Context(), own.queue))
 		check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID, ManagerName: "?"}))
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = p.details.Refresh(ctx, departmentKey("Sales", "A"))
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
 			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				found, err := w.read(ctx, s)
-				if err != nil || found.departments[departmentKey("Sales", "A")].ManagerName == "?" && said.least == 0 {
+				if err != nil || found.departments[departmentKey("Sales", "A")].ManagerName == "?" && said.Least == 0 {
 					return err
 				}
 				return found.agree()
@@ -173,18 +140,18 @@ func sweepFloors() map[string]int {
 
 // TestSweepFanOut breaks a change of an office with five members.
 func TestSweepFanOut(t *testing.T) {
-	storagetest.Sweep(t, storagetest.SweepCase{Floor: 484, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 484, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newOffices(t, s, 5)
 		own := must[*officeProcess](t)(w.start(s))
 		check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = p.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"})
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -193,7 +160,7 @@ func TestSweepFanOut(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return said.fits(fmt.Sprint(cities), []string{"map[London:5]", "map[Leeds:5]"})
+				return said.Fits(fmt.Sprint(cities), []string{"map[London:5]", "map[Leeds:5]"})
 			},
 		}
 	}})

@@ -3,17 +3,13 @@ package denormalization_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -114,7 +110,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 	}
 	for range max(w.workers, 1) {
 		stage.Workers = append(stage.Workers, func(ctx context.Context, s *storagetest.Service) error {
-			p, err := w.start(oneGet(s))
+			p, err := w.start(harness.OneGet(s))
 			if err != nil {
 				return err
 			}
@@ -127,26 +123,6 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 		})
 	}
 	return stage
-}
-
-// oneGet lets a process get messages once, so that one life of a worker is one message: what it would do afterwards, its
-// next life does.
-func oneGet(s *storagetest.Service) *storagetest.Service {
-	once := *s
-	policies := once.ClientOptions.PerCallPolicies
-	once.ClientOptions.PerCallPolicies = append(policies[:len(policies):len(policies)], new(onlyGet))
-	return &once
-}
-
-type onlyGet struct{ done atomic.Bool } // renewals go through it as well
-
-func (g *onlyGet) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") || !g.done.Swap(true) {
-		return req.Next()
-	}
-	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: raw,
-		Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(`<QueueMessagesList />`))}, nil
 }
 
 // check is for quiet ends.
@@ -206,9 +182,12 @@ func walks() map[string]*walked {
 // TestWalk walks through every interleaving of small worlds.
 func TestWalk(t *testing.T) {
 	for name, w := range walks() {
+		if harness.Shortened() && name == "there and back" {
+			continue // 150,000 states
+		}
 		for _, n := range []struct{ crashes, pauses int }{{0, 0}, {1, 0}, {0, 1}, {1, 1}} {
 			// With a pause, two of them have hundreds of thousands of states.
-			if n.pauses > 0 && (name == "both at once" || name == "there and back") || n.crashes+n.pauses > 0 && (raceDetector || testing.Short()) {
+			if n.pauses > 0 && (name == "both at once" || name == "there and back") || n.crashes+n.pauses > 0 && harness.Shortened() {
 				continue
 			}
 			w.walk(t, name, n.crashes, n.pauses).MustAgree(t)

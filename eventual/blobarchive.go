@@ -28,7 +28,8 @@ import (
 //
 // Its metadata tpincarnation is the incarnation of the copy, as Mover tells, and tpwrite the id of the write, by which an
 // ambiguous answer is resolved. Properties are those of the program, before any pattern has rewritten them. So a source
-// with a pattern that encrypts is refused by NewMover: the blob would be in clear.
+// with a pattern that encrypts is refused by NewMover: the blob would be in clear. So is one with a patterns.Streamer: the
+// archive would hold a reference to what goes with the entity.
 //
 // name names the blob of an entity. It follows from the entity's key alone, or from what never changes, and two entities do not
 // get the same one. A client of Account.Container is best, since it holds requests to the worker's lease and tells which of them
@@ -63,6 +64,9 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 		return d.codecErr
 	}
 	for _, p := range source.Patterns() {
+		if s, ok := p.(patterns.Streamer); ok && s.Streams() {
+			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.PatternName())
+		}
 		if t, ok := p.(patterns.PropertyTransformer); ok && t.Stage() == patterns.StageEncrypt {
 			return fmt.Errorf("pattern %q encrypts properties, and a blob would hold them in clear", p.PatternName())
 		}
@@ -161,7 +165,7 @@ func certain(err error, ex *wire.Exchange) bool {
 
 // isRefusal reports whether the condition of a request did not hold.
 func isRefusal(err error) bool {
-	return hasCode(err, "BlobAlreadyExists", "ConditionNotMet") || isStatus(err, http.StatusNotFound) && !hasCode(err, "ContainerNotFound")
+	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound")
 }
 
 // blobFailure is failure for what is done to a blob under a condition.
@@ -192,7 +196,7 @@ func (d toContainer[T]) look(ctx context.Context, p parcel[T]) (occupant[T], err
 // read reads what identifies a blob, nil where there is none.
 func (d toContainer[T]) read(ctx context.Context, name string) (*storedBlob[T], error) {
 	answer, err := d.container.NewBlobClient(name).GetProperties(ctx, nil)
-	if isStatus(err, http.StatusNotFound) && !hasCode(err, "ContainerNotFound") {
+	if wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound") {
 		return nil, nil
 	}
 	if err != nil {

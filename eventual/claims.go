@@ -72,7 +72,7 @@ func (q *Queue) putClaim(ctx context.Context, op string, c *claim, body []byte) 
 	_, err := q.claimBlob(c).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}},
 	})
-	if isStatus(err, http.StatusConflict) || isStatus(err, http.StatusPreconditionFailed) {
+	if wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed) {
 		if _, same := q.getClaim(ctx, c); same == nil {
 			return nil
 		}
@@ -91,7 +91,7 @@ func (q *Queue) getClaim(ctx context.Context, c *claim) ([]byte, error) {
 		return nil, errors.New("the body is in a blob, and the account has no blob endpoint")
 	}
 	answer, err := q.claimBlob(c).DownloadStream(ctx, nil)
-	if hasCode(err, "BlobNotFound") {
+	if wire.HasCode(err, "BlobNotFound") {
 		return nil, errClaimGone
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (q *Queue) removeClaim(ctx context.Context, c *claim) error {
 		return nil
 	}
 	_, err := q.claimBlob(c).Delete(ctx, nil)
-	if err == nil || hasCode(err, "BlobNotFound") {
+	if err == nil || wire.HasCode(err, "BlobNotFound") {
 		return nil
 	}
 	return failure("Delete", q.claimsName, err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
@@ -48,7 +50,7 @@ func (q *Queue) SweepClaims(ctx context.Context, olderThan time.Duration, o *Swe
 			}
 			if o == nil || !o.DryRun {
 				_, err := q.claims.NewBlobClient(*item.Name).Delete(ctx, nil)
-				if err != nil && !hasCode(err, "BlobNotFound") {
+				if err != nil && !wire.HasCode(err, "BlobNotFound") {
 					return removed, failure(op, q.claimsName, err)
 				}
 			}

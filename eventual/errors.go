@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -33,11 +31,11 @@ func failure(op, resource string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &patterns.Error{Op: op, Table: resource, Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code = answer.ErrorCode
-		e.Kind = kindOf(answer.StatusCode, e.Code)
+	e := patterns.ServiceError(op, resource, err)
+	if kind, known := kindOf(e.Code); known {
+		e.Kind = kind
+	} else if wire.IsStatus(err, http.StatusPreconditionFailed) {
+		e.Kind = nil // it takes who asked to know which condition that was
 	}
 	return e
 }
@@ -54,51 +52,17 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	return e
 }
 
-// kindOf translates status and code of an answer; nil for what has no meaning of its own.
-func kindOf(status int, code string) error {
+// kindOf translates the codes that say more than their status.
+func kindOf(code string) (kind error, known bool) {
 	switch code {
 	case "QueueNotFound", "ContainerNotFound":
-		return ErrQueueNotFound
+		return ErrQueueNotFound, true
 	case "QueueBeingDeleted", "ContainerBeingDeleted":
-		return ErrQueueBeingDeleted
+		return ErrQueueBeingDeleted, true
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
-		return patterns.ErrExists
+		return patterns.ErrExists, true
 	case "MessageTooLarge", "RequestBodyTooLarge":
-		return patterns.ErrTooLarge
+		return patterns.ErrTooLarge, true
 	}
-	switch {
-	case status == http.StatusNotFound:
-		return patterns.ErrNotFound
-	case status == http.StatusConflict:
-		return patterns.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return patterns.ErrDenied
-	case status == http.StatusBadRequest:
-		return patterns.ErrInvalid
-	case status == http.StatusRequestEntityTooLarge:
-		return patterns.ErrTooLarge
-	case status == http.StatusTooManyRequests, status >= 500:
-		return patterns.ErrUnavailable
-	}
-	return nil
-}
-
-// hasCode reports whether err is an answer of the service with one of these codes.
-func hasCode(err error, codes ...string) bool {
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	for _, code := range codes {
-		if answer.ErrorCode == code {
-			return true
-		}
-	}
-	return false
-}
-
-// isStatus reports whether err is an answer of the service with this status. Answers to HEAD carry no code.
-func isStatus(err error, status int) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.StatusCode == status
+	return nil, false
 }

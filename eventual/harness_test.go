@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -94,38 +91,6 @@ func wantKind(t testing.TB, err, kind error) {
 	if !errors.As(err, &e) || !errors.Is(err, kind) {
 		t.Fatalf("error is %v, want %v", err, kind)
 	}
-}
-
-// inBubble runs a test where time costs nothing: on a fresh simulator, whose clock goes with the bubble's.
-func inBubble(t *testing.T, test func(t *testing.T, s *storagetest.Service)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := storagetest.Simulator(t, nil)
-		clock := &following{clock: s.Clock, last: time.Now()}
-		test(t, s.WithTransport(func(inner policy.Transporter) policy.Transporter {
-			clock.inner = inner
-			return clock
-		}))
-	})
-}
-
-// following moves the simulator's clock on before each request, by the time that has passed since the last one.
-type following struct {
-	inner policy.Transporter
-	clock *storagetest.Clock
-
-	mu   sync.Mutex
-	last time.Time
-}
-
-// Do is policy.Transporter.
-func (f *following) Do(req *http.Request) (*http.Response, error) {
-	f.mu.Lock()
-	now := time.Now()
-	f.clock.Advance(now.Sub(f.last))
-	f.last = now
-	f.mu.Unlock()
-	return f.inner.Do(req)
 }
 
 // running is a worker that runs until stop.

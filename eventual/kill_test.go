@@ -3,14 +3,13 @@ package eventual_test
 import (
 	"context"
 	"os"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -34,7 +33,7 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	storagetest.AzuriteOnly(t)
 	n := 10_000
-	if testing.Short() || raceDetected() {
+	if harness.Shortened() {
 		n = 1_000
 		t.Logf("%d messages only, because of -short or -race", n)
 	}
@@ -72,12 +71,6 @@ func TestKilledWorkers(t *testing.T) {
 	if poisoned := must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
 		t.Errorf("%d messages are poisoned; the first: %+v", poisoned, entries(t, q)[0])
 	}
-}
-
-// raceDetected reports whether the race detector makes everything several times slower.
-func raceDetected() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // sendNumbers sends the numbers from 0 to n, a message each, and sets what it returns when it has ended.

@@ -14,7 +14,7 @@ import (
 
 // TestRenewal: a handler may take as long as it likes; its message stays hidden from other workers.
 func TestRenewal(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 		var calls atomic.Int64
 		handlers := map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
@@ -42,7 +42,7 @@ func TestRenewal(t *testing.T) {
 func TestRenewalSurvivesTrouble(t *testing.T) {
 	for _, fault := range []storagetest.Mode{storagetest.Before500, storagetest.Throttled, storagetest.NotSent} {
 		t.Run(fault.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *storagetest.Service) {
+			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				name := newQueue(t, s, nil).Name()
 				faulty, faults := s.WithRetries(0).Faulty(storagetest.On(storagetest.UpdateMessage, storagetest.Times(5, storagetest.Always(fault))))
 				q := must[*eventual.Queue](t)(openQueue(faulty, name, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}))
@@ -89,7 +89,7 @@ func TestLostLease(t *testing.T) {
 		}, within: 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *storagetest.Service) {
+			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				whole := newQueue(t, s, nil)
 				faults := tc.fault
 				if faults == nil {
@@ -146,7 +146,7 @@ func TestGracefulStop(t *testing.T) {
 		"cut short":    {takes: time.Hour, stops: 30 * time.Second, released: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *storagetest.Service) {
+			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
@@ -179,7 +179,7 @@ func TestGracefulStop(t *testing.T) {
 
 // TestStopDuringPoll: messages that a poll brings after the end are given back, not handled and not kept.
 func TestStopDuringPoll(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		whole := newQueue(t, s, nil)
 		must[string](t)(whole.Send(t.Context(), "a", nil, nil))
 		var r *running
@@ -202,7 +202,7 @@ func TestStopDuringPoll(t *testing.T) {
 
 // TestDrainStops with its context, as Run does, and says so.
 func TestDrainStops(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 		w := newWorker(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {

@@ -94,24 +94,21 @@ func TestStepsOfOwnMessage(t *testing.T) {
 
 // TestPanickingMatch: the batch of a match that panics appears again.
 func TestPanickingMatch(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: time.Second})
-	for range 3 {
-		must[string](t)(q.Send(t.Context(), "x", 1, nil))
-	}
-	drain(t, q, map[string]eventual.Handler{"x": func(context.Context, *eventual.Message) error { return errors.New("no") }})
-	func() {
-		defer func() { recover() }()
-		q.Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { panic("match") })
-	}()
-	for range 8 { // the simulator's clock goes with ours
-		time.Sleep(500 * time.Millisecond)
-		s.Wait(500 * time.Millisecond)
-	}
-	t.Logf("%d goroutines, %d entries visible of 3 after 4 s with a timeout of 1 s", runtime.NumGoroutine(), len(entries(t, q)))
-	if len(entries(t, q)) != 3 {
-		t.Error("entries are hidden still")
-	}
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: time.Second})
+		for range 3 {
+			must[string](t)(q.Send(t.Context(), "x", 1, nil))
+		}
+		drain(t, q, map[string]eventual.Handler{"x": func(context.Context, *eventual.Message) error { return errors.New("no") }})
+		func() {
+			defer func() { recover() }()
+			q.Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { panic("match") })
+		}()
+		time.Sleep(4 * time.Second) // in which nobody may renew
+		if visible := entries(t, q); len(visible) != 3 {
+			t.Errorf("of 3 entries, %d are visible after 4 s with a timeout of 1 s, beside %d goroutines", len(visible), runtime.NumGoroutine())
+		}
+	})
 }
 
 // TestStepsKeepsUnknownMembers: members of the envelope that this build does not know are written back.
@@ -132,7 +129,7 @@ func TestStepsKeepsUnknownMembers(t *testing.T) {
 
 // TestSlowGet: after a get that takes long, the first renewal still comes before the lease's end.
 func TestSlowGet(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		whole := newQueue(t, s, nil)
 		busy := 0
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetMessages, storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
@@ -214,7 +211,7 @@ func decodeText(s string) string {
 
 // TestRollingDeploy: workers of an old build leave what only a newer one knows for some visibility timeouts.
 func TestRollingDeploy(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		w := start(t, q, nil, nil)
 		must[string](t)(q.Send(t.Context(), "new-type", 1, nil))

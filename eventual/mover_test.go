@@ -124,7 +124,8 @@ func TestNewMoverRefuses(t *testing.T) {
 	}
 	shared := must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
 		patterns.Schema[pointed]{Key: func(v *pointed) patterns.Key { return patterns.Key{Row: v.ID} }}))
-	sealing := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
+	sealed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
+	streamed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
 		"the queue is nil":          second(eventual.NewMover[clerk](nil, "m", p.current, to, nil)),
 		"has no name":               second(eventual.NewMover(p.queue, "", p.current, to, nil)),
@@ -135,7 +136,8 @@ func TestNewMoverRefuses(t *testing.T) {
 		"the container is nil":      second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer(nil, clerkBlob), nil)),
 		"no function that names":    second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer[clerk](blobs, nil), nil)),
 		"through a pointer":         second(eventual.NewMover(p.queue, "m", shared, eventual.ToRepository(shared, nil), nil)),
-		`pattern "sealing" encrypt`: second(eventual.NewMover(p.queue, "m", sealing, eventual.ToContainer(blobs, clerkBlob), nil)),
+		`pattern "sealing" encrypt`: second(eventual.NewMover(p.queue, "m", sealed, eventual.ToContainer(blobs, clerkBlob), nil)),
+		`pattern "referring" leave`: second(eventual.NewMover(p.queue, "m", streamed, eventual.ToContainer(blobs, clerkBlob), nil)),
 		"has a handler already":     second(eventual.NewMover(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
 		if wantKind(t, err, patterns.ErrInvalid); !strings.Contains(err.Error(), name) {
@@ -158,9 +160,20 @@ func (sealing) Stage() patterns.Stage      { return patterns.StageEncrypt }
 func (sealing) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
 	return p, nil
 }
-func (sealing) Load(_ context.Context, _ patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func (sealing) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	return p, nil
 }
+func (sealing) RefusesMerge() error    { return nil }
+func (sealing) Filterable(string) bool { return true }
+
+// referring stands for a pattern whose entities hold references as they are read.
+type referring struct{ sealing }
+
+func (referring) PatternName() string   { return "referring" }
+func (referring) Stage() patterns.Stage { return patterns.StageSpill }
+func (referring) Streams() bool         { return true }
+
+var _ patterns.Streamer = referring{} // what it embeds, too, is found to be a PropertyTransformer
 
 func second[T any](_ T, err error) error { return err }
 

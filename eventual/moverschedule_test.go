@@ -2,8 +2,6 @@ package eventual_test
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -24,11 +23,9 @@ func TestScheduleMover(t *testing.T) {
 	for _, toBlobs := range []bool{false, true} {
 		name := map[bool]string{false: "to a repository", true: "to a container"}[toBlobs]
 		var moved, deleted, touched int
-		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: moverSeeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
+		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: harness.Seeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
 			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-				var seed [8]byte
-				rand.Read(seed[:]) // in a schedule, crypto/rand is seeded
-				rng := mathrand.New(mathrand.NewPCG(binary.LittleEndian.Uint64(seed[:]), 0))
+				rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 				o := office{toBlobs: toBlobs, replaces: rng.IntN(2) == 0}
 				b := &book{office: newOffice(t, s, o), lives: map[string]*life{}, rate: []float64{0, 0.1, 0.3}[rng.IntN(3)]}
 				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
@@ -263,12 +260,4 @@ func (b *book) overwritten(l *life) bool {
 		}
 	}
 	return false
-}
-
-// moverSeeds is how many schedules to run.
-func moverSeeds(seeds int) int {
-	if testing.Short() || moverRace {
-		return seeds / 5
-	}
-	return seeds
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -42,14 +43,11 @@ func sweptRivals() map[string]rival {
 // the entity is in one place with its last content.
 func TestSweepMover(t *testing.T) {
 	offices := []office{{}, {toBlobs: true}, {reachesOut: true}}
-	if testing.Short() || moverRace {
-		offices = offices[:2]
-	}
 	for name, rival := range sweptRivals() {
 		for i, o := range offices {
 			to := []string{"a repository", "a container", "a repository, reaching out"}[i]
 			t.Run(name+" to "+to, func(t *testing.T) {
-				storagetest.Sweep(t, storagetest.SweepCase{Floor: rival.floors[i], World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+				storagetest.Sweep(t, storagetest.SweepCase{Floor: rival.floors[i], Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 					return rival.world(t, s, newOffice(t, s, o))
 				}})
 			})

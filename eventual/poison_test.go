@@ -158,7 +158,7 @@ func TestForeignEntries(t *testing.T) {
 
 // TestRoundIsBounded: a message that fails again while it is requeued is not requeued again.
 func TestRoundIsBounded(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := poisoned(t, s, 10, nil)
 		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1, MaxPoll: 100 * time.Millisecond})
 		n := must[int](t)(q.Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { time.Sleep(2 * time.Second); return true }))
@@ -178,7 +178,7 @@ func TestRoundIsBounded(t *testing.T) {
 
 // TestLongRounds: entries that appear again, since a look at all takes longer than they are hidden, are looked at once.
 func TestLongRounds(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := poisoned(t, s, 70, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 		looked := map[string]int{}
 		n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool {
@@ -217,7 +217,7 @@ func TestPeekHidesNothing(t *testing.T) {
 
 // TestPoisonQueueIsMissing: without a place for it a message stays where it is, and the log says why.
 func TestPoisonQueueIsMissing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		_, err := storageQueue(q, "-poison").Delete(t.Context(), nil)
 		check(t, err)

@@ -33,7 +33,7 @@ func (q *Queue) Create(ctx context.Context) error {
 	if q.claims != nil {
 		var ex wire.Exchange
 		_, err := q.claims.Create(wire.With(ctx, &ex), nil)
-		if err != nil && !hasCode(err, "ContainerAlreadyExists") {
+		if err != nil && !wire.HasCode(err, "ContainerAlreadyExists") {
 			return writeFailure(op, q.claimsName, err, &ex)
 		}
 	}
@@ -45,7 +45,7 @@ func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClie
 	var ex wire.Exchange
 	_, err = client.Create(wire.With(ctx, &ex), nil)
 	switch {
-	case hasCode(err, "QueueAlreadyExists"): // with other metadata
+	case wire.HasCode(err, "QueueAlreadyExists"): // with other metadata
 		return !ex.EarlierUnknown(), nil
 	case err != nil:
 		return false, writeFailure(op, name, err, &ex)
@@ -85,7 +85,7 @@ func (q *Queue) Drop(ctx context.Context) error {
 	if q.claims != nil {
 		var ex wire.Exchange
 		_, err := q.claims.Delete(wire.With(ctx, &ex), nil)
-		if err != nil && !hasCode(err, "ContainerNotFound", "ContainerBeingDeleted") {
+		if err != nil && !wire.HasCode(err, "ContainerNotFound", "ContainerBeingDeleted") {
 			return writeFailure(op, q.claimsName, err, &ex)
 		}
 	}
@@ -101,7 +101,7 @@ func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient
 	switch {
 	case err == nil:
 		return nil
-	case hasCode(err, "QueueNotFound", "QueueBeingDeleted"):
+	case wire.HasCode(err, "QueueNotFound", "QueueBeingDeleted"):
 		if ex.EarlierUnknown() {
 			return nil // gone, or going, is what was asked for
 		}

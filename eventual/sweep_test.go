@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -64,7 +65,7 @@ func sweptWorld(t testing.TB, s *storagetest.Service) *eventual.Queue {
 func TestSweepSend(t *testing.T) {
 	for name, body := range map[string]string{"small": "x", "large": large} {
 		t.Run(name, func(t *testing.T) {
-			storagetest.Sweep(t, storagetest.SweepCase{Floor: map[string]int{"small": 32, "large": 60}[name], World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: map[string]int{"small": 32, "large": 60}[name], Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				q := sweptWorld(t, s)
 				var accepted []string
 				refusals, unknown := 0, 0
@@ -119,7 +120,7 @@ func TestSweepHandle(t *testing.T) {
 	}{"small": {"x", false, 124}, "large": {large, false, 184}, "poison": {"x", true, 156}, "poison large": {large, true, 188},
 		"poison entry in a blob": {strings.Repeat("x", 48_900), true, 184}} {
 		t.Run(name, func(t *testing.T) {
-			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				q := sweptWorld(t, s)
 				id := must[string](t)(q.Send(t.Context(), "a", tc.body, nil))
 				handled := 0
@@ -183,7 +184,7 @@ func TestSweepPoisonQueue(t *testing.T) {
 		purge bool
 	}{"requeue": {152, false}, "purge": {120, true}} {
 		t.Run(name, func(t *testing.T) {
-			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				q := sweptWorld(t, s)
 				matching := must[string](t)(q.Send(t.Context(), "a", large, nil))
 				other := must[string](t)(q.Send(t.Context(), "b", "x", nil))
@@ -231,7 +232,7 @@ func TestSweepPoisonQueue(t *testing.T) {
 
 // TestSweepSteps: however often the message comes, a step that was noted is not done again, the others are, in their order.
 func TestSweepSteps(t *testing.T) {
-	storagetest.Sweep(t, storagetest.SweepCase{Floor: 208, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 208, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		q := sweptWorld(t, s)
 		must[string](t)(q.Send(t.Context(), "steps", nil, nil))
 		var did []string

@@ -137,7 +137,7 @@ func TestLimitIsCheckedFirst(t *testing.T) {
 
 // TestRetryDelay: a failed message waits longer each time.
 func TestRetryDelay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		must[string](t)(q.Send(t.Context(), "fails", nil, nil))
 		var at []time.Duration
@@ -161,7 +161,7 @@ func TestRetryDelay(t *testing.T) {
 
 // TestIdlePolls: a worker with nothing to do asks ever more rarely.
 func TestIdlePolls(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		counter := &storagetest.RequestCounter{}
 		counting, _ := s.Faulty(counter)
 		name := newQueue(t, s, nil).Name()
@@ -178,7 +178,7 @@ func TestIdlePolls(t *testing.T) {
 
 // TestWake: an idle worker of the same process hears of a message at once.
 func TestWake(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		handled := make(chan time.Time, 1)
 		r := start(t, q, map[string]eventual.Handler{"ring": func(context.Context, *eventual.Message) error { handled <- time.Now(); return nil }}, nil)
@@ -194,7 +194,7 @@ func TestWake(t *testing.T) {
 
 // TestDelay: a delayed message is not there before its time.
 func TestDelay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		handled := make(chan time.Time, 1)
 		r := start(t, q, map[string]eventual.Handler{"later": func(context.Context, *eventual.Message) error { handled <- time.Now(); return nil }}, nil)
@@ -209,7 +209,7 @@ func TestDelay(t *testing.T) {
 
 // TestConcurrency: no more handlers run than there are slots, over all shards, and messages are not hoarded.
 func TestConcurrency(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, &eventual.QueueOptions{Shards: 3})
 		for i := range 60 {
 			must[string](t)(q.Send(t.Context(), "work", order{Number: i}, nil))
@@ -267,7 +267,7 @@ func TestRefusedWorkers(t *testing.T) {
 
 // TestRunsOnceAtATime: two calls of Run would halve neither's work, and blur what Stop waits for.
 func TestRunsOnceAtATime(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		r := start(t, q, nil, nil)
 		time.Sleep(time.Second)
@@ -281,7 +281,7 @@ func TestRunsOnceAtATime(t *testing.T) {
 
 // TestPollErrors: they do not end Run, and end Drain.
 func TestPollErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		name := newQueue(t, s, nil).Name()
 		toggle := storagetest.NewToggle(storagetest.On(storagetest.GetMessages, storagetest.Throttled))
 		faulty, faults := s.WithRetries(0).Faulty(toggle)

@@ -42,7 +42,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	if err == nil {
 		_ = answer.Body.Close() // empty: the exchange has the body
 	}
-	missing := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// Requests of other clients are not held to the lease of an intent.
@@ -50,7 +50,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	case missing:
 		return &blobList{}, nil
 	case err != nil:
-		return nil, b.failure(name, err)
+		return nil, patterns.ServiceError("", name, err)
 	}
 	l := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}
 	if l.ids, err = decodeLines(string(ex.Answer), ex.Header.Get(metaHeader)); err == nil && l.etag == "" {
@@ -78,7 +78,7 @@ func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []
 		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(encodeLines(ids))), &blockblob.UploadOptions{
 			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: map[string]*string{metaCount: &count}, AccessConditions: condition})
 	}
-	return b.writeFailure(name, err, &ex)
+	return writeFailure(name, err, &ex)
 }
 
 // encodeLines writes a list: one id a line.
@@ -102,57 +102,15 @@ func decodeLines(text, count string) ([]string, error) {
 	return sortedIDs(lines), nil
 }
 
-// failure is the error of a request that changes nothing.
-func (b blobLists) failure(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	e := &patterns.Error{Table: name, Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
-	}
-	return e
-}
-
-// kindOf translates the status of an answer.
-func kindOf(status int) error {
-	switch {
-	case status == http.StatusNotFound:
-		return patterns.ErrNotFound
-	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
-		return patterns.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return patterns.ErrDenied
-	case status == http.StatusRequestEntityTooLarge:
-		return patterns.ErrTooLarge
-	case status == http.StatusBadRequest:
-		return patterns.ErrInvalid
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return patterns.ErrUnavailable
-	}
-	return nil
-}
-
-// writeFailure is failure for a write. One that was refused under its condition is a conflict also after an attempt of
+// writeFailure is the error of a write. One that was refused under its condition is a conflict also after an attempt of
 // unknown fate: who reads the list again sees what became of it.
-func (b blobLists) writeFailure(name string, err error, ex *wire.Exchange) error {
+func writeFailure(name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil
 	}
-	e := b.failure(name, err).(*patterns.Error)
+	e := patterns.ServiceError("", name, err)
 	if ex.Lost() || ex.EarlierUnknown() && !moved(e) {
 		e.Kind = patterns.ErrUnknownOutcome
 	}
 	return e
-}
-
-func isStatus(err error, status int) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.StatusCode == status
-}
-
-func hasCode(err error, code string) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.ErrorCode == code
 }

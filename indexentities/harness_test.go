@@ -3,7 +3,6 @@ package indexentities_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -156,37 +156,25 @@ func (w *world) group() string {
 	return "Sales"
 }
 
+// openQueue opens the queue as a process does.
+func (w *world) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	return p.queue, nil
+}
+
 // drain lets every message appear and workers handle them, until none is left.
 func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
 	if w.option == inPartition {
 		return nil
 	}
-	for range 10 {
-		s.Wait(visibility + time.Second)
-		p, err := w.start(s)
-		if err != nil {
-			return err
-		}
-		if err := drainNow(ctx, p); err != nil {
-			return err
-		}
-		n, err := p.queue.Length(ctx)
-		if err != nil || n == 0 {
-			return err
-		}
-	}
-	return errors.New("the queue does not get empty")
+	return harness.Drain(ctx, s, visibility, w.openQueue)
 }
 
 // drainNow handles what is visible now.
-func drainNow(ctx context.Context, p *process) error {
-	worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
-	if err != nil {
-		return err
-	}
-	_, err = worker.Drain(ctx)
-	return err
-}
+func drainNow(ctx context.Context, p *process) error { return harness.DrainNow(ctx, p.queue) }
 
 // check holds the lists against the employees, and returns these as texts.
 func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
@@ -264,11 +252,6 @@ func idsOf(t testing.TB, found iter.Seq2[*employee, error]) []int {
 		ids = append(ids, e.ID)
 	}
 	return ids
-}
-
-// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
-func outcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func must[V any](t testing.TB) func(V, error) V {

@@ -57,25 +57,14 @@ func (x *InBlobs[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]
 	return x.changed(change)
 }
 
-// Reconcile implements patterns.IntentContributor. The entity enters its lists before it leaves others, so that it is found
-// all the time.
+// Reconcile implements patterns.IntentContributor.
 func (x *InBlobs[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
-	v, _ := r.Entity.(*T)
-	belongs := x.stored(v)
-	for _, in := range []bool{true, false} {
-		for _, place := range r.Keys {
-			if slices.Contains(belongs, place) != in {
-				continue
-			}
-			if !r.Owns(ctx, place) {
-				return fmt.Errorf("the message does not name %q", place)
-			}
-			if err := x.agree(ctx, x.idOf(r.Key), place, in); err != nil {
-				return err
-			}
+	return x.reconcile(r, func(place string, in bool) error {
+		if !r.Owns(ctx, place) {
+			return fmt.Errorf("the message does not name %q", place)
 		}
-	}
-	return nil
+		return x.agree(ctx, x.idOf(r.Key), place, in)
+	})
 }
 
 // agree makes one list hold the entity, or not.
@@ -134,7 +123,7 @@ func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, e
 		for pager.More() {
 			page, err := pager.NextPage(ctx)
 			if err != nil {
-				yield(listed{}, b.failure(prefix, err))
+				yield(listed{}, patterns.ServiceError("", prefix, err))
 				return
 			}
 			for _, item := range page.Segment.BlobItems {

@@ -33,21 +33,9 @@ type shelves interface {
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
 
-// groupOf returns the group that an entity belongs to.
-func (x *index[T]) groupOf(v *T) (string, error) {
-	if x.group != nil {
-		return x.group(v), nil
-	}
-	repo, err := x.Host("GroupBy")
-	if err != nil {
-		return "", err
-	}
-	return repo.KeyOf(v).Partition, nil
-}
-
 // places returns the lists that an entity belongs to, each once.
 func (x *index[T]) places(v *T) ([]string, error) {
-	group, err := x.groupOf(v)
+	group, err := x.GroupOf(v, x.group)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +87,24 @@ func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
 		return nil, err
 	}
 	return append(minus(after, before), minus(before, after)...), nil
+}
+
+// reconcile has agree make each list that an intent names hold the entity, or not. The entity enters its lists before it
+// leaves others, so that it is found all the time.
+func (x *index[T]) reconcile(r *patterns.Reconciliation, agree func(place string, in bool) error) error {
+	v, _ := r.Entity.(*T)
+	belongs := x.stored(v)
+	for _, in := range []bool{true, false} {
+		for _, place := range r.Keys {
+			if slices.Contains(belongs, place) != in {
+				continue
+			}
+			if err := agree(place, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // minus returns what is in a and not in b.

@@ -99,15 +99,7 @@ func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, er
 }
 
 func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, error) {
-	rows, err := x.rows()
-	if err != nil {
-		return nil, err
-	}
-	l, err := rows.read(ctx, place)
-	if err != nil {
-		return nil, err
-	}
-	return l.ids(), nil
+	return loadRows(ctx, x.rows, place)
 }
 
 func (x *InPartition[T]) idOf(entity patterns.Key) string { return entity.Row }
@@ -135,26 +127,18 @@ func (x *InPartition[T]) values(ctx context.Context, group string, of compoundke
 
 // Held implements patterns.Auditor. Requests: 1 for each page of lists.
 func (x *InPartition[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
-		rows, err := x.rows()
-		if err != nil {
-			yield(patterns.Fact{}, err)
-			return
-		}
-		all := rows.table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
-		queries := []patterns.Query[patterns.Entity]{all.AllowTableScan()}
-		if scope.Partitions != nil {
-			queries = queries[:0]
-			for _, partition := range scope.Partitions {
-				queries = append(queries, all.Partition(partition))
-			}
-		}
-		for _, q := range queries {
-			for fact, err := range x.held(ctx, rows, q, scope) {
-				if !yield(fact, err) || err != nil {
-					return
-				}
-			}
-		}
+	return x.heldByRows(ctx, x.rows, x.partitions, scope)
+}
+
+// partitions are queries for all lists that entities in the scope can be in.
+func (x *InPartition[T]) partitions(table *patterns.Table, scope patterns.Scope) []patterns.Query[patterns.Entity] {
+	all := table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
+	if scope.Partitions == nil {
+		return []patterns.Query[patterns.Entity]{all.AllowTableScan()}
 	}
+	var queries []patterns.Query[patterns.Entity]
+	for _, partition := range scope.Partitions {
+		queries = append(queries, all.Partition(partition))
+	}
+	return queries
 }

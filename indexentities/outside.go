@@ -3,7 +3,6 @@ package indexentities
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -51,26 +50,13 @@ func (x *Outside[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]
 	return x.changed(change)
 }
 
-// Reconcile implements patterns.IntentContributor. The entity enters its lists before it leaves others, so that it is found
-// all the time.
+// Reconcile implements patterns.IntentContributor.
 func (x *Outside[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
 	}
-	v, _ := r.Entity.(*T)
-	belongs := x.stored(v)
-	for _, in := range []bool{true, false} {
-		for _, place := range r.Keys {
-			if slices.Contains(belongs, place) != in {
-				continue
-			}
-			if err := x.agree(ctx, rows, r, place, in); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return x.reconcile(r, func(place string, in bool) error { return x.agree(ctx, rows, r, place, in) })
 }
 
 // agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
@@ -130,15 +116,7 @@ func (x *Outside[T]) place(group string, value compoundkey.Part) (string, error)
 }
 
 func (x *Outside[T]) load(ctx context.Context, place string) ([]string, error) {
-	rows, err := x.rows()
-	if err != nil {
-		return nil, err
-	}
-	l, err := rows.read(ctx, place)
-	if err != nil {
-		return nil, err
-	}
-	return l.ids(), nil
+	return loadRows(ctx, x.rows, place)
 }
 
 func (x *Outside[T]) idOf(entity patterns.Key) string { return joinKey(entity) }
@@ -162,20 +140,7 @@ func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Sp
 
 // Held implements patterns.Auditor. Requests: 1 for each page of lists, those of all groups where GroupBy has made them.
 func (x *Outside[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
-		rows, err := x.rows()
-		if err != nil {
-			yield(patterns.Fact{}, err)
-			return
-		}
-		for _, q := range x.partitions(rows.table, scope) {
-			for fact, err := range x.held(ctx, rows, q, scope) {
-				if !yield(fact, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.

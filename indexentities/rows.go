@@ -135,6 +135,38 @@ func (r rowLists) inOrder(rows iter.Seq2[*patterns.Entity, error]) iter.Seq2[*pa
 	}
 }
 
+// loadRows returns the ids of a list in rows, of which an index knows the table once it is attached.
+func loadRows(ctx context.Context, open func() (rowLists, error), place string) ([]string, error) {
+	rows, err := open()
+	if err != nil {
+		return nil, err
+	}
+	l, err := rows.read(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids(), nil
+}
+
+// heldByRows yields what lists in rows hold, those that partitions asks for.
+func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error),
+	partitions func(*patterns.Table, patterns.Scope) []patterns.Query[patterns.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		rows, err := open()
+		if err != nil {
+			yield(patterns.Fact{}, err)
+			return
+		}
+		for _, q := range partitions(rows.table, scope) {
+			for fact, err := range x.held(ctx, rows, q, scope) {
+				if !yield(fact, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // held yields what the rows of a query hold, row by row.
 func (x *index[T]) held(ctx context.Context, r rowLists, q patterns.Query[patterns.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
 	return func(yield func(patterns.Fact, error) bool) {

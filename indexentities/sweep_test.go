@@ -2,32 +2,12 @@ package indexentities_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// attempts counts what callers were told of their changes.
-type attempts struct {
-	mu          sync.Mutex
-	least, most int
-	said        []error
-}
-
-func (a *attempts) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.said = append(a.said, err)
-	switch {
-	case err == nil:
-		a.least, a.most = a.least+1, a.most+1
-	case outcomeUnknown(err):
-		a.most++
-	}
-}
 
 // swept is an operation on employee 223, who is there before where states begins with her, beside others named as she is
 // before and after. states are the texts of her before the operation, and after it was applied once and more often.
@@ -49,14 +29,14 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 		if err := drainNow(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = operate(ctx, p.repo)
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -65,12 +45,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 				if err != nil {
 					return err
 				}
-				for n := said.least; n <= said.most; n++ {
-					if found[at(223)] == states[min(n, len(states)-1)] {
-						return nil
-					}
-				}
-				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, found[at(223)], said.said)
+				return said.Fits(found[at(223)], states)
 			},
 		}
 	}}
@@ -114,7 +89,7 @@ func TestSweep(t *testing.T) {
 	}
 	for _, w := range []world{{option: inPartition}, {option: outside}, {option: outside, async: true}, {option: inBlobs}, {option: inBlobs, async: true}} {
 		for name, c := range sweeps(w) {
-			c.Floor = floors[w.String()][name]
+			c.Floor, c.Every = floors[w.String()][name], harness.SweepEvery()
 			t.Run(w.String()+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
 	}

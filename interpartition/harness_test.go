@@ -3,7 +3,6 @@ package interpartition_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -108,37 +108,23 @@ func text(s string) compoundkey.Part {
 	return compoundkey.String(s)
 }
 
+// openQueue opens the queue as a process does.
+func (w *world) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	return p.queue, nil
+}
+
 // drain lets every message appear and workers handle them, until none is left.
 func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	for range 10 {
-		s.Wait(w.visibility() + time.Second)
-		p, err := w.start(s)
-		if err != nil {
-			return err
-		}
-		worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
-		if err != nil {
-			return err
-		}
-		if _, err := worker.Drain(ctx); err != nil {
-			return err
-		}
-		n, err := p.queue.Length(ctx)
-		if err != nil || n == 0 {
-			return err
-		}
-	}
-	return errors.New("the queue does not get empty")
+	return harness.Drain(ctx, s, w.visibility(), w.openQueue)
 }
 
 // drainNow handles what is visible now.
 func (w *world) drainNow(ctx context.Context, p *process) error {
-	worker, err := eventual.NewWorker(p.queue, nil, nil)
-	if err != nil {
-		return err
-	}
-	_, err = worker.Drain(ctx)
-	return err
+	return harness.DrainNow(ctx, p.queue)
 }
 
 // check holds the indexes against the employees, and returns these as texts by key.

@@ -89,7 +89,7 @@ func (x *Index[T]) Reserves() bool { return x.unique }
 // OutsideCopies implements patterns.OutsideCopyContributor.
 func (x *Index[T]) OutsideCopies(entity any) ([]patterns.OutsideCopy, error) {
 	v := entity.(*T)
-	group, err := x.groupOf(v)
+	group, err := x.GroupOf(v, x.group)
 	if err != nil {
 		return nil, err
 	}
@@ -102,18 +102,6 @@ func (x *Index[T]) OutsideCopies(entity any) ([]patterns.OutsideCopy, error) {
 		copies = append(copies, patterns.OutsideCopy{Key: key, Keep: x.Kept()})
 	}
 	return copies, nil
-}
-
-// groupOf returns the group that an entity belongs to.
-func (x *Index[T]) groupOf(v *T) (string, error) {
-	if x.group != nil {
-		return x.group(v), nil
-	}
-	repo, err := x.Host("GroupBy")
-	if err != nil {
-		return "", err
-	}
-	return repo.KeyOf(v).Partition, nil
 }
 
 // partition is the partition key of a group's copies: the index's name, and the group where there is one.

@@ -138,6 +138,6 @@ func (r *rivalry) agreeOnPoison(without map[patterns.Key]bool, poisoned map[patt
 	if r.unique && len(without) > 0 {
 		return fmt.Errorf("unique keys, and two entities have the same: %v", without)
 	}
-	r.log.add(func(l *rivalryLog) { l.duplicates += int64(len(without)) })
+	r.Log.Add(duplicates, int64(len(without)))
 	return nil
 }

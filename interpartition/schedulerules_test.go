@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -21,7 +22,7 @@ func TestScheduleRules(t *testing.T) {
 	}{"OwnKeys": {lease.OwnKeys, crowded()}, "Reread": {lease.Reread, crowded()}} {
 		t.Run(name, func(t *testing.T) {
 			var found error
-			tried, log := 0, &rivalryLog{}
+			tried, log := 0, &harness.Log{}
 			nothing := storagetest.Stage{
 				Actors: []storagetest.Actor{func(context.Context, *storagetest.Service) error { return nil }},
 				Check:  func(context.Context, *storagetest.Service, []error) error { return nil },

@@ -2,32 +2,12 @@ package interpartition_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// attempts counts what callers were told of their changes.
-type attempts struct {
-	mu          sync.Mutex
-	least, most int
-	said        []error
-}
-
-func (a *attempts) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.said = append(a.said, err)
-	switch {
-	case err == nil:
-		a.least, a.most = a.least+1, a.most+1
-	case outcomeUnknown(err):
-		a.most++
-	}
-}
 
 // changed is Jones after the swept change: both keys move.
 func changed() *employee {
@@ -49,14 +29,14 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 				t.Fatal(err)
 			}
 		}
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = operate(ctx, p.repo)
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -65,13 +45,7 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 				if err != nil {
 					return err
 				}
-				state := found[keyOf(jones())]
-				for n := said.least; n <= said.most; n++ {
-					if state == states[min(n, len(states)-1)] {
-						return nil
-					}
-				}
-				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, state, said.said)
+				return said.Fits(found[keyOf(jones())], states)
 			},
 		}
 	}}
@@ -106,7 +80,7 @@ func TestSweep(t *testing.T) {
 			}),
 		} {
 			name = k.String() + "/" + name
-			c.Floor = floors[name]
+			c.Floor, c.Every = floors[name], harness.SweepEvery()
 			t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
 	}

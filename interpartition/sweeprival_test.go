@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -137,7 +138,7 @@ func TestSweepWorker(t *testing.T) {
 		for _, k := range []kind{{async: true}, {async: true, unique: true}} {
 			floor := map[string]int{"Update/async": 380, "Update/async-unique": 508, "Delete/async": 252, "Delete/async-unique": 252}[name+"/"+k.String()]
 			t.Run(name+"/"+k.String(), func(t *testing.T) {
-				storagetest.Sweep(t, storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+				storagetest.Sweep(t, storagetest.SweepCase{Floor: floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 					w := newWorld(t, s, k)
 					p := must[*process](t)(w.start(s))
 					if err := p.repo.Insert(t.Context(), jones()); err != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -16,38 +15,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// following lets a service's clock go with that of a bubble.
-type following struct {
-	inner policy.Transporter
-	clock *storagetest.Clock
-	mu    sync.Mutex
-	last  time.Time
-}
-
-func (f *following) Do(req *http.Request) (*http.Response, error) {
-	f.mu.Lock()
-	now := time.Now()
-	f.clock.Advance(now.Sub(f.last))
-	f.last = now
-	f.mu.Unlock()
-	return f.inner.Do(req)
-}
-
-func inBubble(t *testing.T, test func(t *testing.T, s *storagetest.Service)) {
-	synctest.Test(t, func(t *testing.T) {
-		s := storagetest.Simulator(t, nil)
-		clock := &following{clock: s.Clock, last: time.Now()}
-		test(t, s.WithTransport(func(inner policy.Transporter) policy.Transporter {
-			clock.inner = inner
-			return clock
-		}))
-	})
-}
-
 // TestTwiceThePut: a put of an intent that the SDK repeats leaves a second message, which nobody renews. It must not appear
 // while the writer is still at work, or a worker would free the writer's reservation.
 func TestTwiceThePut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		w := newWorld(t, s, kind{unique: true})
 		began := time.Time{}
 		opts := s
@@ -96,7 +67,7 @@ func TestTwiceThePut(t *testing.T) {
 
 // TestRefusedInsertHidesNoCopy: an Insert that is refused with ErrExists leaves the entity that is there in its unique index.
 func TestRefusedInsertHidesNoCopy(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *storagetest.Service) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		w := newWorld(t, s, kind{unique: true})
 		p := must[*process](t)(w.start(s))
 		if err := p.repo.Insert(t.Context(), jones()); err != nil {

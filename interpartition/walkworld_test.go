@@ -3,17 +3,12 @@ package interpartition_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -143,7 +138,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 	}
 	for range w.workers {
 		stage.Workers = append(stage.Workers, func(ctx context.Context, s *storagetest.Service) error {
-			p, err := w.start(oneGet(s))
+			p, err := w.start(harness.OneGet(s))
 			if err == nil {
 				_, err = w.work(lease.Waive(ctx, w.waive), p)
 			}
@@ -199,30 +194,4 @@ func (w *walked) work(ctx context.Context, p *process) (int, error) {
 		return 0, err
 	}
 	return worker.Drain(ctx)
-}
-
-// oneGet lets a process get messages once: to all further gets the answer is that there are none. So one life of a worker is
-// one message, and all that it would do afterwards is what its next life does, without the polls in between that find
-// nothing, of which every order would be walked.
-func oneGet(s *storagetest.Service) *storagetest.Service {
-	once := *s
-	once.ClientOptions.PerCallPolicies = append(slices.Clone(s.ClientOptions.PerCallPolicies), new(onlyGet))
-	return &once
-}
-
-// onlyGet is the policy of oneGet. A worker polls one shard with one goroutine at a time.
-type onlyGet struct{ done bool }
-
-// Do is policy.Policy.
-func (g *onlyGet) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") {
-		return req.Next()
-	}
-	if !g.done {
-		g.done = true
-		return req.Next()
-	}
-	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: raw,
-		Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(`<QueueMessagesList />`))}, nil
 }

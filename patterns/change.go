@@ -16,7 +16,8 @@ type work[T any] struct {
 	change Change
 	entity *T          // whose Meta is brought up to date, nil for none
 	etag   azcore.ETag // the condition, with change.old
-	merged Properties  // of a merge
+	base   Properties  // of a merge: the entity's properties as they are stored, nil where the caller read them
+	merged Properties  // of a merge: given as it is stored
 
 	fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
@@ -80,7 +81,9 @@ func (r *Repository[T]) spills() bool {
 // rehearse finds what is wrong with a change before anything is sent for it.
 func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
 	if r.spills() {
-		return nil // it writes as it stores
+		trial := *w // it writes as it stores: not before the intent is there
+		trial.change.DryRun = true
+		w = &trial
 	}
 	if err := r.store(ctx, w); err != nil || w.change.Kind == ChangeDelete {
 		return err
@@ -92,10 +95,18 @@ func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
 	if e := checkTransaction(d.operations); e != nil {
 		return e
 	}
+	total := 0
 	for i := range d.operations {
-		if _, _, err := d.operations[i].row(); err != nil {
+		_, size, err := d.operations[i].row()
+		if err != nil {
 			e := invalid("", err)
 			e.Key, e.Pattern = loggable(d.operations[i].key), d.operations[i].pattern
+			return e
+		}
+		total += size
+	}
+	if total > MaxTransactionSize/4 { // less cannot be too large as it is sent, and need not be encoded twice
+		if e := r.table.checkSize(d.operations); e != nil {
 			return e
 		}
 	}
@@ -267,6 +278,13 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 	if w.change.Kind == ChangeDelete || w.change.Stored != nil {
 		return nil
 	}
+	if w.change.Kind == ChangeMerge {
+		p, err := r.transform(ctx, &w.change, w.change.given)
+		if err == nil {
+			w.merged, w.change.Stored = p, overlay(w.base, p)
+		}
+		return err
+	}
 	p, err := r.primary.codec.Encode(w.change.Entity.(*T))
 	if err != nil {
 		return err
@@ -277,13 +295,19 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 	if err := r.checkMirror(&w.change, p); err != nil {
 		return err
 	}
+	w.change.Stored, err = r.transform(ctx, &w.change, p)
+	return err
+}
+
+// transform turns properties into those to store.
+func (r *Repository[T]) transform(ctx context.Context, c *Change, p Properties) (Properties, error) {
 	for _, t := range r.transformers {
-		if p, err = t.Store(ctx, &w.change, p); err != nil {
-			return patternError(t, err, ErrInvalid)
+		var err error
+		if p, err = t.Store(ctx, c, p); err != nil {
+			return nil, patternError(t, err, ErrInvalid)
 		}
 	}
-	w.change.Stored = p
-	return nil
+	return p, nil
 }
 
 // checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
@@ -294,7 +318,7 @@ func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
 		return err
 	}
 	r.primary.codec.setKey(mirror, c.Key)
-	if r.schema.Key(mirror) != c.Key {
+	if !c.standIn && r.schema.Key(mirror) != c.Key {
 		return invalidf("", "its key depends on something that is not stored: it would be another after the next read")
 	}
 	for _, x := range r.copies {

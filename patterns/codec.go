@@ -23,6 +23,7 @@ const (
 	propertyPartition   = "_tpPartition"   // on a copy outside of the entity's partition: which that is
 	propertyVersion     = "_tpVersion"     // on such a copy: the ETag of the entity's own row that it was made of
 	propertyReserved    = "_tpReserved"    // on such a copy that only holds its key free: the id of the change that will fill it
+	propertyLayout      = "_tpLayout"      // on rows of an entity that is spread over several: the layout's directory, or that it is a further one
 	propertyClaim       = "_tpClaim"       // on a row that says whose a copy is: the row key of the copy
 )
 

@@ -13,8 +13,8 @@ import (
 // commit is the one write path: every row that this library ever writes goes through it. One operation is a single
 // request, several are one entity group transaction, applied whole or not at all.
 //
-// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell (it may stand beside ErrExists or
-// ErrNotFound, when those are true of the row by now), and any other error when nothing was. ETags come for every row
+// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell (it may stand beside ErrExists,
+// ErrNotFound or ErrTableBeingDeleted, when those are true by now), and any other error when nothing was. ETags come for every row
 // but the deleted; an ETag is empty where another writer followed before it could be learned.
 func (t *Table) commit(ctx context.Context, op string, operations []operation) ([]azcore.ETag, error) {
 	etags, e := t.tryCommit(ctx, operations)
@@ -102,6 +102,9 @@ func (t *Table) resolve(ctx context.Context, operations []operation, enc *encode
 	if !r.unknown && settles(r.err) {
 		return nil, r.err
 	}
+	if !r.unknown && errors.Is(r.err.Kind, ErrTableBeingDeleted) {
+		return nil, r.err.unsettled() // there is no row to read
+	}
 	witnesses := enc.witnesses(operations, r)
 	if len(witnesses) == 0 {
 		return t.resolveUnmarked(ctx, operations, r)
@@ -126,14 +129,10 @@ func (t *Table) resolve(ctx context.Context, operations []operation, enc *encode
 }
 
 // settles reports whether a refusal says the same of every attempt, so that none before it was applied: the service
-// never takes such a row, or its table is gone with all that was in it.
+// never takes such a row. A table that is not there, or is being deleted, settles nothing: it may be made, also of a name
+// that is free in a moment, while an earlier attempt is on its way.
 func settles(refusal *Error) bool {
-	for _, kind := range []error{ErrInvalid, ErrTooLarge, ErrTableNotFound, ErrTableBeingDeleted} {
-		if errors.Is(refusal.Kind, kind) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge)
 }
 
 // unansweredWitnesses is the number of rows read when the service gave no answer at all: it may be in trouble, and
@@ -172,11 +171,16 @@ func judge(refusal *Error, readErr error) *Error {
 	exists := errors.Is(refusal.Kind, ErrExists) && readErr == nil
 	gone := errors.Is(refusal.Kind, ErrNotFound) && errors.Is(readErr, ErrNotFound)
 	if exists || gone {
-		e := *refusal
-		e.Err = errors.Join(refusal.Err, ErrUnknownOutcome)
-		return &e
+		return refusal.unsettled()
 	}
 	return unknown(refusal, readErr)
+}
+
+// unsettled is a refusal that is true of the last attempt, and as of now, with ErrUnknownOutcome beside it.
+func (e *Error) unsettled() *Error {
+	beside := *e
+	beside.Err = errors.Join(e.Err, ErrUnknownOutcome)
+	return &beside
 }
 
 // unknown makes the error of an outcome that nobody can tell.

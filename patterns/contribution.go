@@ -50,8 +50,8 @@ type Copy struct {
 
 // CopyContributor contributes rows that follow from the entity alone. The repository compares what the entity had
 // with what it has: a row key that stays is rewritten, one that comes is inserted and must be free, one that goes is
-// deleted, all in the entity's own transaction. Every write touches every row of the entity and leaves the same write
-// id in all of them, so that a copy that was left behind is told from one that is in step. To find and mend drift, nothing
+// deleted, all in the entity's own transaction. Every write touches every one of them and leaves the same write
+// id in them, so that a copy that was left behind is told from one that is in step. To find and mend drift, nothing
 // else is needed from such a pattern.
 type CopyContributor interface {
 	Pattern
@@ -116,7 +116,8 @@ type OutsideCopyContributor interface {
 // in an Intent that survives a crash; afterwards each is made to agree with the entity as it is then.
 type IntentContributor interface {
 	Rememberer
-	// OutsideKeys names everything outside that the change can touch: the old keys and the new.
+	// OutsideKeys names everything outside that the change can touch: the old keys and the new. It is asked before the
+	// transformers run, so change.Stored may be nil.
 	OutsideKeys(ctx context.Context, change *Change) ([]string, error)
 	// Reconcile makes each of the named keys agree with the entity as it is. It is called again after crashes, by other
 	// processes and in any order, so it must be idempotent, and it writes none but the named keys.
@@ -181,33 +182,63 @@ const (
 type PropertyTransformer interface {
 	Pattern
 	Stage() Stage
-	// Store turns the entity's properties into those to store. It may write outside what OutsideKeys has named, unless
-	// change.DryRun. Each copy of the entity is made of the result.
+	// Store turns the entity's properties into those to store: all of them, or those that a merge sends. It may write
+	// outside what OutsideKeys has named, unless change.DryRun. Each copy of the entity is made of the result.
 	Store(ctx context.Context, change *Change, p Properties) (Properties, error)
-	// Load undoes Store. key is the entity's, also when the properties come from a copy of it.
-	Load(ctx context.Context, key Key, p Properties) (Properties, error)
+	// Load undoes Store. ErrOutdated says that what the properties name outside has gone, as it does when the entity is
+	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before.
+	Load(ctx context.Context, of Reading, p Properties) (Properties, error)
+	// RefusesMerge says why some properties cannot be stored without the others, nil where they can.
+	RefusesMerge() error
+	// Filterable reports whether rows hold a property as it is. A condition on another is refused.
+	Filterable(property string) bool
 }
 
-// Layout spreads an entity over several rows of one transaction. A repository has at most one.
+// Reading says what properties were read of.
+type Reading struct {
+	Key Key // of the entity, also when they come from a copy of it
+	// Partial says that properties may be missing that the entity has: the caller asked for some, or the copy keeps no
+	// more. What was read so is never written back whole.
+	Partial bool
+}
+
+// Streamer is implemented by a PropertyTransformer whose entities, as they are read, hold references to what is outside,
+// to be read later, in place of the content.
+type Streamer interface {
+	PropertyTransformer
+	Streams() bool
+}
+
+// Layout spreads an entity over several rows of one transaction. A repository has at most one. It is pure: the
+// repository reads and writes the rows, under keys of its own making.
 type Layout interface {
 	Pattern
-	// Split returns the rows that hold p; the first one's row key is key.Row. Rows are told apart from entities by a
-	// system property, so their keys only have to be free.
-	Split(key Key, p Properties) ([]Copy, []Properties, error)
-	// Join returns all properties of an entity whose first row is given. more reads the partition's rows of a span of
-	// row keys, in order, each with the write that left it: rows of one version have the same.
-	Join(ctx context.Context, first StoredRow, more RowReader) (Properties, error)
+	// Split lays properties out over rows. The same properties are always laid out alike.
+	Split(p Properties) (*LaidOut, error)
+	// Versions returns the versions of the further rows.
+	Versions(directory string) ([]string, error)
+	// Rows returns which of the further rows hold the named properties, all that there are for nil.
+	Rows(directory string, names []string) ([]int, error)
+	// Join undoes Split, given the first row and all further rows that Rows has returned, by index. ErrOutdated says that
+	// they are not of one version: then all are read again.
+	Join(directory string, first Properties, further map[int]Properties) (Properties, error)
+	// Filterable reports whether every first row holds a property, if the entity has it. A condition on another is
+	// refused: it would miss entities.
+	Filterable(property string) bool
 }
 
-// StoredRow is a row as a Layout sees it.
-type StoredRow struct {
-	Key        Key
-	Write      string // the id of the write that left the row
+// LaidOut is an entity's properties spread over rows.
+type LaidOut struct {
+	First     Properties   // of the row under the entity's own key
+	Directory string       // kept in that row, says what Join must know of the further ones; "" when there are none
+	Further   []FurtherRow // at most MaxFurtherRows
+}
+
+// FurtherRow is one of the rows beside the first.
+type FurtherRow struct {
 	Properties Properties
+	Version    string // another one whenever the properties are others; a merge leaves out rows that stay the same
 }
-
-// RowReader reads rows of the partition, from <= row key < to.
-type RowReader func(ctx context.Context, from, to string) ([]StoredRow, error)
 
 // ChangeKind is what happens to an entity.
 type ChangeKind uint8
@@ -232,10 +263,13 @@ type Change struct {
 	Key    Key
 	ID     string     // unlike that of any other change; names new things outside
 	Entity any        // *T as it will be, or as it was read for a delete
+	Given  any        // *T of the caller, whose properties are merged; nil for the other kinds
 	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
-	DryRun bool       // for Explain: nothing may be written
+	DryRun bool       // for Explain and Check: nothing may be written
 
-	incarnation string // given by the caller, else ""
+	standIn     bool       // Key stands for one that is not known yet
+	incarnation string     // given by the caller, else ""
+	given       Properties // what a merge sends
 
 	old     *state
 	gone    map[string]bool        // rows that turned out not to be there when they were to be deleted
@@ -248,6 +282,11 @@ func (c *Change) Remembered(pattern string) []string {
 		return nil
 	}
 	return c.old.remembered(pattern)
+}
+
+// Writes reports whether the change writes a property: an insert or a replace writes all, a merge those that it was given.
+func (c *Change) Writes(property string) bool {
+	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.given.Has(property))
 }
 
 // Intent names what a change may have left undone outside of the entity's partition.

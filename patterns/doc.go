@@ -16,6 +16,7 @@
 //	_tpWrite        the id of the write that left the row; left out where the row is full without it
 //	_tpIncarnation  on rows of a Repository: the id of the insert that began this life of the entity
 //	_tpCopies       on rows of an entity with indexes: the names of the indexes that were written with it
+//	_tpLayout       on rows of an entity that a Layout has spread over several: the layout's directory, or "further"
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
 //	_tpShared       on a row that belongs to no one entity: the name of its pattern
 //

@@ -20,6 +20,9 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrConflict: the entity is no longer the one that was read; read it again and decide anew.
 	ErrConflict = errors.New("changed by another writer")
+	// ErrOutdated: what was read was replaced meanwhile; PropertyTransformers and Layouts say it, and the entity is read
+	// again. A caller never sees it.
+	ErrOutdated = errors.New("replaced meanwhile")
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
 	ErrDuplicate = errors.New("index key is taken")
 	// ErrTooLarge: over a limit of the service; nothing was sent.

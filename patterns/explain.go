@@ -63,7 +63,10 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	if err != nil {
 		return nil, r.located(w, err)
 	}
-	if _, e := encode(r.table.name, d.operations); e != nil {
+	if e := checkTransaction(d.operations); e != nil {
+		return nil, r.located(w, e)
+	}
+	if e := r.table.checkSize(d.operations); e != nil {
 		return nil, r.located(w, e)
 	}
 	for i := range d.operations {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -194,6 +195,9 @@ func TestDamagedAnswers(t *testing.T) {
 			damaged := []string{c.answer[:i] + c.answer[i+1:]}
 			for _, flip := range []byte{0x01, 0x04, 0x20, 0x80} {
 				damaged = append(damaged, c.answer[:i]+string([]byte{c.answer[i] ^ flip})+c.answer[i+1:])
+			}
+			if harness.Shortened() {
+				damaged = damaged[i%len(damaged):][:1]
 			}
 			for _, text = range damaged {
 				err := c.try(t, table, fmt.Sprintf("damaged at %d: %.60q", i, text[max(0, i-20):]))

@@ -100,3 +100,16 @@ func (d *IndexDefinition[T]) Host(op string) (*Repository[T], error) {
 	}
 	return d.repo, nil
 }
+
+// GroupOf returns the group that an entity belongs to in an index whose rows lie in partitions of their own: what group
+// returns, and the entity's partition where group is nil. It is ErrInvalid before the index was given to a repository.
+func (d *IndexDefinition[T]) GroupOf(v *T, group func(*T) string) (string, error) {
+	if group != nil {
+		return group(v), nil
+	}
+	repo, err := d.Host("GroupBy")
+	if err != nil {
+		return "", err
+	}
+	return repo.KeyOf(v).Partition, nil
+}

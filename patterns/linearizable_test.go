@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -31,10 +32,10 @@ const (
 func TestLinearizable(t *testing.T) {
 	seeds := linearizableSeeds
 	switch {
-	case raceDetector: // a seed takes ten times as long
-		seeds /= 20
+	case race.Enabled: // a seed takes ten times as long
+		seeds /= 50
 	case testing.Short():
-		seeds /= 10
+		seeds /= 20
 	}
 	first, last := 0, seeds
 	if text := os.Getenv(linearizableSeed); text != "" {
@@ -90,7 +91,11 @@ func (c *linearizableCounts) text() string {
 
 // TestLinearizableIsDeterministic: a seed that fails would fail again.
 func TestLinearizableIsDeterministic(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if race.Enabled {
+		seeds = 5
+	}
+	for seed := range seeds {
 		var texts []string
 		for range 3 {
 			synctest.Test(t, func(t *testing.T) {

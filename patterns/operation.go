@@ -17,10 +17,11 @@ type operation struct {
 	ifMatch    azcore.ETag // "" for an insert or an upsert
 	properties Properties
 
-	incarnation string // the six are written with the row when not empty or nil
+	incarnation string // the seven are written with the row when not empty or nil
 	copies      string
 	primary     *string
 	shared      string
+	layout      string
 	outside     outsideFacts
 	carried     Properties // system properties of a later version of the library
 	pattern     string     // whose row it is, "" for the entity's own
@@ -115,7 +116,7 @@ func checkRoom(row Properties, size int) error {
 
 // withSystem is the row with the system properties that it cannot do without.
 func (op *operation) withSystem() Properties {
-	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" && !op.outside.is && len(op.carried) == 0 {
+	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" && op.layout == "" && !op.outside.is && len(op.carried) == 0 {
 		return op.properties
 	}
 	all := make(Properties, 0, len(op.properties)+len(op.carried)+3)
@@ -132,6 +133,9 @@ func (op *operation) withSystem() Properties {
 	}
 	if op.shared != "" {
 		all = append(all, Property{propertyShared, edm.String(op.shared)})
+	}
+	if op.layout != "" {
+		all = append(all, Property{propertyLayout, edm.String(op.layout)})
 	}
 	return op.outside.append(all)
 }

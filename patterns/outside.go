@@ -207,11 +207,11 @@ func (r *Repository[T]) outsideSource(table *Table, span compoundkey.Span, keep 
 	}
 	src.skips = true // reserved keys
 	src.system = append(slices.Clone(src.system), propertyPartition, propertyVersion, propertyReserved, propertyClaim)
-	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
+	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
 		if !row.outside.is || row.outside.isClaim || row.outside.reserved != "" || row.shared {
 			return nil, nil
 		}
-		return r.load(ctx, row, selected || keep != nil)
+		return r.load(ctx, table, row, selected, keep)
 	}
 	return &src
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -173,6 +174,7 @@ func TestSweepComposition(t *testing.T) {
 			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
 		}),
 	} {
+		c.Every = harness.SweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
 }

@@ -79,7 +79,10 @@ func (q Query[T]) fetch(ctx context.Context, p Plan, c continuation) (Page[T], e
 	err = newRowReader(answer, q.src.known).page(func(row *storedRow) error {
 		last = row.key
 		rows++
-		v, err := q.src.load(ctx, row, len(p.Select) > 0)
+		if q.top > 0 && len(page.Items) == c.Left {
+			return nil
+		}
+		v, err := q.src.load(ctx, row, q.selected)
 		if err != nil {
 			return q.src.decodeError("Query", row.key, err)
 		}

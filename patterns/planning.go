@@ -17,16 +17,19 @@ type plannedRow struct {
 	pattern    string // "" for the entity's own rows
 	rowKey     string
 	properties Properties
+	layout     string // as in storedRow
+	version    string // of a further row
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
 func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, error) {
-	rows, err := r.spread(nil, "", key, stored)
+	s := r.spreading(stored)
+	rows, err := s.spread(nil, "", key, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range r.copies {
-		if rows, err = r.appendCopies(rows, c, v, key, stored); err != nil {
+		if rows, err = appendCopies(rows, c, v, key, s); err != nil {
 			return nil, patternError(c, err, ErrInvalid)
 		}
 	}
@@ -34,7 +37,7 @@ func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, 
 }
 
 // appendCopies appends the rows of one pattern's copies.
-func (r *Repository[T]) appendCopies(rows []plannedRow, c CopyContributor, v *T, key Key, stored Properties) ([]plannedRow, error) {
+func appendCopies(rows []plannedRow, c CopyContributor, v any, key Key, s *spreading) ([]plannedRow, error) {
 	made, err := c.Copies(v)
 	if err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ func (r *Repository[T]) appendCopies(rows []plannedRow, c CopyContributor, v *T,
 			return nil, fmt.Errorf("a copy has the entity's own row key")
 		}
 		before := len(rows)
-		rows, err = r.spread(rows, c.PatternName(), Key{key.Partition, copied.RowKey}, project(stored, copied.Keep))
+		rows, err = s.spread(rows, c.PatternName(), Key{key.Partition, copied.RowKey}, copied.Keep)
 		if err != nil {
 			return nil, err
 		}
@@ -73,26 +76,6 @@ func repeats(rows []plannedRow, rowKey string) bool {
 	return slices.ContainsFunc(rows, func(row plannedRow) bool { return row.rowKey == rowKey })
 }
 
-// spread appends the physical rows of one logical row.
-func (r *Repository[T]) spread(rows []plannedRow, pattern string, key Key, p Properties) ([]plannedRow, error) {
-	if err := key.check(); err != nil {
-		e := invalid("", err)
-		e.Pattern = pattern
-		return nil, e
-	}
-	if r.layout == nil {
-		return append(rows, plannedRow{pattern, key.Row, p}), nil
-	}
-	parts, properties, err := r.layout.Split(key, p)
-	if err != nil {
-		return nil, patternError(r.layout, err, ErrInvalid)
-	}
-	for i := range parts {
-		rows = append(rows, plannedRow{pattern, parts[i].RowKey, properties[i]})
-	}
-	return rows, nil
-}
-
 // project keeps the named properties, nil keeping all.
 func project(p Properties, keep []string) Properties {
 	if keep == nil {
@@ -108,29 +91,33 @@ func project(p Properties, keep []string) Properties {
 }
 
 // remember collects what the patterns must know of a stored entity when it changes next: the keys of all of its rows
-// but the first, and what the other patterns ask for. listed are the patterns whose copies the entity's row lists; the
-// rows that others would have are remembered as strays. A key function that refuses the entity never made a copy.
-func (r *Repository[T]) remember(v *T, key Key, stored Properties, listed string) ([]memory, error) {
+// but the first, and what the other patterns ask for. row has all properties as stored; the rows of patterns whose copies it
+// does not list are remembered as strays. A key function that refuses the entity never made a copy.
+func (r *Repository[T]) remember(v *T, key Key, row *storedRow) ([]memory, error) {
 	if len(r.patterns) == 0 {
 		return nil, nil
 	}
 	own, strays := memory{pattern: rowMemory}, memory{pattern: strayMemory}
-	rows, err := r.spread(nil, "", key, stored)
+	s, err := r.spreadAsRead(row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.spread(nil, "", key, nil)
 	if err != nil {
 		return nil, err
 	}
 	own.note(rows[1:])
 	for _, c := range r.copies {
-		copies, err := r.appendCopies(nil, c, v, key, stored)
+		copies, err := appendCopies(nil, c, v, key, s)
 		switch {
 		case err != nil:
-		case namesCopies(listed, c.PatternName()):
+		case namesCopies(row.copies, c.PatternName()):
 			own.note(copies)
 		default:
 			strays.note(copies)
 		}
 	}
-	return r.rememberBeside(v, stored, own, strays, r.rememberOutside(v))
+	return r.rememberBeside(v, row.properties, own, strays, r.rememberOutside(v))
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
@@ -155,7 +142,7 @@ func (r *Repository[T]) rememberBeside(v *T, stored Properties, memories ...memo
 	return memories, nil
 }
 
-// Where the repository itself remembers rows: row key and pattern by turns. No pattern has these names.
+// Where the repository itself remembers rows: row key, pattern and version by turns. No pattern has these names.
 const (
 	rowMemory     = propertyPrefix + "Rows"
 	strayMemory   = propertyPrefix + "Strays"
@@ -165,7 +152,7 @@ const (
 // note adds rows to a memory.
 func (m *memory) note(rows []plannedRow) {
 	for _, row := range rows {
-		m.items = append(m.items, row.rowKey, row.pattern)
+		m.items = append(m.items, row.rowKey, row.pattern, row.version)
 	}
 }
 
@@ -176,9 +163,9 @@ func (s *state) rows(memory string) []plannedRow {
 		return nil
 	}
 	items := s.remembered(memory)
-	rows := make([]plannedRow, 0, len(items)/2)
-	for i := 0; i+1 < len(items); i += 2 {
-		rows = append(rows, plannedRow{rowKey: items[i], pattern: items[i+1]})
+	rows := make([]plannedRow, 0, len(items)/3)
+	for i := 0; i+2 < len(items); i += 3 {
+		rows = append(rows, plannedRow{rowKey: items[i], pattern: items[i+1], version: items[i+2]})
 	}
 	return rows
 }
@@ -252,7 +239,13 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 		return err
 	}
 	old := c.old.rows(rowMemory)
+	if r.layout != nil {
+		merged = nil // the first row is written whole: what it holds beside its directory is little
+	}
 	for i := range rows {
+		if c.Kind == ChangeMerge && rows[i].unchanged(old) {
+			continue
+		}
 		d.addRow(c, &rows[i], i == 0, old, merged)
 	}
 	for _, row := range old {
@@ -266,7 +259,7 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 
 // addRow plans one row that the entity will have.
 func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged Properties) {
-	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, copies: d.next.copies, pattern: row.pattern}
+	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, copies: d.next.copies, layout: row.layout, pattern: row.pattern}
 	if first {
 		o.carried = d.next.carried
 	} else {
@@ -274,7 +267,7 @@ func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow,
 	}
 	known := first && c.Kind != ChangeInsert || repeats(old, row.rowKey)
 	switch {
-	case known && c.Kind == ChangeMerge && first:
+	case known && merged != nil && first:
 		o.verb, o.ifMatch, o.properties = wire.VerbMerge, d.etag, merged
 	case known && first:
 		o.verb, o.ifMatch = wire.VerbReplace, d.etag

@@ -249,12 +249,17 @@ func (q Query[T]) spanExpr() ([]odata.Expr, error) {
 
 // checkKept refuses a condition on a property that the source's rows do not hold: it would find nothing, silently.
 func (q Query[T]) checkKept(expr odata.Expr) error {
-	if q.src.kept == nil {
-		return nil
-	}
 	for _, name := range odata.Properties(expr) {
-		if name != "PartitionKey" && name != "RowKey" && name != "Timestamp" && !slices.Contains(q.src.kept, name) {
+		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+			continue
+		}
+		if q.src.kept != nil && !slices.Contains(q.src.kept, name) {
 			return fmt.Errorf("a condition on property %s, which the index does not keep", name)
+		}
+		if q.src.filterable != nil {
+			if err := q.src.filterable(name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ type storedRow struct {
 	copies      string
 	primary     string // row key of the entity's own row, on a copy or further row
 	shared      bool   // belongs to no one entity
+	layout      string // of a row that is one of several: the layout's directory on the first, else furtherRow
 	outside     outsideFacts
 	carried     Properties // system properties of a later version of the library
 	later       bool       // there are such among the properties being read
@@ -242,6 +243,8 @@ func (r *rowReader) readSystem(use nameUse) (err error) {
 		r.row.outside.version, err = r.readString("")
 	case useReserved:
 		r.row.outside.reserved, err = r.readString("")
+	case useLayout:
+		r.row.layout, err = r.readString("")
 	case useClaim:
 		r.row.outside.isClaim = true
 		r.row.outside.claim, err = r.readString("")

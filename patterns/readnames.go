@@ -64,6 +64,7 @@ const (
 	useVersion
 	useReserved
 	useClaim
+	useLayout
 )
 
 // fewNames are searched one by one, which is quicker than to make a map for them.
@@ -172,6 +173,8 @@ func (t *nameTable) useOf(name string) nameUse {
 		return useReserved
 	case propertyClaim:
 		return useClaim
+	case propertyLayout:
+		return useLayout
 	}
 	if strings.HasPrefix(name, metadataPrefix) {
 		return useNothing

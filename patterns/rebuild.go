@@ -191,12 +191,12 @@ func (b *rebuild[T]) run(ctx context.Context) error {
 // query reads the entities of one partition, or all.
 func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
 	src := &source[rebuilt[T]]{table: b.r.table, codec: &Codec[rebuilt[T]]{}, span: b.r.primary.span, skips: true}
-	src.load = func(ctx context.Context, row *storedRow, _ bool) (*rebuilt[T], error) {
+	src.load = func(ctx context.Context, row *storedRow, _ []string) (*rebuilt[T], error) {
 		if row.isCopy || !b.mine(row.key) {
 			return nil, nil
 		}
 		e, err := b.decode(ctx, row)
-		if err != nil || e.foreign {
+		if err != nil || e.foreign || e.gone() {
 			return nil, err
 		}
 		b.state.Report.Entities++
@@ -204,7 +204,7 @@ func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
 			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.name, Entity: e.key, Err: e.bad})
 			return nil, nil
 		}
-		kept := *row
+		kept := *e.row
 		kept.properties = slices.Clone(e.stored)
 		return &rebuilt[T]{e.value, &kept}, nil
 	}

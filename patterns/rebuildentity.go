@@ -44,7 +44,7 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 		if !b.chosen(p.PatternName()) || namesCopies(x.row.copies, p.PatternName()) {
 			continue
 		}
-		copies, err := b.r.appendCopies(nil, p, x.value, x.row.key, x.row.properties)
+		copies, err := appendCopies(nil, p, x.value, x.row.key, b.r.spreading(x.row.properties))
 		if err != nil {
 			return false, patternError(p, err, ErrInvalid)
 		}

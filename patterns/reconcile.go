@@ -168,10 +168,9 @@ func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *stor
 	if row.isCopy {
 		return nil, nil, nil
 	}
-	v, stored, err := r.loadStored(ctx, row, false)
+	v, row, err := r.loadStored(ctx, r.table, row, nil, nil)
 	if err != nil {
 		return nil, nil, r.primary.decodeError(op, key, err)
 	}
-	row.properties = stored
 	return v, row, nil
 }

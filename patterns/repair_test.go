@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -149,13 +150,8 @@ func TestRepairSweep(t *testing.T) {
 		"Async":     sweptRepair(true, []string{"badge"}, "outside copy of another version", "reservation's claim left over"),
 		"Auditors":  sweptRepair(false, []string{"roster", "marks"}, "not in the list", "in the wrong list", "marked wrong"),
 	} {
-		c.Floor = repairPoints[name]
-		if testing.Short() || raceDetector {
-			c.Callers, c.Floor = []storagetest.Caller{storagetest.ProcessDies, storagetest.CallerRetries}, 0
-		}
-		if raceDetector {
-			c.Callers = c.Callers[:1]
-		}
+		// A point repairs a whole office, so that fewer of them must do where the others do not.
+		c.Floor, c.Every = repairPoints[name], harness.SweepEvery()*harness.SweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
 }

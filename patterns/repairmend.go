@@ -126,7 +126,7 @@ func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key Key) erro
 // writeAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
 // entity's own. strays says that all copies are looked at first, which is quicker where most are there.
 func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row *storedRow, strays bool) error {
-	memories, err := r.remember(value, row.key, row.properties, row.copies)
+	memories, err := r.remember(value, row.key, row)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (v *verifier[T]) evict(ctx context.Context, f *finding, row *storedRow) err
 	if err := v.lookFirst(ctx, s); err != nil {
 		return err
 	}
-	if err := wait(ctx, v.areas[s.area].lag); err != nil {
+	if err := backoff.Sleep(ctx, v.areas[s.area].lag); err != nil {
 		return err
 	}
 	if err := v.lookAgain(ctx, s); err != nil {

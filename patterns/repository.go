@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
@@ -164,7 +162,19 @@ func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
 	if x, ok := p.(PropertyTransformer); ok {
 		r.transformers = append(r.transformers, x)
 	}
+	if !contributes(p) {
+		return fmt.Errorf("pattern %q of type %T contributes nothing: a method of the interface that it means is missing, or has another signature", name, p)
+	}
 	return nil
+}
+
+// contributes reports whether a pattern is more than its name.
+func contributes(p Pattern) bool {
+	switch p.(type) {
+	case CopyContributor, RowContributor, CompanionContributor, OutsideCopyContributor, IntentContributor, PropertyTransformer, Layout, Rememberer, Auditor:
+		return true
+	}
+	return false
 }
 
 // Table returns the repository's table.
@@ -216,11 +226,11 @@ func (r *Repository[T]) GetCopy(ctx context.Context, key Key, keep []string) (*T
 func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *source[T] {
 	src := r.primary
 	src.span, src.skips, src.kept = span, r.layout != nil, keep
-	src.load = func(ctx context.Context, row *storedRow, selected bool) (*T, error) {
-		if !row.isCopy || row.shared || row.outside.is {
+	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
+		if !row.isCopy || row.shared || row.outside.is || row.layout == furtherRow {
 			return nil, nil
 		}
-		return r.load(ctx, row, selected || keep != nil)
+		return r.load(ctx, r.table, row, selected, keep)
 	}
 	return &src
 }
@@ -228,7 +238,7 @@ func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *sour
 // newPrimary makes the source of the entities' own rows.
 func (r *Repository[T]) newPrimary(codec *Codec[T]) (source[T], error) {
 	src := source[T]{table: r.table, codec: codec, known: codec.known(),
-		system: []string{propertyPrimary, propertyShared, propertyCopies, propertyIncarnation, propertyWriteID}}
+		system: []string{propertyPrimary, propertyShared, propertyCopies, propertyIncarnation, propertyWriteID, propertyLayout}, filterable: r.filterable}
 	if len(r.transformers) > 0 || len(r.rememberers) > 0 || r.layout != nil {
 		src.known = nil // they see every stored property
 	}
@@ -239,74 +249,13 @@ func (r *Repository[T]) newPrimary(codec *Codec[T]) (source[T], error) {
 			return src, err
 		}
 	}
-	src.load = func(ctx context.Context, row *storedRow, partial bool) (*T, error) {
+	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
 		if row.isCopy {
 			return nil, nil
 		}
-		return r.load(ctx, row, partial)
+		return r.load(ctx, r.table, row, selected, nil)
 	}
 	return src, nil
-}
-
-// load makes an entity of one of its rows: its own, or a copy.
-func (r *Repository[T]) load(ctx context.Context, row *storedRow, partial bool) (*T, error) {
-	v, _, err := r.loadStored(ctx, row, partial)
-	return v, err
-}
-
-// loadStored is load that also returns the entity's properties as stored, of all its rows.
-func (r *Repository[T]) loadStored(ctx context.Context, row *storedRow, partial bool) (*T, Properties, error) {
-	key := row.key
-	if row.isCopy {
-		key.Row = row.primary
-	}
-	if row.outside.is {
-		key.Partition = row.outside.partition
-	}
-	properties := row.properties
-	var err error
-	if r.layout != nil && !partial && !row.outside.is {
-		first := StoredRow{Key: row.key, Write: row.writeID, Properties: slices.Clone(properties)}
-		if properties, err = r.layout.Join(ctx, first, r.moreRows(row.key.Partition)); err != nil {
-			return nil, nil, patternError(r.layout, err, ErrGarbled)
-		}
-	}
-	stored := properties
-	if len(r.transformers) > 0 {
-		properties = slices.Clone(properties)
-		for _, t := range slices.Backward(r.transformers) {
-			if properties, err = t.Load(ctx, key, properties); err != nil {
-				return nil, nil, patternError(t, err, ErrGarbled)
-			}
-		}
-	}
-	v := new(T)
-	if err := r.primary.codec.Decode(properties, v); err != nil {
-		return nil, nil, err
-	}
-	r.primary.codec.finish(row, key, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, version: azcore.ETag(row.outside.version), partial: partial, owner: r}
-	if !partial {
-		if s.memories, err = r.remember(v, key, stored, row.copies); err != nil {
-			return nil, nil, err
-		}
-	}
-	r.primary.codec.meta(v).state = s
-	return v, stored, nil
-}
-
-// moreRows reads further rows of a partition for the layout.
-func (r *Repository[T]) moreRows(partition string) RowReader {
-	return func(ctx context.Context, from, to string) ([]StoredRow, error) {
-		var rows []StoredRow
-		for row, err := range newQuery(r.table.rawRows()).Partition(partition).Rows(compoundkey.Range(from, to)).All(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, StoredRow{Key: row.key, Write: row.writeID, Properties: row.properties})
-		}
-		return rows, nil
-	}
 }
 
 // patternError says which pattern an error comes from. objection is the kind of an error that is neither the

@@ -53,6 +53,7 @@ func TestRequestCounts(t *testing.T) {
 		{"Upsert of a bag", 1, func() error { return bags.Upsert(ctx, loose) }},
 		{"Delete of a bag", 1, func() error { return bags.Delete(ctx, loose) }},
 		{"Explain", 0, func() error { _, err := repo.Explain(ctx, patterns.ChangeInsert, ann()); return err }},
+		{"Check", 0, func() error { return repo.Check(ctx, ann()) }},
 	}
 	for _, step := range steps {
 		before := requests.Load()

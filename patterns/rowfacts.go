@@ -17,7 +17,7 @@ type rowFacts struct {
 }
 
 func (r *storedRow) facts(partial bool) rowFacts {
-	return rowFacts{key: r.key, partial: partial, kept: r.isCopy || r.copies != "", incarnation: r.incarnation, carried: r.carried}
+	return rowFacts{key: r.key, partial: partial, kept: r.isCopy || r.copies != "" || r.layout != "", incarnation: r.incarnation, carried: r.carried}
 }
 
 // none reports whether there is nothing to remember.

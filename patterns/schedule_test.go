@@ -2,30 +2,14 @@ package patterns_test
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// scheduledSeeds is how many schedules to run.
-func scheduledSeeds(seeds int) int {
-	if testing.Short() || raceDetector {
-		return seeds / 10
-	}
-	return seeds
-}
-
-// stageSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
-func stageSeed() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
 
 // TestScheduleRivals: three writers that insert, replace, merge, update, upsert and delete the same members, whose calls
 // fail and whose processes die; what each is told fits into one order, and copies equal their entities. In the second
@@ -33,9 +17,9 @@ func stageSeed() uint64 {
 func TestScheduleRivals(t *testing.T) {
 	for _, rollout := range []bool{false, true} {
 		var applied, refused, unknown int
-		storagetest.Schedules(t, storagetest.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: scheduledSeeds(500),
+		storagetest.Schedules(t, storagetest.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: harness.Seeds(500),
 			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-				h := newHistory(t, s, stageSeed())
+				h := newHistory(t, s, harness.ScheduleSeed())
 				h.rollout = rollout
 				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, _ []error) error {
 					err := h.finish(ctx)
@@ -67,8 +51,8 @@ func TestScheduleRivals(t *testing.T) {
 // TestScheduleCounters: every update that was told to be applied counts once, and one of unknown outcome at most once.
 func TestScheduleCounters(t *testing.T) {
 	const keys, updates = 2, 8
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: scheduledSeeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-		rng := mathrand.New(mathrand.NewPCG(stageSeed(), 0))
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
 		repo := must[*members](t)(openMembers(s, "Members"))
 		if err := repo.Table().Create(t.Context()); err != nil {

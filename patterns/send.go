@@ -88,8 +88,8 @@ func (r reply) applied(operations []wire.Operation, etags []string) reply {
 
 func (t *Table) sendBatch(ctx context.Context, enc *encoded) reply {
 	batch := t.encodeBatch(enc)
-	if len(batch.Body) > MaxTransactionSize {
-		return reply{err: &Error{Index: -1, Kind: ErrTooLarge, Err: sizeOf("a transaction", len(batch.Body), MaxTransactionSize, "bytes")}}
+	if e := checkBatch(batch); e != nil {
+		return reply{err: e}
 	}
 	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType}
 	stub := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stubEntity)}}
@@ -111,6 +111,22 @@ func (t *Table) sendBatch(ctx context.Context, enc *encoded) reply {
 		return r.applied(enc.operations, answer.ETags)
 	}
 	return r
+}
+
+func checkBatch(batch wire.Batch) *Error {
+	if len(batch.Body) > MaxTransactionSize {
+		return &Error{Index: -1, Kind: ErrTooLarge, Err: sizeOf("a transaction", len(batch.Body), MaxTransactionSize, "bytes")}
+	}
+	return nil
+}
+
+// checkSize finds out whether operations are too large for one transaction without sending them.
+func (t *Table) checkSize(operations []operation) *Error {
+	enc, e := encode(t.name, operations)
+	if e != nil || len(operations) == 1 {
+		return e
+	}
+	return checkBatch(t.encodeBatch(enc))
 }
 
 func (t *Table) encodeBatch(enc *encoded) wire.Batch {

@@ -19,9 +19,11 @@ type source[T any] struct {
 	skips  bool     // load leaves out some of the rows in span
 	kept   []string // the properties that the rows hold, nil for all
 
-	// load makes the value of a row, or nil for a row that is none of this source's. partial says that the caller's
-	// selection left properties out.
-	load func(ctx context.Context, row *storedRow, partial bool) (*T, error)
+	filterable func(property string) error // refuses a condition on what rows do not hold as it is, nil for none such
+
+	// load makes the value of a row, or nil for a row that is none of this source's. selected are the properties that the
+	// caller asked for, nil for all.
+	load func(ctx context.Context, row *storedRow, selected []string) (*T, error)
 }
 
 // get makes the point read of one row. A row that is none of the source's is ErrNotFound.
@@ -30,7 +32,7 @@ func (s *source[T]) get(ctx context.Context, op string, key Key) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.load(ctx, row, false)
+	v, err := s.load(ctx, row, nil)
 	if err != nil {
 		return nil, s.decodeError(op, row.key, err)
 	}
@@ -42,7 +44,7 @@ func (s *source[T]) get(ctx context.Context, op string, key Key) (*T, error) {
 
 // rawRows is the source of a table's rows as they are stored.
 func (t *Table) rawRows() *source[storedRow] {
-	return &source[storedRow]{table: t, codec: &Codec[storedRow]{}, load: func(_ context.Context, row *storedRow, _ bool) (*storedRow, error) {
+	return &source[storedRow]{table: t, codec: &Codec[storedRow]{}, load: func(_ context.Context, row *storedRow, _ []string) (*storedRow, error) {
 		kept := *row
 		kept.properties = slices.Clone(row.properties)
 		return &kept, nil

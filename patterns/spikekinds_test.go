@@ -6,9 +6,11 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
@@ -35,8 +37,10 @@ func (s *sealed) Attach(host patterns.Host) error {
 	}
 	return nil
 }
-func (s *sealed) Stage() patterns.Stage { return patterns.StageEncrypt }
-func (s *sealed) aead() cipher.AEAD     { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
+func (s *sealed) Stage() patterns.Stage           { return patterns.StageEncrypt }
+func (s *sealed) RefusesMerge() error             { return errors.New("sealed with the others") }
+func (s *sealed) Filterable(property string) bool { return property != s.property }
+func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
 func (s *sealed) additional(key patterns.Key) []byte {
 	return fmt.Appendf(nil, "%q %q %q %q", s.table, key.Partition, key.Row, s.property)
 }
@@ -60,7 +64,7 @@ func (s *sealed) Store(_ context.Context, c *patterns.Change, p patterns.Propert
 	return out, nil
 }
 
-func (s *sealed) Load(_ context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func (s *sealed) Load(_ context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	b, ok := p.Get(s.property).Bytes()
 	if !ok {
 		return p, nil
@@ -69,7 +73,7 @@ func (s *sealed) Load(_ context.Context, key patterns.Key, p patterns.Properties
 	if len(b) < size {
 		return nil, errors.New("it is not sealed")
 	}
-	plain, err := s.aead().Open(nil, b[:size], b[size:], s.additional(key))
+	plain, err := s.aead().Open(nil, b[:size], b[size:], s.additional(of.Key))
 	if err != nil {
 		return nil, errors.New("it does not open")
 	}
@@ -88,11 +92,13 @@ type spilled struct {
 	blobs    *container.Client
 }
 
-func (s *spilled) PatternName() string            { return "spilled" }
-func (s *spilled) Attach(patterns.Host) error     { return nil }
-func (s *spilled) Stage() patterns.Stage          { return patterns.StageSpill }
-func (s *spilled) pointer() string                { return s.property + "Blob" }
-func (s *spilled) name(c *patterns.Change) string { return "photo/" + c.ID }
+func (s *spilled) PatternName() string             { return "spilled" }
+func (s *spilled) Attach(patterns.Host) error      { return nil }
+func (s *spilled) Stage() patterns.Stage           { return patterns.StageSpill }
+func (s *spilled) RefusesMerge() error             { return errors.New("a merge would leave the pointer") }
+func (s *spilled) Filterable(property string) bool { return property != s.property }
+func (s *spilled) pointer() string                 { return s.property + "Blob" }
+func (s *spilled) name(c *patterns.Change) string  { return "photo/" + c.ID }
 
 func (s *spilled) Remember(_ any, stored patterns.Properties) ([]string, error) {
 	if name, ok := stored.Get(s.pointer()).Str(); ok {
@@ -125,7 +131,7 @@ func (s *spilled) Store(ctx context.Context, c *patterns.Change, p patterns.Prop
 	return out, nil
 }
 
-func (s *spilled) Load(ctx context.Context, _ patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	name, ok := p.Get(s.pointer()).Str()
 	if !ok {
 		return p, nil
@@ -163,32 +169,34 @@ type halved struct{}
 func (halved) PatternName() string        { return "halved" }
 func (halved) Attach(patterns.Host) error { return nil }
 
-const halvedMark = "Halved"
-
-func (halved) Split(key patterns.Key, p patterns.Properties) ([]patterns.Copy, []patterns.Properties, error) {
+func (halved) Split(p patterns.Properties) (*patterns.LaidOut, error) {
 	if len(p) < 2 {
-		return []patterns.Copy{{RowKey: key.Row}}, []patterns.Properties{p}, nil
+		return &patterns.LaidOut{First: p}, nil
 	}
 	half := len(p) / 2
-	first := append(slices.Clone(p[:half]), patterns.Property{Name: halvedMark, Value: patterns.Boolean(true)})
-	return []patterns.Copy{{RowKey: key.Row}, {RowKey: key.Row + "~2"}}, []patterns.Properties{first, p[half:]}, nil
+	version := halfVersion(p[half:])
+	return &patterns.LaidOut{First: p[:half], Directory: version, Further: []patterns.FurtherRow{{Properties: p[half:], Version: version}}}, nil
 }
 
-func (halved) Join(ctx context.Context, first patterns.StoredRow, more patterns.RowReader) (patterns.Properties, error) {
-	if two, _ := first.Properties.Get(halvedMark).Bool(); !two {
-		return first.Properties, nil
-	}
-	rows, err := more(ctx, first.Key.Row+"~2", first.Key.Row+"~3")
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) != 1 || rows[0].Write != first.Write {
-		return nil, errors.New("the halves are of two versions")
-	}
-	p := slices.Clone(first.Properties)
-	p.Delete(halvedMark)
-	return append(p, rows[0].Properties...), nil
+// halfVersion digests properties, which come back in any order.
+func halfVersion(p patterns.Properties) string {
+	p = slices.Clone(p)
+	slices.SortFunc(p, func(a, b patterns.Property) int { return strings.Compare(a.Name, b.Name) })
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, p)))
 }
+
+func (halved) Versions(directory string) ([]string, error) { return []string{directory}, nil }
+
+func (halved) Rows(string, []string) ([]int, error) { return []int{0}, nil }
+
+func (halved) Join(directory string, first patterns.Properties, further map[int]patterns.Properties) (patterns.Properties, error) {
+	if halfVersion(further[0]) != directory {
+		return nil, fmt.Errorf("the halves are of two versions: %w", patterns.ErrOutdated)
+	}
+	return append(first, further[0]...), nil
+}
+
+func (halved) Filterable(string) bool { return false }
 
 // tally counts the entities of a partition in a row that all of them share.
 type tally struct{ table *patterns.Table }

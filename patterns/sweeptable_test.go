@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -252,6 +253,7 @@ func TestSweepTableLife(t *testing.T) {
 		"CreateIfMissing of there": sweptLife(true, true, ifMissing),
 		"Drop":                     sweptLife(true, false, func(ctx context.Context, table *patterns.Table) error { return table.Drop(ctx) }),
 	} {
+		c.Every = harness.SweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
 }

@@ -52,7 +52,8 @@ func (t *Table) Account() *Account { return t.account }
 func (t *Table) Client() *aztables.Client { return t.client }
 
 // Create creates the table. Requests: 1. It is ErrExists when it is there, and ErrTableBeingDeleted within some 40 s
-// of a drop. Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
+// of a drop, with ErrUnknownOutcome beside it where an attempt before was not answered: it may arrive when the name is free.
+// Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
 // and nobody can tell whether this call or another made it.
 func (t *Table) Create(ctx context.Context) error {
 	if t.nameErr != nil {
@@ -103,7 +104,13 @@ func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
 	if errors.Is(e.Kind, ErrNotFound) {
 		e.Kind = ErrTableNotFound
 	}
-	if ex.Lost() || ex.EarlierUnknown() && !settles(e) {
+	switch {
+	case ex.Lost():
+		e.Kind = ErrUnknownOutcome
+	case !ex.EarlierUnknown() || settles(e):
+	case errors.Is(e.Kind, ErrTableBeingDeleted):
+		return e.unsettled()
+	default:
 		e.Kind = ErrUnknownOutcome
 	}
 	return e

@@ -29,6 +29,9 @@ func (t *Table) NewTransaction() *Transaction { return &Transaction{table: t} }
 // Len returns the number of operations so far.
 func (x *Transaction) Len() int { return len(x.operations) }
 
+// Table returns the table that the transaction is on.
+func (x *Transaction) Table() *Table { return x.table }
+
 // Insert adds a row that must not be there yet.
 func (x *Transaction) Insert(e *Entity) int { return x.add(wire.VerbInsert, e, "") }
 

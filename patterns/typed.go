@@ -29,9 +29,11 @@ func Typed[T any](table *Table) (*TypedTable[T], error) {
 	}
 	t := &TypedTable[T]{src: source[T]{table: table, codec: codec, known: codec.known()}}
 	if codec.plan == nil || codec.plan.meta != nil {
-		t.src.guards = []string{propertyPrimary, propertyShared, propertyCopies}
+		t.src.guards = []string{propertyPrimary, propertyShared, propertyCopies, propertyLayout}
 	}
-	t.src.load = func(_ context.Context, row *storedRow, partial bool) (*T, error) { return codec.load(row, partial) }
+	t.src.load = func(_ context.Context, row *storedRow, selected []string) (*T, error) {
+		return codec.load(row, selected != nil)
+	}
 	return t, nil
 }
 

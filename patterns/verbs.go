@@ -254,7 +254,7 @@ func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *
 	case meta.state.version != "":
 		same = row.etag == meta.state.version
 	case meta.state.row != meta.state.key.Row:
-		same = row.writeID != "" && row.writeID == meta.state.writeID // every write marks all rows of an entity
+		same = row.writeID != "" && row.writeID == meta.state.writeID // every write marks the entity's own row and its copies
 	}
 	if !same {
 		return nil, nil, &Error{Op: op, Table: r.table.name, Key: meta.state.key, Index: -1, Kind: ErrConflict}
@@ -264,9 +264,9 @@ func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *
 
 // Merge writes the named properties, all of v's when none are named, and leaves the entity's others as they are
 // stored. It is ErrConflict when the entity has changed since it was read. An entity that was read through a
-// projection must name them. Where a pattern rewrites properties or spreads them over rows, Merge is ErrInvalid.
-// Requests: 2; 1 for an entity that was read whole in a repository without patterns. What an index holds follows from
-// the whole entity.
+// projection must name them. Where a pattern cannot store some properties without the others, as encryption cannot, Merge
+// is ErrInvalid. Requests: 2; 1 for an entity that was read whole in a repository without patterns. What an index holds
+// follows from the whole entity.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	const op = "Merge"
 	meta, err := r.known(op, v)
@@ -277,7 +277,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	if err != nil {
 		return r.invalid(op, meta.state.key, err)
 	}
-	w := &work[T]{op: op, etag: meta.ETag, merged: merged, entity: new(T), change: Change{Kind: ChangeMerge, Key: meta.state.key, Entity: v, old: meta.state, Stored: merged}}
+	w := &work[T]{op: op, etag: meta.ETag, entity: new(T), change: Change{Kind: ChangeMerge, Key: meta.state.key, Entity: v, Given: v, old: meta.state, given: merged}}
 	if len(r.patterns) > 0 || meta.state.partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
@@ -301,8 +301,12 @@ func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *Me
 	}
 	m := r.primary.codec.meta(old)
 	w.change.old, w.etag = m.state, m.ETag
-	w.change.Stored = overlay(row.properties, w.merged)
-	if err := r.primary.codec.Decode(w.change.Stored, w.entity); err != nil {
+	w.base = row.properties
+	plain, err := r.primary.codec.Encode(old)
+	if err != nil {
+		return r.invalid(w.op, meta.state.key, err)
+	}
+	if err := r.primary.codec.Decode(overlay(plain, w.change.given), w.entity); err != nil {
 		return r.primary.decodeError(w.op, meta.state.key, err)
 	}
 	r.primary.codec.setKey(w.entity, meta.state.key)
@@ -315,11 +319,10 @@ func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *Me
 
 // merging returns the properties to merge.
 func (r *Repository[T]) merging(v *T, meta *Meta, names []string) (Properties, error) {
-	if len(r.transformers) > 0 {
-		return nil, fmt.Errorf("%s rewrites properties, and part of an entity cannot be rewritten alone; Replace", r.transformers[0].PatternName())
-	}
-	if r.layout != nil {
-		return nil, fmt.Errorf("%s spreads the entity over rows; Replace", r.layout.PatternName())
+	for _, t := range r.transformers {
+		if err := t.RefusesMerge(); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.PatternName(), err)
+		}
 	}
 	if meta.state.partial && len(names) == 0 {
 		return nil, fmt.Errorf("it was read through a projection; name the properties to merge")
@@ -347,8 +350,16 @@ func (r *Repository[T]) merging(v *T, meta *Meta, names []string) (Properties, e
 
 func overlay(base, top Properties) Properties {
 	out := slices.Clone(base)
+	at := make(map[string]int, len(base))
+	for i := range base {
+		at[base[i].Name] = i
+	}
 	for _, p := range top {
-		out.Set(p.Name, p.Value)
+		if i, ok := at[p.Name]; ok {
+			out[i].Value = p.Value
+		} else {
+			out = append(out, p)
+		}
 	}
 	return out
 }

@@ -75,13 +75,13 @@ func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
 		return fmt.Errorf("pattern %q has no table", p.PatternName())
 	}
 	wanted := slices.ContainsFunc(v.r.outside, func(q OutsideCopyContributor) bool {
-		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().same(table)
+		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().Same(table)
 	})
 	if !wanted {
 		return nil
 	}
 	for i := range v.areas {
-		if a := &v.areas[i]; len(a.outside) > 0 && a.table.same(table) {
+		if a := &v.areas[i]; len(a.outside) > 0 && a.table.Same(table) {
 			a.outside = append(a.outside, p)
 			return nil
 		}
@@ -90,8 +90,8 @@ func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
 	return nil
 }
 
-// same reports whether two handles are of one table.
-func (t *Table) same(other *Table) bool {
+// Same reports whether two handles are of one table.
+func (t *Table) Same(other *Table) bool {
 	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
 }
 
@@ -120,7 +120,7 @@ func (r *Repository[T]) keeps(entity Key) bool {
 
 // outsideIn returns the index of the area of copies in a table, -1 for none.
 func (v *verifier[T]) outsideIn(table *Table) int {
-	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.same(table) })
+	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
 
 // far reports whether there is anything outside of the near area.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
 // suspect is a site at which what is asked for and what is stored did not meet in the scans.
@@ -53,7 +55,7 @@ func (v *verifier[T]) confirm(ctx context.Context, all []*suspect) error {
 					lag = max(lag, v.areas[s.area].lag)
 				}
 			}
-			if err := wait(ctx, lag); err != nil {
+			if err := backoff.Sleep(ctx, lag); err != nil {
 				return err
 			}
 			if err := each(ctx, v.options.Concurrency, group, v.lookAgain); err != nil {
@@ -161,19 +163,4 @@ func each[I any](ctx context.Context, n int, items []I, do func(context.Context,
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// wait waits, or returns the context's error when it ends earlier.
-func wait(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

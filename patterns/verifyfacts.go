@@ -30,7 +30,7 @@ func (v *verifier[T]) visitCopy(row *storedRow) {
 	if v.nearTo == nil || !v.mine(owner) {
 		return
 	}
-	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, row.writeID)}, false)
+	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, nearMark(row.layout, row.writeID))}, false)
 }
 
 // visitOutside takes the fact that a copy or a claim is there.
@@ -119,6 +119,7 @@ func (v *verifier[T]) fail(d Discrepancy) {
 type seenEntity[T any] struct {
 	key     Key
 	value   *T // nil when it is not there, or cannot be read
+	row     *storedRow
 	etag    string
 	writeID string
 	stored  Properties
@@ -126,14 +127,22 @@ type seenEntity[T any] struct {
 	foreign bool  // it is a row of another type's
 }
 
+// gone reports whether the entity is not there.
+func (e *seenEntity[T]) gone() bool { return e.value == nil && e.bad == nil && !e.foreign }
+
 // decode makes an entity of its own row. An error is one of reading further rows.
 func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T], error) {
-	e := &seenEntity[T]{key: row.key, etag: string(row.etag), writeID: row.writeID}
+	e := &seenEntity[T]{key: row.key, row: row, etag: string(row.etag), writeID: row.writeID}
 	var err error
 	if v.r.layout == nil && len(v.r.transformers) == 0 {
 		e.value, e.stored, err = v.r.decodePlain(row)
 	} else {
-		e.value, e.stored, err = v.r.loadStored(ctx, row, false)
+		var now *storedRow
+		if e.value, now, err = v.r.loadStored(ctx, v.r.table, row, nil, nil); now != nil {
+			e.row, e.stored, e.etag, e.writeID = now, now.properties, string(now.etag), now.writeID
+		} else if err == nil {
+			return e, nil // it has gone since the row was read
+		}
 	}
 	switch {
 	case err == nil && v.r.schema.Key(e.value) == row.key:
@@ -153,12 +162,24 @@ func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T
 // decodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
 func (r *Repository[T]) decodePlain(row *storedRow) (*T, Properties, error) {
 	value := new(T)
+	if row.layout != "" {
+		return nil, nil, errNoLayout
+	}
 	if err := r.primary.codec.Decode(row.properties, value); err != nil {
 		return nil, nil, err
 	}
 	r.primary.codec.finish(row, row.key, value)
 	r.primary.codec.meta(value).state = &state{key: row.key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, owner: r}
 	return value, row.properties, nil
+}
+
+// nearMark tells which version of the entity a row in its partition is of. A further row stays as it is in a merge of what
+// other rows hold; the directory of its first row says which one belongs to the entity.
+func nearMark(layout, writeID string) string {
+	if layout == furtherRow {
+		return layout
+	}
+	return writeID + layout
 }
 
 // wantNear takes the rows that an entity asks for in its partition.
@@ -171,7 +192,7 @@ func (v *verifier[T]) wantNear(e *seenEntity[T]) {
 		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.name, Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
-		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, e.writeID)}, true)
+		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, nearMark(rows[i].layout, e.writeID))}, true)
 	}
 }
 
@@ -181,8 +202,9 @@ func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals 
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &Error{Pattern: pattern, Err: err})
 	}
+	s := r.spreading(e.stored)
 	if r.layout != nil {
-		own, err := r.spread(nil, "", e.key, e.stored)
+		own, err := s.spread(nil, "", e.key, nil)
 		if err != nil {
 			refuse(r.layout.PatternName(), err)
 			return nil, refusals
@@ -193,7 +215,7 @@ func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals 
 		}
 	}
 	for _, p := range r.copies {
-		with, err := r.appendCopies(rows, p, e.value, e.key, e.stored)
+		with, err := appendCopies(rows, p, e.value, e.key, s)
 		if err != nil {
 			refuse(p.PatternName(), err)
 			continue

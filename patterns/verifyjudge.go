@@ -187,7 +187,7 @@ func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) 
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
-	case own.outside.is || h.row(own.properties, own.writeID) != h.row(wanted.properties, e.writeID):
+	case own.outside.is || h.row(own.properties, nearMark(own.layout, own.writeID)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID)):
 		d.Kind = Different
 	default:
 		return false

@@ -125,7 +125,7 @@ func (v *verifier[T]) entities(part int, copies bool) Query[storedRow] {
 // rowsOf is a query that shows each row to a function while it is read, and keeps none.
 func (v *verifier[T]) rowsOf(table *Table, visit func(context.Context, *storedRow) error) Query[storedRow] {
 	return newQuery(&source[storedRow]{table: table, codec: &Codec[storedRow]{}, skips: true,
-		load: func(ctx context.Context, row *storedRow, _ bool) (*storedRow, error) { return nil, visit(ctx, row) }})
+		load: func(ctx context.Context, row *storedRow, _ []string) (*storedRow, error) { return nil, visit(ctx, row) }})
 }
 
 // enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
@@ -256,7 +256,7 @@ func (v *verifier[T]) scanOutside(ctx context.Context) error {
 // apart reports whether an area is a table of outside copies with a scan of its own.
 func (v *verifier[T]) apart(at int) bool {
 	a := &v.areas[at]
-	return len(a.outside) > 0 && (v.scope != nil || !a.table.same(v.r.table))
+	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.table))
 }
 
 // fewPartitions are asked for by name where rows of all partitions are together.

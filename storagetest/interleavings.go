@@ -118,6 +118,7 @@ func (w Walk) MustDiverge(t testing.TB) {
 // Interleavings cannot run in parallel with others.
 func Interleavings(t *testing.T, c InterleavingCase) Walk {
 	t.Helper()
+	defer collectSeldom()()
 	if c.Name == "" {
 		c.Name = t.Name()
 	}

@@ -27,9 +27,7 @@ type process struct {
 	rests chan rest
 	over  chan struct{}
 
-	mu   sync.Mutex
-	held []*heldCall
-	dead bool
+	held heldCalls[*heldCall] // until it dies
 }
 
 // processStep is what happens to a process at rest.
@@ -102,7 +100,7 @@ func (p *process) live(t *testing.T) {
 		r.drew = someRandomness() != first
 		p.rests <- r
 	}
-	p.die()
+	p.held.release(func(h *heldCall) { h.answer <- nil })
 	cancel()
 	all.Wait()
 }
@@ -142,39 +140,29 @@ func (p *process) rest(ended chan error) rest {
 
 // calls are the calls that are held, in an order that does not depend on which came first.
 func (p *process) calls() []*walkRequest {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	slices.SortStableFunc(p.held, func(a, b *heldCall) int { return cmp.Compare(a.request.identity, b.request.identity) })
-	calls := make([]*walkRequest, len(p.held))
-	for i, h := range p.held {
+	p.held.mu.Lock()
+	defer p.held.mu.Unlock()
+	held := p.held.calls
+	slices.SortStableFunc(held, func(a, b *heldCall) int { return cmp.Compare(a.request.identity, b.request.identity) })
+	calls := make([]*walkRequest, len(held))
+	for i, h := range held {
 		calls[i] = h.request
 	}
 	return calls
 }
 
 func (p *process) answer(call int, a *walkAnswer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.held[call]
-	p.held = slices.Delete(p.held, call, call+1)
+	p.held.mu.Lock()
+	defer p.held.mu.Unlock()
+	h := p.held.calls[call]
+	p.held.calls = slices.Delete(p.held.calls, call, call+1)
 	h.answer <- a
-}
-
-func (p *process) die() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dead = true
-	for _, h := range p.held {
-		h.answer <- nil
-	}
-	p.held = nil
 }
 
 // Do is policy.Transporter: it waits for its answer, or for the end of its context.
 func (p *process) Do(req *http.Request) (*http.Response, error) {
-	if err := req.Context().Err(); err != nil {
-		closeBody(req)
-		return nil, transportError(req, err)
+	if req.Context().Err() != nil {
+		return refuse(req)
 	}
 	call, req, err := p.locate.call(req)
 	if err != nil {
@@ -185,7 +173,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	h := &heldCall{request: request, answer: make(chan *walkAnswer, 1)}
-	if !p.hold(h) {
+	if !p.held.hold(h) {
 		return nil, diedError{}
 	}
 	select {
@@ -195,22 +183,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 		}
 		return a.response(req), nil
 	case <-req.Context().Done():
-		p.leave(h)
-		return nil, transportError(req, req.Context().Err())
+		p.held.leave(h)
+		return refuse(req)
 	}
-}
-
-func (p *process) hold(h *heldCall) (alive bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.dead {
-		p.held = append(p.held, h)
-	}
-	return !p.dead
-}
-
-func (p *process) leave(h *heldCall) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = slices.DeleteFunc(p.held, func(other *heldCall) bool { return other == h })
 }

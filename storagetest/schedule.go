@@ -65,6 +65,7 @@ func Schedules(t *testing.T, c ScheduleCase) {
 	if c.Stage == nil || c.Seeds <= 0 {
 		t.Fatalf("schedules %s: Stage and Seeds must be set", c.Name)
 	}
+	defer collectSeldom()()
 	failed, steps := 0, 0
 	for seed := range c.Seeds {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -21,10 +21,8 @@ func seedRandomness(t *testing.T, seed uint64) { cryptotest.SetGlobalRandom(t, s
 
 // scheduler holds calls back and lets them go, one at a time.
 type scheduler struct {
-	mu     sync.Mutex
-	parked []*parkedCall
-	active int  // actors that have not ended
-	open   bool // everybody goes on without being held
+	heldCalls[*parkedCall]
+	active int // actors that have not ended
 }
 
 // parkedCall is a call that waits for its turn.
@@ -51,18 +49,16 @@ func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	p := &parkedCall{actor: g.actor, order: g.order, call: call, turn: make(chan struct{})}
-	if g.scheduler.park(p) {
+	if g.scheduler.hold(p) {
 		select {
 		case <-p.turn:
 		case <-req.Context().Done():
 			g.scheduler.leave(p)
-			closeBody(req)
-			return nil, transportError(req, req.Context().Err())
+			return refuse(req)
 		}
 	}
-	if err := req.Context().Err(); err != nil {
-		closeBody(req)
-		return nil, transportError(req, err)
+	if req.Context().Err() != nil {
+		return refuse(req)
 	}
 	return g.inner.Do(req)
 }
@@ -73,21 +69,6 @@ func (g *turnstile) withFaults(faults *Faults) policy.Transporter {
 	behind := *g
 	faults.inner, behind.inner = g.inner, faults
 	return &behind
-}
-
-func (s *scheduler) park(p *parkedCall) (wait bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.open {
-		s.parked = append(s.parked, p)
-	}
-	return !s.open
-}
-
-func (s *scheduler) leave(p *parkedCall) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parked = slices.DeleteFunc(s.parked, func(other *parkedCall) bool { return other == p })
 }
 
 func (s *scheduler) ended() {
@@ -101,18 +82,18 @@ func (s *scheduler) ended() {
 func (s *scheduler) choose(rng *rand.Rand) (next *parkedCall, active int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.parked) == 0 || s.active == 0 {
+	if len(s.calls) == 0 || s.active == 0 {
 		return nil, s.active // a worker's call that waits in the end is for release
 	}
-	slices.SortStableFunc(s.parked, func(a, b *parkedCall) int {
+	slices.SortStableFunc(s.calls, func(a, b *parkedCall) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.call.Path, b.call.Path), cmp.Compare(a.call.Kind, b.call.Kind))
 	})
 	// First the actor, then the call: one that makes many calls at once is not to have all the turns.
-	actors := slices.CompactFunc(slices.Clone(s.parked), func(a, b *parkedCall) bool { return a.order == b.order })
+	actors := slices.CompactFunc(slices.Clone(s.calls), func(a, b *parkedCall) bool { return a.order == b.order })
 	actor := actors[rng.IntN(len(actors))].order
-	of := slices.DeleteFunc(slices.Clone(s.parked), func(p *parkedCall) bool { return p.order != actor })
+	of := slices.DeleteFunc(slices.Clone(s.calls), func(p *parkedCall) bool { return p.order != actor })
 	next = of[rng.IntN(len(of))]
-	s.parked = slices.DeleteFunc(s.parked, func(p *parkedCall) bool { return p == next })
+	s.calls = slices.DeleteFunc(s.calls, func(p *parkedCall) bool { return p == next })
 	return next, s.active
 }
 
@@ -149,7 +130,7 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 		cancel()
 		t.Error(err)
 	}
-	sched.release()
+	sched.release(func(p *parkedCall) { close(p.turn) }) // all go on without being held
 	everybody.Wait()
 	if err != nil {
 		return trace
@@ -165,17 +146,6 @@ func (s *scheduler) service(of *Service, actor string, order int) *Service {
 	return of.WithRetries(sweepRetries).WithTransport(func(inner policy.Transporter) policy.Transporter {
 		return &turnstile{scheduler: s, inner: inner, locate: newLocator(of), actor: actor, order: order}
 	})
-}
-
-// release lets all calls go, those that wait and those that come.
-func (s *scheduler) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = true
-	for _, p := range s.parked {
-		close(p.turn)
-	}
-	s.parked = nil
 }
 
 const (

@@ -22,6 +22,10 @@ type SweepCase struct {
 	// Floor is the number of points that the sweep had when it was last looked at. With fewer the test fails: an operation
 	// that has lost calls, or a list that has lost faults, must not pass for one that is as well tested as before.
 	Floor int
+	// Every runs one in so many points only, where all of them would take too long; zero and 1 are all. Floor counts all of
+	// them, run or not, and the log says how many were run. A number that has no divisor in common with the number of points
+	// of a call gives each fault and each caller their turn.
+	Every int
 	// Service is where the worlds are; nil is a fresh [Simulator] for each. For Azurite, or an account, it is
 	// func(t testing.TB) *Service { return Azurite(t) }.
 	Service func(t testing.TB) *Service

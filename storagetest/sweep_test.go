@@ -115,6 +115,22 @@ func TestSweepFindsACarelessOperation(t *testing.T) {
 	}
 }
 
+// A sweep of which only some points are run counts all of them, so that its floor is the same.
+func TestSweepRunsSomePoints(t *testing.T) {
+	const every = 5
+	all, found, _ := sweepFor(t, SweepCase{World: careless, Service: onToy})
+	points, divergences, r := sweepFor(t, SweepCase{World: careless, Service: onToy, Every: every, Floor: all + 1})
+	run := (points + every - 1) / every
+	if points != all || divergences == 0 || divergences >= found {
+		t.Fatalf("%d points, %d divergences; %d and %d of all", points, divergences, all, found)
+	}
+	for _, want := range []string{fmt.Sprintf("%d points, %d of them run, %d divergences", points, run, divergences), "where there were"} {
+		if said := r.said.String(); !strings.Contains(said, want) {
+			t.Errorf("the log lacks %q:\n%s", want, said)
+		}
+	}
+}
+
 // A point that is run alone is the same one, and a sweep of which -run chose one point does not fall below its floor.
 func TestSweepRunsOnePointAlone(t *testing.T) {
 	const name = "1-ReplaceEntity-NotSent-CallerGivesUp-no-retries"

@@ -27,14 +27,24 @@ func sweep(t subtester, c SweepCase) (points, divergences int) {
 		c.Name = t.Name()
 	}
 	c.setDefaults()
+	defer collectSeldom()()
 	calls, bodies := c.baseline(t)
 	all := c.points(calls, bodies)
-	for _, p := range all {
+	run := 0
+	for i, p := range all {
+		if i%c.Every != 0 {
+			continue
+		}
+		run++
 		if !t.run(p.String(), func(t testing.TB) { c.runPoint(t, p) }) {
 			divergences++
 		}
 	}
-	t.Logf("sweep %s: %d points, %d divergences (%d calls)", c.Name, len(all), divergences, len(calls))
+	only := ""
+	if run < len(all) {
+		only = fmt.Sprintf("%d of them run, ", run)
+	}
+	t.Logf("sweep %s: %d points, %s%d divergences (%d calls)", c.Name, len(all), only, divergences, len(calls))
 	if len(all) < c.Floor {
 		t.Errorf("sweep %s: %d points, where there were %d: the operation makes fewer calls than it did, or faults are missing; "+
 			"if that is as it should be, set the floor to %d", c.Name, len(all), c.Floor, len(all))
@@ -51,6 +61,9 @@ func (c *SweepCase) setDefaults() {
 	}
 	if c.Callers == nil {
 		c.Callers = []Caller{CallerGivesUp, CallerRetries, ProcessDies, ProcessRestarts}
+	}
+	if c.Every <= 0 {
+		c.Every = 1
 	}
 	if c.Timeout == 0 {
 		c.Timeout = sweepTimeout

@@ -34,8 +34,14 @@ func Jitter(limit time.Duration) time.Duration {
 }
 
 // Wait waits before attempt n, or returns the context's error when it ends earlier.
-func Wait(ctx context.Context, n int) error {
-	timer := time.NewTimer(Delay(n))
+func Wait(ctx context.Context, n int) error { return Sleep(ctx, Delay(n)) }
+
+// Sleep waits for that long, or returns the context's error when it ends earlier.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -50,6 +50,7 @@ type Lease struct {
 	timer   *time.Timer
 	cancels []context.CancelCauseFunc
 	waived  Rules
+	bounds  []*Bound
 }
 
 // New begins a lease of a message that was hidden for visibility by a request sent after since.
@@ -77,11 +78,14 @@ func (l *Lease) Extend(since time.Time, visibility time.Duration) {
 	l.timer.Reset(l.left())
 }
 
-// left is how long requests may still be sent. The monotonic clock may stand still while a machine sleeps, and the wall
-// clock may be set back; the longer of the two says how much time has surely passed.
-func (l *Lease) left() time.Duration {
+// left is how long requests may still be sent.
+func (l *Lease) left() time.Duration { return l.term - Elapsed(l.since) }
+
+// Elapsed is how much time has passed since. The monotonic clock may stand still while a machine sleeps, and the wall
+// clock may be set back; the longer of the two says how much has surely passed.
+func Elapsed(since time.Time) time.Duration {
 	now := time.Now()
-	return l.term - max(now.Sub(l.since), now.Round(0).Sub(l.since.Round(0)))
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // expire runs when the term may have ended.
@@ -128,7 +132,7 @@ func (l *Lease) Check() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over == nil && l.waived&Expiry == 0 && l.left() <= 0 {
+	if l.over == nil && l.waived&Expiry == 0 && (l.left() <= 0 || l.bounded()) {
 		l.end(ErrLost)
 	}
 	return l.over

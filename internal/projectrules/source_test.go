@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -40,32 +41,60 @@ func (s source) at(n ast.Node) string {
 // parse makes sources of texts by path.
 func parse(t *testing.T, texts map[string]string) []source {
 	t.Helper()
+	sources, err := parseFiles(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+func parseFiles(texts map[string]string) ([]source, error) {
 	fset := token.NewFileSet()
 	var sources []source
 	for name, text := range texts {
 		file, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatalf("parsing %s: %v", name, err)
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
 		}
 		sources = append(sources, source{path: name, text: text, fset: fset, file: file})
 	}
 	slices.SortFunc(sources, func(a, b source) int { return strings.Compare(a.path, b.path) })
-	return sources
+	return sources, nil
 }
 
-// projectSources are all Go files of the project.
+// projectFiles are all Go files of the project: each of the rules would parse them once more.
+var projectFiles = sync.OnceValues(func() ([]source, error) {
+	texts, err := findFiles(".go")
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(texts)
+})
+
+// projectSources are all Go files of the project. The rules only read them.
 func projectSources(t *testing.T) []source {
 	t.Helper()
-	sources := parse(t, readFiles(t, ".go"))
+	sources, err := projectFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(sources) < 10 {
 		t.Fatalf("only %d Go files found under %s: the rules would hold for want of anything to break them", len(sources), root)
 	}
-	return sources
+	return slices.Clone(sources)
 }
 
 // readFiles reads the project's files with the given ending, by path, leaving out what Go leaves out and what is installed.
 func readFiles(t *testing.T, ending string) map[string]string {
 	t.Helper()
+	files, err := findFiles(ending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func findFiles(ending string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -87,10 +116,7 @@ func readFiles(t *testing.T, ending string) map[string]string {
 		files[filepath.ToSlash(relative)] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return files, err
 }
 
 // report fails the test for each place that breaks a rule.

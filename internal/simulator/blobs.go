@@ -3,7 +3,6 @@ package simulator
 import (
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -13,15 +12,10 @@ const blobDeleteDelay = 30 * time.Second
 // blobService is the blob service of one account. Contents are never changed once written, only added to or replaced: what
 // a request has read stays as it was.
 type blobService struct {
-	clock *Clock
-	dice  *dice
-	chaos *Chaos
-
-	mu          sync.Mutex
+	xmlService
 	containers  map[string]*blobContainer
 	deleted     map[string]time.Time // when names of deleted containers were given up
 	deleteDelay time.Duration
-	serial      uint64
 }
 
 // blobContainer is a container with its blobs.
@@ -42,24 +36,14 @@ func (k *blobContainer) touch(clock *Clock) {
 }
 
 func newBlobService(clock *Clock, d *dice, chaos *Chaos) *blobService {
-	return &blobService{clock: clock, dice: d, chaos: chaos, containers: map[string]*blobContainer{},
+	return &blobService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, containers: map[string]*blobContainer{},
 		deleted: map[string]time.Time{}, deleteDelay: blobDeleteDelay}
 }
 
 // serve answers one request whose sender may do what it asks for. The path begins with the container's name. The body
 // becomes the blob's content as it is: the caller must not write to it afterwards.
 func (s *blobService) serve(req *http.Request, body []byte) *answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.clock.still {
-		s.serial++
-	}
-	c := newXMLCall(req, body, s.clock.Now(), s.serial)
-	a, err := s.dispatch(c)
-	if err != nil {
-		a = err.answer(c)
-	}
-	return c.finish(a)
+	return s.answer(req, body, s.dispatch)
 }
 
 // policy finds a stored access policy, for a signature that names one.

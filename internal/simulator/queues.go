@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -14,15 +13,10 @@ const queueDeleteDelay = 40 * time.Second
 
 // queueService is the queue service of one account.
 type queueService struct {
-	clock *Clock
-	dice  *dice
-	chaos *Chaos
-
-	mu          sync.Mutex
+	xmlService
 	queues      map[string]*queue
 	deleted     map[string]time.Time // when names of deleted queues were given up
 	deleteDelay time.Duration
-	serial      uint64
 	first       int // the place, among the visible messages, of the one that the next get hands out first
 }
 
@@ -36,21 +30,13 @@ type queue struct {
 }
 
 func newQueueService(clock *Clock, d *dice, chaos *Chaos) *queueService {
-	return &queueService{clock: clock, dice: d, chaos: chaos, queues: map[string]*queue{}, deleted: map[string]time.Time{},
+	return &queueService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, queues: map[string]*queue{}, deleted: map[string]time.Time{},
 		deleteDelay: queueDeleteDelay}
 }
 
 // serve answers one request whose sender may do what it asks for. The path begins with the queue's name.
 func (s *queueService) serve(req *http.Request, body []byte) *answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count()
-	c := newXMLCall(req, body, s.clock.Now(), s.serial)
-	a, err := s.dispatch(c)
-	if err != nil {
-		a = err.answer(c)
-	}
-	return c.finish(a)
+	return s.answer(req, body, s.dispatch)
 }
 
 // policy finds a stored access policy, for a signature that names one.

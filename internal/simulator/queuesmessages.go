@@ -106,13 +106,6 @@ func (s *queueService) name(q *queue, m *queueMessage) {
 	m.id = xmlID("message", m.number)
 }
 
-// count numbers a request or a message, but under a still clock.
-func (s *queueService) count() {
-	if !s.clock.still {
-		s.serial++
-	}
-}
-
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 func (s *queueService) get(c *xmlCall, q *queue) (*answer, *xmlError) {

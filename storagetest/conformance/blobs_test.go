@@ -116,6 +116,13 @@ func appending(w *world) {
 	w.do(blobs, "head", "200", "HEAD", at, "")
 	w.do(blobs, "range", "206", "GET", at, "", "x-ms-range", "bytes=4-7")
 	w.must(blobs, "PUT", at+"2", "x", blockBlob...)
+	w.do(blobs, "metadata", "200", "PUT", at+"?comp=metadata", "", "x-ms-meta-last", "3")
+	block("at the position after that", "201", "four\n", "x-ms-blob-condition-appendpos", "14")
+	w.do(blobs, "both are there", "200", "HEAD", at, "")
+	w.do(blobs, "a range beyond the end", "206", "GET", at, "", "x-ms-range", "bytes=14-100")
+	w.do(blobs, "a range behind the end", "416 InvalidRange", "GET", at, "", "x-ms-range", "bytes=19-100")
+	container, _, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/")
+	w.do(blobs, "listed with metadata", "200", "GET", "/"+container+"?restype=container&comp=list&include=metadata&prefix=log", "")
 	w.do(blobs, "append to a block blob", "409 InvalidBlobType", "PUT", at+"2?comp=appendblock", "x")
 }
 

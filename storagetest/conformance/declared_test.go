@@ -56,6 +56,7 @@ func inForm() []difference {
 			{"values: double/read *:3.0", "json Vb", "3 (no string)"}, {"values: double/read *e-7", "json Vf", "-2.25e-7 (no string)"}, {"values: double/read *80.0", "json Vh", "123456789012345680 (no string)"}}},
 		{"listings of blobs", "Azurite shows access tiers and a page size that nobody asked for, has no slash behind the endpoint, and its markers are names in clear.", both(), []place{
 			{"listing blobs/*", "xml EnumerationResults.Blobs.Blob*.Properties.AccessTier*", "?*"}, {"*", "xml EnumerationResults.MaxResults", "5000"},
+			{"an append blob/*", "xml EnumerationResults.Blobs.Blob*.Properties.AccessTier*", "?*"}, {"an append blob/*", "xml EnumerationResults.Blobs.Blob*.Properties.Sealed", "false"},
 			{"*", "xml EnumerationResults@ServiceEndpoint", "{endpoint}"}, {"listing blobs/page 2", "xml EnumerationResults.Marker", "b"}}},
 		{"hashes of blobs", "Azurite works out the hash of what is committed or appended, and gives x-ms-blob-content-md5 for a whole blob too. Azure knows only the hashes of what was put whole, and gives that header for a range.", both(), []place{
 			{"blocks/commit*", "header Content-MD5", "?*"}, {"blocks/there", "header Content-MD5", "?*"}, {"blocks/changed", "header Content-MD5", "?*"}, {"an append blob/read", "header Content-MD5", "?*"},
@@ -87,7 +88,8 @@ func inMeaning() []difference {
 			"delete by the receipt before", "400 PopReceiptMismatch", "update by the receipt before", "400 PopReceiptMismatch", "a receipt that is none", "400 PopReceiptMismatch"),
 			outcomes("messages to come and to go", "delete by the receipt of the first get", "400 PopReceiptMismatch")...)},
 		{"a receipt for each message", "Azurite gives all messages of one get the same receipt.", both(), outcomes("several messages", "receipts", "1")},
-		{"ranges beyond the end", "Azurite answers 206 with nothing, Azure 416.", both(), outcomes("ranges of a blob", "x-ms-range bytes=10-", "206", "x-ms-range bytes=10-20", "206")},
+		{"ranges beyond the end", "Azurite answers 206 with nothing, Azure 416.", both(), append(outcomes("ranges of a blob", "x-ms-range bytes=10-", "206", "x-ms-range bytes=10-20", "206"),
+			outcomes("an append blob", "a range behind the end", "206")...)},
 		{"type of a blob", "Azurite puts an append blob over a block blob; on Azure a blob keeps its type until it is deleted.", both(), outcomes("a blob's life", "another type", "201")},
 		{"conditional delete of a blob that is not there", "Azurite answers 412, the simulator 404; take both for a blob that is gone.", both(), outcomes("conditions of a blob", "delete of none if this", "412 ConditionNotMet")},
 		{"requests without the right to", "Azurite answers with other codes of 403, and never 401.", both(), outcomes("requests without the right to",

@@ -1,5 +1,0 @@
-//go:build race
-
-package compoundkey
-
-const raceDivisor = 10

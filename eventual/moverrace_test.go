@@ -1,5 +1,0 @@
-//go:build race
-
-package eventual_test
-
-const moverRace = true

@@ -1,6 +1,0 @@
-//go:build !race
-
-package indexentities_test
-
-// raceDetector makes long tests shorter.
-const raceDetector = false

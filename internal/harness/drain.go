@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// DrainNow has a worker handle what is visible now. A message that cannot be handled is hidden for a second.
+func DrainNow(ctx context.Context, queue *eventual.Queue) error {
+	worker, err := eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: oneSecond})
+	if err != nil {
+		return err
+	}
+	_, err = worker.Drain(ctx)
+	return err
+}
+
+// drainRounds bounds Drain: a message that is handled may leave others, or wait for others.
+const drainRounds = 10
+
+// Drain lets every message appear and workers handle them, each one a new process, until none is left.
+func Drain(ctx context.Context, s *storagetest.Service, visibility time.Duration, open func(*storagetest.Service) (*eventual.Queue, error)) error {
+	for range drainRounds {
+		s.Wait(visibility + time.Second)
+		queue, err := open(s)
+		if err != nil {
+			return err
+		}
+		if err := DrainNow(ctx, queue); err != nil {
+			return err
+		}
+		if n, err := queue.Length(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}

@@ -1,0 +1,87 @@
+package harness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+)
+
+// What a Log counts by itself.
+const (
+	Applied = "changes applied"
+	Refused = "changes refused"
+	Unknown = "unknown outcomes"
+
+	Faults = "faults"
+	Late   = "late requests"
+	Deaths = "deaths"
+
+	Handled = "handled messages"
+	Failed  = "failed deliveries"
+	Lost    = "lost leases"
+)
+
+// Log counts what happened in all the schedules of a test. The zero Log is empty.
+type Log struct {
+	mu    sync.Mutex
+	count map[string]int64
+}
+
+// Add counts what happened n times.
+func (l *Log) Add(what string, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == nil {
+		l.count = map[string]int64{}
+	}
+	l.count[what] += n
+}
+
+// Told counts what a writer was told of a change, and reports whether it was told that the change was not made.
+func (l *Log) Told(err error) (refused bool) {
+	switch {
+	case err == nil:
+		l.Add(Applied, 1)
+	case OutcomeUnknown(err):
+		l.Add(Unknown, 1)
+	default:
+		l.Add(Refused, 1)
+		return true
+	}
+	return false
+}
+
+// worked counts what a worker did.
+func (l *Log) worked(s eventual.WorkerStats) {
+	l.Add(Handled, s.Handled)
+	l.Add(Failed, s.Failed)
+	l.Add(Lost, s.LeasesLost)
+}
+
+// MustHave fails the test for each of these things that never happened: its schedules show nothing of them.
+func (l *Log) MustHave(t testing.TB, what ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range what {
+		if l.count[name] == 0 {
+			t.Errorf("no %s: the schedules show nothing of them", name)
+		}
+	}
+}
+
+// String is all counts, by name.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(l.count)) {
+		texts = append(texts, fmt.Sprintf("%d %s", l.count[name], name))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,35 @@
+package harness
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/race"
+)
+
+// Shortened reports whether a test has to be quick: with -short, and under the race detector, where all of it would take
+// minutes.
+func Shortened() bool { return testing.Short() || race.Enabled }
+
+// Seeds is how many of a test's schedules to run: a tenth where it has to be quick, and a third of that where each takes ten
+// times as long.
+func Seeds(seeds int) int {
+	switch {
+	case race.Enabled:
+		return seeds / 30
+	case testing.Short():
+		return seeds / 10
+	}
+	return seeds
+}
+
+// SweepEvery is storagetest.SweepCase.Every: all points, and one in some where the test has to be quick. The numbers have no
+// divisor in common with the points of a call, so that over the calls all faults and callers have their turn.
+func SweepEvery() int {
+	switch {
+	case race.Enabled:
+		return 11
+	case testing.Short():
+		return 5
+	}
+	return 1
+}

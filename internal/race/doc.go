@@ -1,0 +1,2 @@
+// Package race tells tests whether the race detector watches them.
+package race

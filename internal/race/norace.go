@@ -1,0 +1,6 @@
+//go:build !race
+
+package race
+
+// Enabled tells whether the program was built with the race detector, which makes everything several times slower.
+const Enabled = false

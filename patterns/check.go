@@ -1,0 +1,34 @@
+package patterns
+
+import "context"
+
+// Check refuses an entity that Insert would refuse before any request: a key, a property, a size or a number of rows that the
+// service does not take, or what a pattern cannot store. It is for those who do something else before an insert that must
+// not be done for an entity which cannot be stored. What only the tables can tell is not looked for: a taken key, a list
+// that is full. Requests: 0.
+func (r *Repository[T]) Check(ctx context.Context, v *T) error {
+	w, err := r.inserting("Check", v)
+	if err != nil {
+		return err
+	}
+	return r.checkInsert(ctx, w)
+}
+
+// CheckUnder is Check for an entity whose key Schema.Key cannot tell yet, such as one that depends on what is still to be read.
+// The given key stands for it, and is as long. Requests: 0.
+func (r *Repository[T]) CheckUnder(ctx context.Context, key Key, v *T) error {
+	w, err := r.inserting("CheckUnder", v)
+	if err != nil {
+		return err
+	}
+	w.change.Key, w.change.standIn = key, true
+	return r.checkInsert(ctx, w)
+}
+
+func (r *Repository[T]) checkInsert(ctx context.Context, w *work[T]) error {
+	if r.table.nameErr != nil {
+		return r.located(w, invalid("", r.table.nameErr))
+	}
+	w.change.ID, w.change.DryRun = newWriteID(), true
+	return r.located(w, r.rehearse(ctx, w))
+}

@@ -1,0 +1,63 @@
+package patterns_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// TestCheck: Check refuses what Insert refuses, as it does, with no request, and takes the rest.
+func TestCheck(t *testing.T) {
+	a, requests := counted(t)
+	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(nil),
+		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })))
+	for name, c := range map[string]struct {
+		spoil func(*person)
+		kind  error
+	}{
+		"as it is":            {func(*person) {}, nil},
+		"a key's character":   {func(p *person) { p.Team = "a/b" }, patterns.ErrInvalid},
+		"a key's number":      {func(p *person) { p.ID = 10_000 }, patterns.ErrInvalid},
+		"a property's size":   {func(p *person) { p.Name = strings.Repeat("x", 40_000) }, patterns.ErrTooLarge},
+		"an index key's size": {func(p *person) { p.Email = strings.Repeat("x", 600) }, patterns.ErrInvalid},
+	} {
+		v := ann()
+		c.spoil(v)
+		before := requests.Load()
+		checked := repo.Check(t.Context(), v)
+		if n := requests.Load() - before; n != 0 || c.kind == nil && checked != nil {
+			t.Errorf("%s: %d requests, %v", name, n, checked)
+		}
+		inserted := repo.Insert(t.Context(), v)
+		if c.kind != nil && (!errors.Is(checked, c.kind) || !errors.Is(inserted, c.kind)) || (checked == nil) != (inserted == nil) {
+			t.Errorf("%s: Check says %v, Insert %v", name, checked, inserted)
+		}
+		if kind := repo.CheckUnder(t.Context(), personSchema(nil).Key(ann()), v); c.kind != nil && !strings.Contains(name, "key's ") && !errors.Is(kind, c.kind) {
+			t.Errorf("%s, under another key: %v", name, kind)
+		}
+	}
+	wantKind(t, repo.Check(t.Context(), nil), patterns.ErrInvalid)
+	wantKind(t, repo.CheckUnder(t.Context(), patterns.Key{Partition: "a/b", Row: "person_0007"}, ann()), patterns.ErrInvalid)
+	wantKind(t, must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema(nil))).Check(t.Context(), ann()), patterns.ErrInvalid)
+}
+
+// TestCheckWritesNothing: also with patterns that write as they store, and before the key is known.
+func TestCheckWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	v := ann()
+	unknown := ann()
+	unknown.Team = "a/b" // no key that Insert would take
+	if err := errors.Join(w.repo.Check(t.Context(), v), w.repo.CheckUnder(t.Context(), patterns.Key{Partition: "red", Row: "person_0007"}, unknown)); err != nil {
+		t.Fatal(err)
+	}
+	if rows, blobs := w.rows(t), w.blobNames(t); len(rows)+len(blobs)+len(w.log.open) != 0 {
+		t.Errorf("checking wrote %q and %q, and %d intents", sortedKeys(rows), blobs, len(w.log.open))
+	}
+	if err := w.repo.Insert(t.Context(), v); err != nil {
+		t.Errorf("after the check: %v", err)
+	}
+}

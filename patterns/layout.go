@@ -1,0 +1,175 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// MaxFurtherRows is the number of rows beside the first that an entity can be spread over: all are in one transaction.
+const MaxFurtherRows = MaxTransactionOperations - 1
+
+// A further row has the first one's row key, this mark, and its number in two digits from 01. Keys of compoundkey have the mark's
+// character with a digit behind it, and never twice, so that no entity is in the place; keys with the mark are refused.
+const furtherMark = "\uFFFB\uFFFB"
+
+// furtherRow is what _tpLayout says on a further row; on a first one it is the layout's directory.
+const furtherRow = "further"
+
+func furtherRowKey(rowKey string, index int) string {
+	return fmt.Sprintf("%s%s%02d", rowKey, furtherMark, index+1)
+}
+
+// spreading makes the physical rows of an entity's logical ones: its own, and its copies.
+type spreading struct {
+	layout Layout // nil for none
+	stored Properties
+	read   bool     // of rows that are stored
+	whole  *LaidOut // all of stored, laid out once for the entity and its whole copies
+}
+
+func (r *Repository[T]) spreading(stored Properties) *spreading {
+	return &spreading{layout: r.layout, stored: stored}
+}
+
+// spreadAsRead is spreading of a row that was read: the rows that it makes are those that there are, with keys and versions, and
+// without the properties of further ones. A copy outside says nothing of the entity's rows.
+func (r *Repository[T]) spreadAsRead(row *storedRow) (*spreading, error) {
+	s := r.spreading(row.properties)
+	s.read = true
+	if r.layout == nil || row.outside.is {
+		return s, nil
+	}
+	s.whole = &LaidOut{First: row.properties, Directory: row.layout}
+	if row.layout == "" {
+		return s, nil
+	}
+	versions, err := r.layout.Versions(row.layout)
+	if err != nil {
+		return nil, patternError(r.layout, err, ErrGarbled)
+	}
+	for _, version := range versions {
+		s.whole.Further = append(s.whole.Further, FurtherRow{Version: version})
+	}
+	return s, nil
+}
+
+// spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
+func (s *spreading) spread(rows []plannedRow, pattern string, key Key, keep []string) ([]plannedRow, error) {
+	if err := key.check(); err != nil {
+		e := invalid("", err)
+		e.Pattern = pattern
+		return nil, e
+	}
+	if s.layout == nil {
+		return append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: project(s.stored, keep)}), nil
+	}
+	laid, err := s.layOut(keep)
+	if err == nil {
+		rows, err = s.appendRows(rows, pattern, key, laid)
+	}
+	if err != nil {
+		return nil, patternError(s.layout, err, ErrInvalid)
+	}
+	return rows, nil
+}
+
+func (s *spreading) layOut(keep []string) (*LaidOut, error) {
+	if keep != nil {
+		laid, err := s.layout.Split(project(s.stored, keep))
+		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
+			laid.Further[i].Version = "" // nothing that was read says how the copy is stored
+		}
+		return laid, err
+	}
+	var err error
+	if s.whole == nil {
+		s.whole, err = s.layout.Split(s.stored)
+	}
+	return s.whole, err
+}
+
+// appendRows gives the rows of a layout their keys.
+func (s *spreading) appendRows(rows []plannedRow, pattern string, key Key, laid *LaidOut) ([]plannedRow, error) {
+	if !s.read && strings.Contains(key.Row, furtherMark) {
+		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
+	}
+	switch n := len(laid.Further); {
+	case n > MaxFurtherRows:
+		return nil, invalid("", sizeOf("an entity", n+1, MaxTransactionOperations, "rows"))
+	case (n > 0) != (laid.Directory != "") || laid.Directory == furtherRow:
+		return nil, errors.New("the directory does not fit the rows")
+	}
+	rows = append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: laid.First, layout: laid.Directory})
+	for i, further := range laid.Further {
+		row := plannedRow{pattern: pattern, rowKey: furtherRowKey(key.Row, i), properties: further.Properties, layout: furtherRow, version: further.Version}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// unchanged reports whether a further row is stored already as it will be. The entity's own row is written all the same, so
+// that its ETag guards all of them.
+func (row *plannedRow) unchanged(old []plannedRow) bool {
+	return row.version != "" && slices.ContainsFunc(old, func(o plannedRow) bool {
+		return o.rowKey == row.rowKey && o.version == row.version
+	})
+}
+
+// joinRows puts together what the rows of an entity hold, or those that hold what was selected.
+func (r *Repository[T]) joinRows(ctx context.Context, table *Table, row *storedRow, selected []string) error {
+	if row.layout == "" || row.outside.is {
+		return nil
+	}
+	if r.layout == nil || row.layout == furtherRow {
+		return &Error{Index: -1, Kind: ErrInvalid, Err: errNoLayout}
+	}
+	if selected != nil {
+		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {
+			return name == "PartitionKey" || name == "RowKey" || name == "Timestamp"
+		})
+	}
+	wanted, err := r.layout.Rows(row.layout, selected)
+	if err != nil {
+		return patternError(r.layout, err, ErrGarbled)
+	}
+	further, err := table.furtherRows(ctx, row.key, wanted)
+	if err != nil {
+		return err
+	}
+	if len(further) < len(wanted) {
+		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", ErrOutdated, len(further), len(wanted)), ErrGarbled)
+	}
+	if row.properties, err = r.layout.Join(row.layout, slices.Clone(row.properties), further); err != nil {
+		return patternError(r.layout, err, ErrGarbled)
+	}
+	return nil
+}
+
+// furtherRows reads some of an entity's further rows by index: a run of them by one query, others by point reads. One that is
+// not there is left out. Requests: the pages of the query, or 1 for each row.
+func (t *Table) furtherRows(ctx context.Context, key Key, wanted []int) (map[int]Properties, error) {
+	rows := make(map[int]Properties, len(wanted))
+	keys, byKey := make([]Key, len(wanted)), make(map[string]int, len(wanted))
+	for i, index := range wanted {
+		keys[i] = Key{key.Partition, furtherRowKey(key.Row, index)}
+		byKey[keys[i].Row] = index
+	}
+	found := t.rawRows().getMany(ctx, keys, nil)
+	if n := len(keys); n > 1 && wanted[n-1]-wanted[0] == n-1 {
+		found = newQuery(t.rawRows()).Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx)
+	}
+	for row, err := range found {
+		if err != nil {
+			return nil, err
+		}
+		if index, ok := byKey[row.key.Row]; ok {
+			rows[index] = row.properties
+		}
+	}
+	return rows, nil
+}

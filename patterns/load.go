@@ -1,0 +1,122 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+)
+
+// load makes an entity of one of its rows: its own, or a copy. selected are the properties that the caller asked for, kept
+// those that the row holds, nil for all. It is nil when the row has gone since it was read.
+func (r *Repository[T]) load(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, error) {
+	v, _, err := r.loadStored(ctx, table, row, selected, kept)
+	return v, err
+}
+
+// loadStored is load that also returns the row that the entity was made of, with the properties of all its rows as stored.
+// What lies in further rows or outside may be replaced while it is read: then everything is read again.
+func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+	for attempt := range r.schema.MaxAttempts {
+		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
+		if !errors.Is(err, ErrOutdated) {
+			return v, read, err
+		}
+		again, fetchErr := table.fetch(ctx, "Get", row.key, r.primary.known)
+		switch {
+		case errors.Is(fetchErr, ErrNotFound):
+			return nil, nil, nil
+		case fetchErr != nil:
+			return nil, nil, fetchErr
+		case again.etag == row.etag:
+			return nil, nil, asGarbled(err)
+		case again.isCopy != row.isCopy || again.primary != row.primary || again.outside.reserved != "":
+			return nil, nil, nil // the row is another entity's now
+		}
+		if selected != nil {
+			again.properties = project(again.properties, selected)
+		}
+		row = again
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, &Error{Op: "Get", Table: table.name, Key: row.key, Index: -1, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
+}
+
+// asGarbled turns an ErrOutdated whose row is the same as before into what it is then.
+func asGarbled(err error) error {
+	garbled := &Error{Index: -1, Kind: ErrGarbled, Err: err}
+	if e := asError(err); e != nil {
+		garbled.Pattern, garbled.Err = e.Pattern, e.Err
+	}
+	garbled.Err = fmt.Errorf("what it refers to is missing or another, and the row is the same as before: %v", garbled.Err) // no ErrOutdated any more
+	return garbled
+}
+
+var errNoLayout = errors.New("the entity is spread over several rows, and the repository has no layout")
+
+// loadOnce is one attempt of loadStored.
+func (r *Repository[T]) loadOnce(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+	key := row.key
+	if row.isCopy {
+		key.Row = row.primary
+	}
+	if row.outside.is {
+		key.Partition = row.outside.partition
+	}
+	read := *row
+	if err := r.joinRows(ctx, table, &read, selected); err != nil {
+		return nil, nil, err
+	}
+	partial := selected != nil || kept != nil
+	properties, err := r.undoTransforms(ctx, Reading{key, partial}, read.properties)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := new(T)
+	if err := r.primary.codec.Decode(properties, v); err != nil {
+		return nil, nil, err
+	}
+	r.primary.codec.finish(row, key, v)
+	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, version: azcore.ETag(row.outside.version), partial: partial, owner: r}
+	if !partial {
+		if s.memories, err = r.remember(v, key, &read); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.primary.codec.meta(v).state = s
+	return v, &read, nil
+}
+
+// undoTransforms turns stored properties into the entity's.
+func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p Properties) (Properties, error) {
+	if len(r.transformers) == 0 {
+		return p, nil
+	}
+	p = slices.Clone(p)
+	for _, t := range slices.Backward(r.transformers) {
+		var err error
+		if p, err = t.Load(ctx, of, p); err != nil {
+			return nil, patternError(t, err, ErrGarbled)
+		}
+	}
+	return p, nil
+}
+
+// filterable refuses a condition on a property that rows do not hold as it is.
+func (r *Repository[T]) filterable(property string) error {
+	for _, t := range r.transformers {
+		if !t.Filterable(property) {
+			return fmt.Errorf("a condition on property %s, which %s stores in another form", property, t.PatternName())
+		}
+	}
+	if r.layout != nil && !r.layout.Filterable(property) {
+		return fmt.Errorf("a condition on property %s, which %s may keep in a further row", property, r.layout.PatternName())
+	}
+	return nil
+}

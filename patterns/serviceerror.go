@@ -1,0 +1,42 @@
+package patterns
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// ServiceError is what a failed request to the queue or the blob service is in the words of this package, for packages
+// that make such requests themselves. resource is the queue, the container or the blob. The kind is the one that the status
+// of the answer stands for, nil for an answer without a meaning of its own, and where there was none. Whether an attempt
+// may have been applied is the caller's to judge. Secrets in err are left out.
+func ServiceError(op, resource string, err error) *Error {
+	e := &Error{Op: op, Table: resource, Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code, e.Kind = answer.ErrorCode, kindOfStatus(answer.StatusCode)
+	}
+	return e
+}
+
+// kindOfStatus is for the services that tell their refusals apart by status; kindOf is for the table service.
+func kindOfStatus(status int) error {
+	switch {
+	case status == http.StatusNotFound:
+		return ErrNotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return ErrDenied
+	case status == http.StatusRequestEntityTooLarge:
+		return ErrTooLarge
+	case status == http.StatusBadRequest:
+		return ErrInvalid
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return ErrUnavailable
+	}
+	return nil
+}

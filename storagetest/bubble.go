@@ -1,0 +1,45 @@
+package storagetest
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// InBubble runs a test where time costs nothing: in a bubble of testing/synctest, on a fresh [Simulator] whose clock goes with
+// the bubble's. A worker polls, renews and waits there as it does in production, and an hour takes no time. The rules of
+// testing/synctest hold: clients are made inside, and t cannot run subtests or be parallel.
+func InBubble(t *testing.T, test func(t *testing.T, s *Service)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := Simulator(t, nil)
+		clock := &following{clock: s.Clock, last: time.Now()}
+		test(t, s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+			clock.inner = inner
+			return clock
+		}))
+	})
+}
+
+// following moves the simulator's clock on before each request, by the time that has passed since the last one.
+type following struct {
+	inner policy.Transporter
+	clock *Clock
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Do is policy.Transporter.
+func (f *following) Do(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	now := time.Now()
+	f.clock.Advance(now.Sub(f.last))
+	f.last = now
+	f.mu.Unlock()
+	return f.inner.Do(req)
+}

@@ -1,0 +1,30 @@
+package storagetest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestInBubble: the service's clock is where the bubble's is, at each request.
+func TestInBubble(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		began, serviceBegan := time.Now(), s.Clock.Now()
+		staff, err := newStaff(t.Context(), s, "Staff")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pause := range []time.Duration{time.Second, time.Hour} {
+			time.Sleep(pause)
+			if _, err := staff.Entities().Get(t.Context(), patterns.Key{Partition: "Sales", Row: "department"}); err != nil {
+				t.Fatal(err)
+			}
+			// The simulator's clock moves by itself from stamp to stamp, by the least there is.
+			if bubble, service := time.Since(began), s.Clock.Now().Sub(serviceBegan); bubble < pause || (service-bubble).Abs() > time.Millisecond {
+				t.Errorf("%v have passed here, %v on the service", bubble, service)
+			}
+		}
+	})
+}
