@@ -1,0 +1,137 @@
+package widentities_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// profile is an employee with any number of properties.
+type profile struct {
+	patterns.Meta
+	Team  string
+	ID    int
+	Email string
+	More  map[string]patterns.Value `table:",rest"`
+}
+
+func at(id int) patterns.Key { return schema.Key(&profile{Team: "red", ID: id}) }
+
+var schema = patterns.Schema[profile]{
+	Key: func(p *profile) patterns.Key {
+		return patterns.Key{Partition: p.Team, Row: compoundkey.Join("profile", compoundkey.Int(p.ID, 4))}
+	},
+	RowPrefix: "profile",
+}
+
+// withNumbers makes a profile of so many properties in all.
+func withNumbers(id, properties int) *profile {
+	p := &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]patterns.Value{}}
+	for i := range properties - 3 {
+		p.More[fmt.Sprintf("Answer%05d", i)] = patterns.Int32(int32(i * id))
+	}
+	return p
+}
+
+// withText makes a profile with one text of so many characters.
+func withText(id, size int) *profile {
+	return &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]patterns.Value{"Text": patterns.String(strings.Repeat("x", size))}}
+}
+
+// process is one process's view of the profiles.
+type process struct {
+	profiles *patterns.Repository[profile]
+	byEmail  *intrapartition.Index[profile]
+}
+
+func start(s *storagetest.Service, table string) (*process, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{byEmail: intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })}
+	wide := widentities.New(&widentities.Options{FirstRow: []string{"Team", "ID", "Email"}})
+	p.profiles, err = patterns.NewRepository(account.Table(table), schema, wide, p.byEmail)
+	return p, err
+}
+
+// open makes a new table on the service that the tests share.
+func open(t testing.TB, s *storagetest.Service) (*process, string) {
+	t.Helper()
+	table := s.TableName(t)
+	p, err := start(s, table)
+	if err == nil {
+		err = p.profiles.Table().Create(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, table
+}
+
+// counted is the service with its requests counted.
+func counted(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
+	requests, watched := &storagetest.RequestCounter{}, *s
+	watched.ClientOptions.PerRetryPolicies = append(slices.Clip(watched.ClientOptions.PerRetryPolicies), requests)
+	return &watched, requests
+}
+
+// same compares what is stored of two profiles.
+func same(t testing.TB, got, want *profile) {
+	t.Helper()
+	if got.Team != want.Team || got.ID != want.ID || got.Email != want.Email || !maps.Equal(got.More, want.More) {
+		t.Fatalf("%d properties of %s were read, and %d of %s written", len(got.More), got.Email, len(want.More), want.Email)
+	}
+}
+
+// rowKeys lists the rows of the partition, with the mark of further rows as a star.
+func rowKeys(ctx context.Context, p *process) ([]string, error) {
+	var keys []string
+	for row, err := range p.profiles.Table().Entities().Query().Partition("red").Select("RowKey").All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, strings.ReplaceAll(row.Key.Row, "\uFFFB\uFFFB", "*"))
+	}
+	return keys, nil
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// versions are the ETags of all rows of the partition.
+func versions(ctx context.Context, p *process) (map[string]string, error) {
+	etags := map[string]string{}
+	for row, err := range p.profiles.Table().Entities().Query().Partition("red").Select("RowKey").All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		etags[row.Key.Row] = string(row.ETag)
+	}
+	return etags, nil
+}
+
+// bareProfiles is a repository of the same table without an index.
+func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.Repository[profile] {
+	t.Helper()
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	check(t, err)
+	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New(nil))
+	check(t, err)
+	return bare
+}

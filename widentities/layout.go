@@ -1,0 +1,211 @@
+package widentities
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// What a row keeps free for its key and for the library's own properties.
+const (
+	keptProperties = 8
+	keptBytes      = 32 * 1024
+)
+
+// The largest entity that stays in one row, and the most that Options.FirstRow may hold.
+const (
+	MaxNarrowProperties = edm.MaxProperties - keptProperties
+	MaxNarrowSize       = edm.MaxEntitySize - keptBytes // bytes of its properties, by the service's formula
+)
+
+// Options say how entities are laid out; nil is the same as the zero value.
+type Options struct {
+	// FirstRow names properties that are kept as they are in the first row of every entity. Queries may have conditions on
+	// them, and on no others, and reading them alone takes no further row. A property that is added later is in the first
+	// row of the entities that are written from then on: run Repair before conditions on it are trusted.
+	FirstRow []string
+}
+
+// Layout spreads the entities of one repository over rows where one is too small.
+type Layout struct {
+	first    map[string]bool
+	firstRow string // their digest
+	host     patterns.Host
+	listed   []string
+}
+
+// New makes the layout of a repository.
+func New(options *Options) *Layout {
+	l := &Layout{first: map[string]bool{}}
+	if options != nil {
+		l.listed = slices.Clone(options.FirstRow)
+	}
+	for _, name := range l.listed {
+		l.first[name] = true
+	}
+	l.firstRow = digestOfNames(l.listed)
+	return l
+}
+
+// PatternName implements patterns.Pattern: "wide".
+func (l *Layout) PatternName() string { return "wide" }
+
+// Attach implements patterns.Pattern. A property in FirstRow that entities do not store is an error.
+func (l *Layout) Attach(host patterns.Host) error {
+	if host == nil {
+		l.host = nil
+		return nil
+	}
+	if l.host != nil {
+		return fmt.Errorf("the layout is attached to a repository already")
+	}
+	known := host.PropertyNames()
+	for i, name := range l.listed {
+		if known != nil && !slices.Contains(known, name) {
+			return fmt.Errorf("property %s of FirstRow is none that %s stores", name, typeName(host.EntityType()))
+		}
+		if slices.Contains(l.listed[:i], name) {
+			return fmt.Errorf("FirstRow has property %s twice", name)
+		}
+	}
+	if len(l.listed) > MaxNarrowProperties {
+		return fmt.Errorf("FirstRow has %d properties, and a row has room for %d", len(l.listed), MaxNarrowProperties)
+	}
+	l.host = host
+	return nil
+}
+
+func typeName(t reflect.Type) string { return t.Name() }
+
+// Filterable implements patterns.Layout: the properties of FirstRow are.
+func (l *Layout) Filterable(property string) bool { return l.first[property] }
+
+// Split implements patterns.Layout.
+func (l *Layout) Split(p patterns.Properties) (*patterns.LaidOut, error) {
+	if fits(p) {
+		return &patterns.LaidOut{First: p}, nil
+	}
+	first, rest := make(patterns.Properties, 0, len(l.first)), make(patterns.Properties, 0, len(p))
+	for _, property := range p {
+		if l.first[property.Name] {
+			first = append(first, property)
+		} else {
+			rest = append(rest, property)
+		}
+	}
+	if !fits(first) {
+		size, which := sizeOf(first)
+		return nil, &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge,
+			Err: fmt.Errorf("the properties of FirstRow are %d and %d bytes, the largest is %s; one row holds %d and %d bytes, and 64 KiB in each", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
+	}
+	slices.SortFunc(rest, func(a, b patterns.Property) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range rest[1:] {
+		if rest[i].Name == rest[i+1].Name {
+			return nil, fmt.Errorf("property %s is there twice", rest[i].Name)
+		}
+	}
+	pages, err := paginate(rest)
+	if err != nil {
+		return nil, err
+	}
+	laid := &patterns.LaidOut{First: first, Directory: directoryOf(l.firstRow, pages), Further: make([]patterns.FurtherRow, len(pages))}
+	for i := range pages {
+		laid.Further[i] = patterns.FurtherRow{Properties: pages[i].properties(), Version: pages[i].version()}
+	}
+	return laid, nil
+}
+
+// fits reports whether properties have room in one row.
+func fits(p patterns.Properties) bool {
+	if len(p) > MaxNarrowProperties {
+		return false
+	}
+	size := 0
+	for i := range p {
+		size += edm.PropertySize(p[i].Name, p[i].Value)
+		if size > MaxNarrowSize || overlong(p[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// overlong reports whether a value is larger than a property can be: 64 KiB, and 4 bytes that the service counts for its length.
+func overlong(v patterns.Value) bool { return v.StoredSize() > edm.MaxBinarySize+4 }
+
+// sizeOf returns the size of properties and the name of the largest.
+func sizeOf(p patterns.Properties) (size int, largest string) {
+	most := 0
+	for i := range p {
+		n := edm.PropertySize(p[i].Name, p[i].Value)
+		if size += n; n > most {
+			most, largest = n, p[i].Name
+		}
+	}
+	return size, largest
+}
+
+// Versions implements patterns.Layout.
+func (l *Layout) Versions(directory string) ([]string, error) {
+	_, entries, err := parseDirectory(directory)
+	versions := make([]string, len(entries))
+	for i := range entries {
+		versions[i] = entries[i].version
+	}
+	return versions, err
+}
+
+// Rows implements patterns.Layout.
+func (l *Layout) Rows(directory string, names []string) ([]int, error) {
+	firstRow, entries, err := parseDirectory(directory)
+	if err != nil {
+		return nil, err
+	}
+	var rows []int
+	if names == nil {
+		for i := range entries {
+			rows = append(rows, i)
+		}
+		return rows, nil
+	}
+	for _, name := range names {
+		if !l.first[name] || firstRow != l.firstRow {
+			rows = append(rows, holding(entries, name)...)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows), nil
+}
+
+// Join implements patterns.Layout.
+func (l *Layout) Join(directory string, first patterns.Properties, further map[int]patterns.Properties) (patterns.Properties, error) {
+	_, entries, err := parseDirectory(directory)
+	if err != nil {
+		return nil, err
+	}
+	var all strings.Builder
+	for i, e := range entries {
+		row, asked := further[i]
+		if !asked {
+			continue
+		}
+		p := page{text: textOfRow(row)}
+		if p.version() != e.version {
+			return nil, fmt.Errorf("further row %d: %w", i+1, patterns.ErrOutdated)
+		}
+		all.WriteString(p.text)
+	}
+	for text := all.String(); text != ""; {
+		var p patterns.Property
+		if p, text, err = readRecord(text); err != nil {
+			return nil, err
+		}
+		first = append(first, p)
+	}
+	return first, nil
+}

@@ -1,0 +1,222 @@
+package widentities
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+var errRecord = errors.New("a further row is no list of records")
+
+const (
+	piecesOfRow = 15 // string properties of 64 KiB, which leaves 64 KiB of the row for its key and the library's properties
+	// rowUnits is what a further row holds at most. A piece may be a unit short, since no character is cut.
+	rowUnits = piecesOfRow * (edm.MaxStringUnits - 1)
+	// usualUnits is about what a further row holds where there is little to hold.
+	usualUnits = 16 * 1024
+)
+
+// page is what one further row holds: records, or a part of one that is larger than a row.
+type page struct {
+	first     string // the name of its first property
+	continues bool   // its text goes on with that of the row before
+	text      string
+}
+
+// paginate spreads records over rows. Where a row ends follows from the records near by: before one whose name has a certain
+// hash, once the row has a quarter of the usual size. So a change of one value leaves the rows before it as they are, and
+// mostly those behind it, too.
+func paginate(sorted patterns.Properties) ([]page, error) {
+	all, ends, err := recordsOf(sorted)
+	if err != nil || all == "" {
+		return nil, err
+	}
+	total := edm.Units(all)
+	usual := min(rowUnits, max(usualUnits, powerOver(total/8)))
+	oneOf := powerOver(usual * len(sorted) / total / 2) // so many names, of which one begins a row
+	var pages []page
+	first, start, held := 0, 0, 0 // the row begins with this property, there in the text, and holds so many units
+	flush := func(end int) {
+		if end > start {
+			pages = append(pages, page{first: sorted[first].Name, text: all[start:end]})
+		}
+		start, held = end, 0
+	}
+	from := 0
+	for i, end := range ends {
+		units := edm.Units(all[from:end])
+		if held > 0 && (held+units > rowUnits || held >= usual/4 && beginsRow(sorted[i].Name, oneOf)) {
+			flush(from)
+			first = i
+		}
+		if held += units; units > rowUnits {
+			pages = appendCut(pages, sorted[i].Name, all[from:end])
+			first, start, held = i+1, end, 0
+		}
+		from = end
+	}
+	flush(len(all))
+	return pages, nil
+}
+
+// recordsOf returns the records of properties, and where each ends.
+func recordsOf(properties patterns.Properties) (all string, ends []int, err error) {
+	var text []byte
+	ends = make([]int, len(properties))
+	for i := range properties {
+		if text, err = appendRecord(text, &properties[i]); err != nil {
+			return "", nil, err
+		}
+		ends[i] = len(text)
+	}
+	return string(text), ends, nil
+}
+
+// powerOver is the least power of two above n. Sizes are rounded, so that few changes of an entity change them.
+func powerOver(n int) int { return 1 << bits.Len(uint(n)) }
+
+// beginsRow chooses one name of so many.
+func beginsRow(name string, oneOf int) bool {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()%uint32(oneOf) == 0
+}
+
+// appendCut spreads one record over as many rows as it needs.
+func appendCut(pages []page, name, text string) []page {
+	for i, part := range cutUnits(text, rowUnits) {
+		pages = append(pages, page{first: name, continues: i > 0, text: part})
+	}
+	return pages
+}
+
+// cutUnits cuts a text into parts of at most so many UTF-16 units, and no character in two.
+func cutUnits(text string, most int) []string {
+	var parts []string
+	units, from := 0, 0
+	for i, r := range text {
+		n := 1
+		if r > 0xFFFF {
+			n = 2
+		}
+		if units+n > most {
+			parts = append(parts, text[from:i])
+			units, from = 0, i
+		}
+		units += n
+	}
+	return append(parts, text[from:])
+}
+
+// version digests what a further row holds.
+func (p *page) version() string {
+	sum := sha256.Sum256([]byte(p.text))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+const versionLength = 22
+
+// properties are those of the row.
+func (p *page) properties() patterns.Properties {
+	parts := cutUnits(p.text, edm.MaxStringUnits)
+	properties := make(patterns.Properties, len(parts))
+	for i, part := range parts {
+		properties[i] = patterns.Property{Name: pieceName(i), Value: patterns.String(part)}
+	}
+	return properties
+}
+
+func pieceName(i int) string { return fmt.Sprintf("Pack%02d", i) }
+
+// textOfRow is the inverse of properties.
+func textOfRow(properties patterns.Properties) string {
+	var b strings.Builder
+	for i := range piecesOfRow {
+		text, ok := properties.Get(pieceName(i)).Str()
+		if !ok {
+			break
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// A directory is kept in the first row: its version, the digest of the names in Options.FirstRow, and for each further row the
+// digest of its text and the name of its first property, or a plus sign where its text goes on with that of the row before.
+const (
+	directoryVersion = "1"
+	goesOn           = "+"
+)
+
+func directoryOf(firstRow string, pages []page) string {
+	var b strings.Builder
+	b.WriteString(directoryVersion + " " + firstRow)
+	for i := range pages {
+		first := pages[i].first
+		if pages[i].continues {
+			first = goesOn
+		}
+		b.WriteString(" " + pages[i].version() + first)
+	}
+	return b.String()
+}
+
+// entry is what a directory says of a row.
+type entry struct {
+	version   string
+	first     string
+	continues bool
+}
+
+func parseDirectory(directory string) (firstRow string, entries []entry, err error) {
+	words := strings.Split(directory, " ")
+	if words[0] != directoryVersion || len(words) < 3 {
+		return "", nil, fmt.Errorf("a directory of version %.10q, this build reads version %s", words[0], directoryVersion)
+	}
+	entries = make([]entry, len(words)-2)
+	for i, word := range words[2:] {
+		if len(word) <= versionLength || !utf8.ValidString(word) {
+			return "", nil, errors.New("the directory is cut")
+		}
+		e := entry{version: word[:versionLength], first: word[versionLength:]}
+		if e.first == goesOn {
+			if i == 0 {
+				return "", nil, errors.New("the directory begins in the middle")
+			}
+			e.first, e.continues = entries[i-1].first, true
+		}
+		entries[i] = e
+	}
+	return words[1], entries, nil
+}
+
+// digestOfNames tells whether two programs keep the same properties in the first row.
+func digestOfNames(names []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(names)), " ")))
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
+}
+
+// holding returns the rows that hold a property, if the entity has it.
+func holding(entries []entry, name string) []int {
+	var rows []int
+	for i := range slices.Backward(entries) {
+		if entries[i].first > name {
+			continue
+		}
+		rows = append(rows, i)
+		if !entries[i].continues {
+			break
+		}
+	}
+	slices.Reverse(rows)
+	return rows
+}

@@ -1,0 +1,288 @@
+package widentities
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+func anyValue(t *rapid.T) patterns.Value {
+	switch rapid.IntRange(0, 8).Draw(t, "type") {
+	case 0:
+		return patterns.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+	case 1:
+		return patterns.Boolean(rapid.Bool().Draw(t, "bool"))
+	case 2:
+		return patterns.Int32(rapid.Int32().Draw(t, "int32"))
+	case 3:
+		return patterns.Int64(rapid.Int64().Draw(t, "int64"))
+	case 4:
+		return patterns.Double(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), 3, 1e300})).Draw(t, "double"))
+	case 5:
+		ticks := time.Duration(rapid.Int64Range(0, math.MaxInt64/100).Draw(t, "ticks")) * 100
+		v, err := patterns.DateTime(time.Unix(0, 0).Add(ticks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	case 6:
+		return patterns.Guid(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")))
+	case 7:
+		return patterns.String(strings.Repeat(rapid.SampledFrom([]string{"x", "é", "🙂", "\\\"", "\n", ":s3:"}).Draw(t, "char"), rapid.IntRange(0, 200_000).Draw(t, "length")))
+	}
+	return patterns.String(rapid.String().Draw(t, "text"))
+}
+
+func sorted(p patterns.Properties) patterns.Properties {
+	p = slices.Clone(p)
+	slices.SortFunc(p, func(a, b patterns.Property) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+// TestSplitAndJoin: what is split and joined is what it was, rows are within the limits, and any choice of properties is in the
+// rows that hold them.
+func TestSplitAndJoin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := New(&Options{FirstRow: []string{"P3", "P7"}})
+		var p patterns.Properties
+		for i := range rapid.IntRange(0, 1_000).Draw(t, "few") {
+			p = append(p, patterns.Property{Name: fmt.Sprintf("P%d", i), Value: patterns.Int32(int32(i))})
+		}
+		for i := range rapid.IntRange(0, 12).Draw(t, "any") {
+			p.Set(fmt.Sprintf("P%d", i), anyValue(t))
+		}
+		laid, err := l.Split(p)
+		if err != nil {
+			if patterns.ErrTooLarge == kindOf(err) {
+				return // P3 or P7 is larger than a property of a row
+			}
+			t.Fatal(err)
+		}
+		again, err := l.Split(slices.Clone(p))
+		if err != nil || again.Directory != laid.Directory {
+			t.Fatalf("laid out in another way: %v", err)
+		}
+		further := map[int]patterns.Properties{}
+		for i, row := range laid.Further {
+			size := edm.KeySize(strings.Repeat("p", 512), strings.Repeat("r", 512)) + 32*1024
+			for _, piece := range row.Properties {
+				if overlong(piece.Value) {
+					t.Fatalf("%s of row %d is overlong", piece.Name, i)
+				}
+				size += edm.PropertySize(piece.Name, piece.Value)
+			}
+			if size > edm.MaxEntitySize {
+				t.Fatalf("row %d is of %d bytes", i, size)
+			}
+			further[i] = row.Properties
+		}
+		if laid.Directory == "" {
+			return
+		}
+		joined, err := l.Join(laid.Directory, slices.Clone(laid.First), further)
+		if err != nil || !slices.Equal(sorted(joined), sorted(p)) {
+			t.Fatalf("%d properties became %d: %v", len(p), len(joined), err)
+		}
+		checkChoice(t, l, laid, p, further)
+	})
+}
+
+// checkChoice joins only the rows of some properties.
+func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p patterns.Properties, further map[int]patterns.Properties) {
+	var names []string
+	for range 3 {
+		names = append(names, p[rapid.IntRange(0, len(p)-1).Draw(t, "chosen")].Name)
+	}
+	rows, err := l.Rows(laid.Directory, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := map[int]patterns.Properties{}
+	for _, i := range rows {
+		chosen[i] = further[i]
+	}
+	part, err := l.Join(laid.Directory, slices.Clone(laid.First), chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if part.Get(name) != p.Get(name) {
+			t.Fatalf("%s is not in rows %v", name, rows)
+		}
+	}
+}
+
+func kindOf(err error) error {
+	if e, ok := err.(*patterns.Error); ok {
+		return e.Kind
+	}
+	return nil
+}
+
+// TestMixedVersionsAreSeen: a row that is not of the directory's version, is cut or is missing is never joined.
+func TestMixedVersionsAreSeen(t *testing.T) {
+	l := New(nil)
+	old, next := numbers(1_000), numbers(1_000)
+	next[400].Value = patterns.Int32(-1)
+	was, is := must(l.Split(old)), must(l.Split(next))
+	different := 0
+	for i := range is.Further {
+		if is.Further[i].Version == was.Further[i].Version {
+			continue
+		}
+		different++
+		rows := map[int]patterns.Properties{}
+		for j := range is.Further {
+			rows[j] = is.Further[j].Properties
+		}
+		rows[i] = was.Further[i].Properties
+		for name, row := range map[string]patterns.Properties{"old": was.Further[i].Properties, "none": nil, "cut": rows[i][:0]} {
+			rows[i] = row
+			if _, err := l.Join(is.Directory, nil, rows); err == nil {
+				t.Errorf("a row that is %s was joined", name)
+			}
+		}
+	}
+	if different != 1 {
+		t.Errorf("%d of %d rows changed", different, len(is.Further))
+	}
+}
+
+func numbers(n int) patterns.Properties {
+	p := make(patterns.Properties, n)
+	for i := range p {
+		p[i] = patterns.Property{Name: fmt.Sprintf("Number%05d", i), Value: patterns.Int32(int32(i))}
+	}
+	return p
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestChangesStayLocal counts the rows that change with one property, for a value of another size and for one more property.
+func TestChangesStayLocal(t *testing.T) {
+	l := New(nil)
+	base := numbers(20_000)
+	rows := versions(must(l.Split(base)))
+	changed, trials := 0, 0
+	for i := 7; i < len(base); i += 997 {
+		for _, v := range []patterns.Value{patterns.Int32(-7), patterns.String(strings.Repeat("x", 500))} {
+			next := slices.Clone(base)
+			next[i].Value = v
+			changed += fresh(rows, versions(must(l.Split(next))))
+			trials++
+		}
+		more := append(slices.Clone(base), patterns.Property{Name: fmt.Sprintf("Number%05dB", i), Value: patterns.Int32(1)})
+		changed += fresh(rows, versions(must(l.Split(more))))
+		trials++
+	}
+	if changed < trials || changed > trials*3/2 {
+		t.Errorf("%d changes of one property changed %d rows of %d", trials, changed, len(rows))
+	}
+}
+
+func versions(laid *patterns.LaidOut) map[string]bool {
+	all := map[string]bool{}
+	for _, row := range laid.Further {
+		all[row.Version] = true
+	}
+	return all
+}
+
+func fresh(before, after map[string]bool) (n int) {
+	for version := range after {
+		if !before[version] {
+			n++
+		}
+	}
+	return n
+}
+
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{"LastName:s5:Jones", "Age:i2:34", "N:d3:NaN", "N:l19:9223372036854775807", "B:b4:AAA=", "T:t4:true", "M:m20:2014-08-22T00:50:32Z", ":s:", "A:s99:x", "A:s-1:x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, rest, err := readRecord(text)
+		if err != nil || !utf8.ValidString(text) || edm.CheckName(p.Name) != nil {
+			return
+		}
+		written, err := appendRecord(nil, &p)
+		if err != nil {
+			t.Fatalf("%q was read and cannot be written: %v", text, err)
+		}
+		again, none, err := readRecord(string(written))
+		if err != nil || none != "" || again != p {
+			t.Fatalf("%q became %q, %v (%q)", text, written, err, rest)
+		}
+	})
+}
+
+func FuzzDirectory(f *testing.F) {
+	f.Add(must(New(nil).Split(numbers(1_000))).Directory)
+	f.Add("1 aaaaaaaa " + strings.Repeat("a", versionLength) + goesOn)
+	f.Add("2 x")
+	f.Fuzz(func(t *testing.T, directory string) {
+		l := New(nil)
+		all, err := l.Rows(directory, nil)
+		if err != nil {
+			return
+		}
+		some, err := l.Rows(directory, []string{"A", "Number00007"})
+		if err != nil || len(some) > len(all) {
+			t.Fatalf("%d rows of %d: %v", len(some), len(all), err)
+		}
+	})
+}
+
+// TestGolden pins the stored form: entities are read by later versions of this package.
+func TestGolden(t *testing.T) {
+	p := numbers(300)
+	p.Set("Name", patterns.String("Jones: é🙂"))
+	p.Set("Photo", patterns.Binary([]byte{0, 255}))
+	p.Set("Share", patterns.Double(0.5))
+	p.Set("Whole", patterns.Double(3))
+	p.Set("Odd", patterns.Double(math.Inf(-1)))
+	p.Set("Big", patterns.Int64(1<<62))
+	p.Set("Guest", patterns.Boolean(true))
+	p.Set("ID", patterns.Guid(uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")))
+	p.Set("Since", must(patterns.DateTime(time.Date(2014, 8, 22, 0, 50, 32, 100, time.UTC))))
+	p.Set("Long", patterns.String(strings.Repeat("y", 500_000)))
+	laid := must(New(&Options{FirstRow: []string{"Name"}}).Split(p))
+	var b strings.Builder
+	fmt.Fprintln(&b, laid.Directory)
+	for _, row := range laid.Further {
+		for _, piece := range row.Properties {
+			text, _ := piece.Value.Str()
+			fmt.Fprintf(&b, "%s %s\n", piece.Name, strings.ReplaceAll(text, strings.Repeat("y", 1_000), "<1000 y>"))
+		}
+	}
+	golden := filepath.Join("testdata", "golden_v1.txt")
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("the stored form has changed:\n%s", b.String())
+	}
+	if _, err := New(nil).Join(laid.Directory, nil, map[int]patterns.Properties{0: laid.Further[0].Properties}); err != nil {
+		t.Error(err)
+	}
+}

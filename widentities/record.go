@@ -1,0 +1,96 @@
+package widentities
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// A record is one property as text: name, colon, letter of its type, number of bytes of the value, colon, value. Nothing in it
+// is escaped, since the number says where it ends:
+//
+//	LastName:s5:Jones
+//	Age:i2:34
+//
+// The value is what the service's JSON says of it, without quotation marks.
+
+// letters are those of the types, in the order of edm.Type.
+const letters = "-sbtildmg"
+
+// appendRecord appends the record of a property.
+func appendRecord(dst []byte, p *patterns.Property) ([]byte, error) {
+	text, err := textOf(p.Value)
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", p.Name, err)
+	}
+	if err := edm.CheckName(p.Name); err != nil {
+		return nil, err
+	}
+	dst = append(append(dst, p.Name...), ':', letters[p.Value.Type()])
+	dst = append(strconv.AppendInt(dst, int64(len(text)), 10), ':')
+	return append(dst, text...), nil
+}
+
+// textOf is the text of a value.
+func textOf(v patterns.Value) ([]byte, error) {
+	if text, ok := v.Str(); ok {
+		if !utf8.ValidString(text) {
+			return nil, fmt.Errorf("a text that is not UTF-8")
+		}
+		return []byte(text), nil
+	}
+	if v.IsNull() {
+		return nil, fmt.Errorf("it has no value")
+	}
+	return bytes.Trim(edm.AppendValue(nil, v), `"`), nil
+}
+
+// readRecord reads the record that text begins with, and returns what follows it.
+func readRecord(text string) (p patterns.Property, rest string, err error) {
+	name, rest, ok := cut(text, ':')
+	if !ok || rest == "" {
+		return p, "", errRecord
+	}
+	kind := edm.Type(bytes.IndexByte([]byte(letters), rest[0]))
+	number, rest, ok := cut(rest[1:], ':')
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 0 || n > len(rest) || kind <= edm.TypeNull || kind > edm.TypeGuid {
+		return p, "", errRecord
+	}
+	p.Name = name
+	p.Value, err = valueOf(kind, rest[:n])
+	return p, rest[n:], err
+}
+
+func valueOf(kind edm.Type, text string) (patterns.Value, error) {
+	switch kind {
+	case edm.TypeString:
+		return patterns.String(text), nil
+	case edm.TypeBoolean:
+		if text != "true" && text != "false" {
+			return patterns.Value{}, errRecord
+		}
+		return patterns.Boolean(text == "true"), nil
+	case edm.TypeInt32:
+		return edm.FromNumber(kind, []byte(text))
+	case edm.TypeDouble:
+		if number := []byte(text); len(number) > 0 && (number[0] == '-' || '0' <= number[0] && number[0] <= '9') && text != "-Infinity" {
+			return edm.FromNumber(kind, number)
+		}
+	}
+	return edm.FromText(kind, []byte(text))
+}
+
+// cut is strings.Cut at a byte that is near.
+func cut(text string, at byte) (before, after string, ok bool) {
+	for i := range min(len(text), edm.MaxNameUnits*utf8.UTFMax+1) {
+		if text[i] == at {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,239 @@
+package widentities_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+func account(t testing.TB, s *storagetest.Service) *patterns.Account {
+	a, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	check(t, err)
+	return a
+}
+
+// program is one version of a program: what it has in the first row, what its index keeps.
+func program(t testing.TB, s *storagetest.Service, table string, first, keep []string) (*patterns.Repository[profile], *intrapartition.Index[profile]) {
+	t.Helper()
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
+	if keep != nil {
+		ix.Keep(keep...)
+	}
+	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New(&widentities.Options{FirstRow: first}), ix)
+	check(t, err)
+	return r, ix
+}
+
+// TestTopReadsNoMore: further rows are read of the entities that are asked for, and not of all in the page.
+func TestTopReadsNoMore(t *testing.T) {
+	s, n := counted(storagetest.Simulator(t, nil))
+	p, _ := open(t, s)
+	for i := range 20 {
+		check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
+	}
+	n.Reset()
+	_, err := p.profiles.Query().Partition("red").First(t.Context())
+	check(t, err)
+	if got := n.Count(); got != 2 {
+		t.Errorf("First took %d requests, want 2", got)
+	}
+}
+
+// TestSelectOfKeys reads no further row.
+func TestSelectOfKeys(t *testing.T) {
+	s, n := counted(storagetest.Simulator(t, nil))
+	p, _ := open(t, s)
+	for i := range 5 {
+		v := withNumbers(i+1, 300)
+		v.More["Aaa"] = patterns.Int32(1)
+		check(t, p.profiles.Insert(t.Context(), v))
+	}
+	n.Reset()
+	for _, err := range p.profiles.Query().Partition("red").Select("RowKey").All(t.Context()) {
+		check(t, err)
+	}
+	if got := n.Count(); got != 1 {
+		t.Errorf("Select(RowKey) took %d requests, want 1", got)
+	}
+	n.Reset()
+	for _, err := range p.profiles.Query().Partition("red").Select("PartitionKey", "RowKey", "Timestamp").All(t.Context()) {
+		check(t, err)
+	}
+	if got := n.Count(); got != 1 {
+		t.Errorf("Select of keys took %d requests, want 1", got)
+	}
+}
+
+// TestFirstRowGrows: what an older program has left in further rows is read, and found once Repair has written it again.
+func TestFirstRowGrows(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	_, table := open(t, s)
+	older, _ := program(t, s, table, []string{"Team", "ID"}, nil)
+	newer, _ := program(t, s, table, []string{"Team", "ID", "Email"}, nil)
+	check(t, older.Insert(t.Context(), withNumbers(1, 300)))
+	for v, err := range newer.Query().Partition("red").Select("Email").All(t.Context()) {
+		check(t, err)
+		if v.Email != "p1@contoso.com" {
+			t.Errorf("Select(Email) reads %q", v.Email)
+		}
+	}
+	for _, err := range newer.Repair(t.Context(), nil) {
+		check(t, err)
+	}
+	v, err := newer.Query().Partition("red").Where(patterns.Eq("Email", "p1@contoso.com")).First(t.Context())
+	check(t, err)
+	same(t, v, withNumbers(1, 300))
+}
+
+// TestMergeAfterFirstRowChanged: a copy that keeps some, laid out by an older program, is readable after a Merge.
+func TestMergeAfterFirstRowChanged(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	_, table := open(t, s)
+	keep := []string{"Team", "ID", "Email", "Extra"}
+	for i := range 297 {
+		keep = append(keep, fmt.Sprintf("Answer%05d", i))
+	}
+	older, byEmail := program(t, s, table, []string{"Team", "ID", "Email"}, keep)
+	newer, newByEmail := program(t, s, table, []string{"Team", "ID", "Email", "Answer00000"}, keep)
+	v := withNumbers(1, 300)
+	v.More["Extra"] = patterns.Int32(7)
+	check(t, older.Insert(t.Context(), v))
+	_, err := byEmail.Get(t.Context(), "red", "p1@contoso.com")
+	check(t, err)
+	got, err := newer.Get(t.Context(), at(1))
+	check(t, err)
+	got.More["NotKept"] = patterns.Int32(1)
+	check(t, newer.Merge(t.Context(), got, "NotKept"))
+	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
+		t.Errorf("the index: %v", err)
+	}
+}
+
+// TestMergeAfterKeepChanged is the same where the index keeps more.
+func TestMergeAfterKeepChanged(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	_, table := open(t, s)
+	keep := []string{"Team", "ID", "Email"}
+	for i := range 297 {
+		keep = append(keep, fmt.Sprintf("Answer%05d", i))
+	}
+	first := []string{"Team", "ID", "Email"}
+	older, byEmail := program(t, s, table, first, keep)
+	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
+	check(t, older.Insert(t.Context(), withNumbers(1, 310)))
+	_, err := byEmail.Get(t.Context(), "red", "p1@contoso.com")
+	check(t, err)
+	got, err := newer.Get(t.Context(), at(1))
+	check(t, err)
+	got.More["NotKept"] = patterns.Int32(1)
+	check(t, newer.Merge(t.Context(), got, "NotKept"))
+	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
+		t.Errorf("the index: %v", err)
+	}
+}
+
+// TestTooLarge: whatever is too large says so before any request.
+func TestTooLarge(t *testing.T) {
+	s, n := counted(storagetest.Simulator(t, nil))
+	p, _ := open(t, s)
+	n.Reset()
+	for _, size := range []int{4_200_000, 60_000_000} {
+		if err := p.profiles.Insert(t.Context(), withText(1, size)); !errors.Is(err, patterns.ErrTooLarge) {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
+	if n.Count() > 0 {
+		t.Error(n.Count())
+	}
+}
+
+// TestForeignRowBetween: a row of somebody else among the further rows is none of the entity.
+func TestForeignRowBetween(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p, _ := open(t, s)
+	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
+	check(t, p.profiles.Table().Entities().Insert(t.Context(), &patterns.Entity{Key: patterns.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
+	_, err := p.profiles.Get(t.Context(), at(1))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOldIndexKey: an index key with U+FFFB from before the layout goes with its entity.
+func TestOldIndexKey(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p, table := open(t, s)
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
+	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
+	check(t, err)
+	v := withNumbers(1, 10)
+	v.Email = "a\uFFFBb"
+	check(t, old.Insert(t.Context(), v))
+	got, err := p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	check(t, p.profiles.Delete(t.Context(), got))
+	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
+		t.Errorf("%q %v is left", keys, err)
+	}
+	if v, err := ix.Get(t.Context(), "red", "a\uFFFBb"); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
+	}
+	for d, err := range p.profiles.Verify(t.Context(), nil) {
+		t.Error(d, err)
+	}
+}
+
+// TestReplacementCharacterInKey: compoundkey writes U+FFFB for it, which is no mark of a further row.
+func TestReplacementCharacterInKey(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p, table := open(t, s)
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
+	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
+	check(t, err)
+	v := withNumbers(1, 10)
+	v.Email = "J\uFFFDrg"
+	check(t, old.Insert(t.Context(), v)) // without the layout
+	got, err := p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	if err := p.profiles.Replace(t.Context(), got); err != nil {
+		t.Errorf("Replace of a narrow entity: %v", err)
+	}
+	v2 := withNumbers(2, 10)
+	v2.Email = "J\uFFFDrgen"
+	if err := p.profiles.Insert(t.Context(), v2); err != nil {
+		t.Errorf("Insert of a narrow entity: %v", err)
+	}
+	got, err = p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	check(t, p.profiles.Delete(t.Context(), got))
+	if v, err := p.byEmail.Get(t.Context(), "red", "J\uFFFDrg"); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("deleted, and read through the index: %v %v", v, err)
+	}
+}
+
+// TestOthersBesideFurtherRows: no key that compoundkey makes is in the place of a further row.
+func TestOthersBesideFurtherRows(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p, table := open(t, s)
+	type note struct {
+		patterns.Meta
+		ID   string
+		Text string
+	}
+	notes, err := patterns.NewRepository(account(t, s).Table(table), patterns.Schema[note]{Key: func(n *note) patterns.Key {
+		return patterns.Key{Partition: "red", Row: compoundkey.Join("profile", compoundkey.String(n.ID))}
+	}})
+	check(t, err)
+	check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01
+	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 300)))
+	n, err := notes.Get(t.Context(), notes.KeyOf(&note{ID: "0001\uFFFB1"}))
+	if err != nil || n.Text != "mine" {
+		t.Errorf("%v %v", n, err)
+	}
+}

@@ -1,0 +1,173 @@
+package widentities_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestSizes stores entities of all sizes, reads them back by key and by index, and counts the requests.
+func TestSizes(t *testing.T) {
+	noise := rand.NewChaCha8([32]byte{7})
+	bytes := make([]byte, 1<<20)
+	_, _ = noise.Read(bytes)
+	binary := withText(12, 0)
+	binary.More["Photo"] = patterns.Binary(bytes)
+	mixed := withNumbers(13, 300)
+	mixed.More["Essay"] = patterns.String(strings.Repeat("é🙂", 50_000))
+	for _, c := range []struct {
+		profile     *profile
+		rows, reads int
+	}{
+		{withNumbers(1, 244), 1, 1},
+		{withNumbers(2, 245), 2, 2},
+		{withNumbers(3, 252), 2, 2},
+		{withNumbers(4, 253), 2, 2},
+		{withNumbers(5, 5_000), 8, 2},
+		{withNumbers(6, 25_000), 9, 2},
+		{withText(7, 32*1024), 1, 1},
+		{withText(8, 32*1024+1), 2, 2},
+		{withText(9, 64*1024), 2, 2},
+		{withText(10, 64*1024+1), 2, 2},
+		{binary, 5, 2},
+		{mixed, 2, 2},
+	} {
+		t.Run(fmt.Sprintf("%d", c.profile.ID), func(t *testing.T) {
+			s, requests := counted(storagetest.Open(t))
+			p, _ := open(t, s)
+			requests.Reset()
+			check(t, p.profiles.Insert(t.Context(), c.profile))
+			if n := requests.Reset(); n != 1 {
+				t.Errorf("the insert took %d requests", n)
+			}
+			got, err := p.profiles.Get(t.Context(), at(c.profile.ID))
+			check(t, err)
+			if n := requests.Reset(); n != c.reads {
+				t.Errorf("the read took %d requests, want %d", n, c.reads)
+			}
+			same(t, got, c.profile)
+			got, err = p.byEmail.Get(t.Context(), "red", c.profile.Email)
+			check(t, err)
+			same(t, got, c.profile)
+			keys, err := rowKeys(t.Context(), p)
+			check(t, err)
+			if len(keys) != 2*c.rows { // each with its copy
+				t.Errorf("%d rows, want 2 of %d: %q", len(keys), c.rows, keys)
+			}
+		})
+	}
+}
+
+// TestLargest looks for the first size that is refused, without and with a copy, and that nothing was sent.
+func TestLargest(t *testing.T) {
+	s, requests := counted(storagetest.Open(t))
+	p, table := open(t, s)
+	check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
+	requests.Reset()
+	err := p.profiles.Insert(t.Context(), withText(2, 2_100_000))
+	if !errors.Is(err, patterns.ErrTooLarge) || requests.Count() != 0 {
+		t.Fatalf("%v after %d requests", err, requests.Count())
+	}
+	if !strings.Contains(err.Error(), "4194304") {
+		t.Errorf("the limit is not named: %v", err)
+	}
+	bare := bareProfiles(t, s, table)
+	check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
+	least, most := 3<<20, 4<<20
+	for most-least > 1 {
+		requests.Reset()
+		middle := (least + most) / 2
+		switch _, err := bare.Explain(t.Context(), patterns.ChangeInsert, withText(4, middle)); {
+		case err == nil:
+			least = middle
+		case errors.Is(err, patterns.ErrTooLarge) && requests.Count() == 0:
+			most = middle
+		default:
+			t.Fatal(err)
+		}
+	}
+	check(t, bare.Insert(t.Context(), withText(4, least)))
+	requests.Reset()
+	if err := bare.Insert(t.Context(), withText(5, most)); !errors.Is(err, patterns.ErrTooLarge) || requests.Count() != 0 {
+		t.Fatalf("%v after %d requests", err, requests.Count())
+	}
+	t.Logf("the largest text is of %d characters", least)
+}
+
+// TestFirstRow holds what conditions and projections may use, and what they cost.
+func TestFirstRow(t *testing.T) {
+	s, requests := counted(storagetest.Open(t))
+	p, _ := open(t, s)
+	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
+	query := p.profiles.Query().Partition("red")
+	_, err := query.Where(patterns.Eq("Answer00007", 7)).Page(t.Context(), "")
+	if !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a condition on a property that may be in a further row: %v", err)
+	}
+	for _, c := range []struct {
+		selected  []string
+		condition patterns.Condition
+		requests  int
+	}{
+		{[]string{"Email"}, patterns.Eq("Email", "p1@contoso.com"), 1},
+		{[]string{"Email", "Answer00003"}, patterns.Eq("Email", "p1@contoso.com"), 2},
+		{[]string{"Answer00003", "Answer04900"}, patterns.Eq("Email", "p1@contoso.com"), 3},
+		{nil, patterns.Eq("Email", "p1@contoso.com"), 2},
+		{nil, patterns.Eq("Email", "p2@contoso.com"), 1},
+	} {
+		requests.Reset()
+		got, err := query.Select(c.selected...).Where(c.condition).First(t.Context())
+		check(t, err)
+		if n := requests.Reset(); n != c.requests {
+			t.Errorf("%q took %d requests, want %d", c.selected, n, c.requests)
+		}
+		if c.selected == nil {
+			same(t, got, withNumbers(got.ID, map[int]int{1: 5_000, 2: 20}[got.ID]))
+			continue
+		}
+		for _, name := range []string{"Answer00003", "Answer04900"} {
+			v, is := got.More[name]
+			if slices.Contains(c.selected, name) != is || is && v != withNumbers(1, 5_000).More[name] {
+				t.Errorf("%s of %q is %v, %v", name, c.selected, v, is)
+			}
+		}
+	}
+}
+
+// TestMergeTouchesFewRows counts what a merge of one property writes.
+func TestMergeTouchesFewRows(t *testing.T) {
+	s, requests := counted(storagetest.Open(t))
+	p, _ := open(t, s)
+	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
+	before, err := versions(t.Context(), p)
+	check(t, err)
+	v, err := p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	v.More["Answer12345"] = patterns.Int32(-1)
+	requests.Reset()
+	check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
+	if n := requests.Reset(); n != 3 {
+		t.Errorf("the merge took %d requests", n)
+	}
+	after, err := versions(t.Context(), p)
+	check(t, err)
+	changed := 0
+	for key, etag := range after {
+		if before[key] != etag {
+			changed++
+		}
+	}
+	if changed != 4 { // first row and one further, each with its copy
+		t.Errorf("%d of %d rows were written", changed, len(after))
+	}
+	got, err := p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	same(t, got, v)
+	check(t, p.profiles.Replace(t.Context(), v))
+}
