@@ -1,0 +1,154 @@
+package dataseries
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	documentVersion = 1
+	annotation      = "@odata.type"
+)
+
+// document is what a blob holds: the slots of one series as the table service would write them, those that this program does
+// not know included, and the marks of operations.
+type document struct {
+	write string // id of the write that left it
+	slots patterns.Properties
+	marks []blobMark // oldest first
+}
+
+// blobMark is a mark in a blob.
+type blobMark struct {
+	hash  string
+	slot  string
+	call  string
+	at    time.Time // of the service
+	delta patterns.Value
+}
+
+func (d *document) mark(hash string) (blobMark, bool) {
+	at := slices.IndexFunc(d.marks, func(m blobMark) bool { return m.hash == hash })
+	if at < 0 {
+		return blobMark{}, false
+	}
+	return d.marks[at], true
+}
+
+// encode writes
+//
+//	{"v":1,"write":"...","slots":{"Count_000@odata.type":"Edm.Int64","Count_000":"5"},
+//	"marks":[{"id":"...","at":"2026-11-20T12:00:00Z","call":"...","slot":"Count_000","delta":5}]}
+func (d *document) encode() []byte {
+	text := fmt.Appendf(nil, `{"v":%d,"write":%q,"slots":{`, documentVersion, d.write)
+	for i, p := range d.slots {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = edm.AppendProperty(text, p.Name, p.Value)
+	}
+	text = append(text, `},"marks":[`...)
+	for i, m := range d.marks {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, `{"id":%q,"at":%q,"call":%q,"slot":`, m.hash, m.at.Format(time.RFC3339), m.call)
+		text = append(edm.AppendQuoted(text, m.slot), ',')
+		text = append(edm.AppendProperty(text, "delta", m.delta), '}')
+	}
+	return append(text, "]}\n"...)
+}
+
+// decodeDocument reads what encode has written. A text that was cut is no JSON.
+func decodeDocument(text []byte) (*document, error) {
+	var raw struct {
+		V     int                          `json:"v"`
+		Write string                       `json:"write"`
+		Slots map[string]json.RawMessage   `json:"slots"`
+		Marks []map[string]json.RawMessage `json:"marks"`
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, fmt.Errorf("%d bytes are no series", len(text))
+	}
+	if raw.V != documentVersion {
+		return nil, fmt.Errorf("a series of version %d; this program knows %d", raw.V, documentVersion)
+	}
+	d := &document{write: raw.Write}
+	for name := range raw.Slots {
+		if strings.HasSuffix(name, annotation) {
+			continue
+		}
+		value, err := decodeValue(raw.Slots, name)
+		if err != nil {
+			return nil, err
+		}
+		d.slots = append(d.slots, patterns.Property{Name: name, Value: value})
+	}
+	d.sort()
+	for _, m := range raw.Marks {
+		mark, err := decodeMark(m)
+		if err != nil {
+			return nil, err
+		}
+		d.marks = append(d.marks, mark)
+	}
+	return d, nil
+}
+
+// sort puts the slots in their order: numbers have one width.
+func (d *document) sort() {
+	slices.SortFunc(d.slots, func(a, b patterns.Property) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
+	for name, text := range map[string]*string{"id": &m.hash, "call": &m.call, "slot": &m.slot} {
+		if json.Unmarshal(raw[name], text) != nil {
+			return m, fmt.Errorf("a mark without %s", name)
+		}
+	}
+	if json.Unmarshal(raw["at"], &m.at) != nil {
+		return m, errors.New("a mark without at")
+	}
+	m.delta, err = decodeValue(raw, "delta")
+	return m, err
+}
+
+// decodeValue reads one annotated value of an object.
+func decodeValue(object map[string]json.RawMessage, name string) (patterns.Value, error) {
+	var typ patterns.Type
+	if text, ok := object[name+annotation]; ok {
+		var known bool
+		if typ, known = edm.ParseType([]byte(strings.Trim(string(text), `"`))); !known {
+			return patterns.Value{}, fmt.Errorf("%s has a type that is not known", name)
+		}
+	}
+	raw := object[name]
+	switch {
+	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
+		return patterns.Value{}, fmt.Errorf("%s has no value", name)
+	case raw[0] == '"':
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return patterns.Value{}, fmt.Errorf("%s is no text", name)
+		}
+		if typ == patterns.TypeNull {
+			typ = patterns.TypeString
+		}
+		return edm.FromText(typ, []byte(text))
+	case raw[0] == 't' || raw[0] == 'f':
+		return patterns.Boolean(raw[0] == 't'), nil
+	}
+	return edm.FromNumber(typ, raw)
+}
+
+// sameIn is same for a mark in a blob.
+func (m *mark) sameIn(there blobMark) error {
+	return m.same(patterns.Properties{{Name: markerSlot, Value: patterns.String(there.slot)}, {Name: markerDelta, Value: there.delta}})
+}

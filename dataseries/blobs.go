@@ -1,0 +1,150 @@
+package dataseries
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	contentType       = "application/json"
+	containerNotFound = "ContainerNotFound"
+)
+
+// blobs are documents in blobs of a container.
+type blobs struct{ container *container.Client }
+
+// stored is a document as it was read. Without an ETag it is not there.
+type stored struct {
+	document
+	etag azcore.ETag
+	now  time.Time // of the service
+}
+
+// read reads a document. Requests: 1.
+func (b blobs) read(ctx context.Context, name string) (*stored, error) {
+	var ex wire.Exchange
+	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
+	if err == nil {
+		_ = answer.Body.Close() // empty: the exchange has the body
+	}
+	missing := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	switch {
+	case (err == nil || missing) && ex.Header == nil:
+		// What became of the requests of other clients is not known well enough to add to anything.
+		return nil, invalid(errors.New("the container's client is none of Account.Container"))
+	case err != nil && !missing:
+		return nil, blobFailure(name, err)
+	}
+	s := &stored{}
+	if s.now, err = dateOf(ex.Header); err != nil || missing {
+		return s, err
+	}
+	d, err := decodeDocument(ex.Answer)
+	if err != nil {
+		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	}
+	s.document, s.etag = *d, azcore.ETag(ex.Header.Get("ETag"))
+	if s.etag == "" {
+		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("a blob without an ETag")}
+	}
+	return s, nil
+}
+
+// write puts the document back, changed, under the ETag it was read with. Where no answer tells what became of it, the id in
+// the blob may. Requests: 1.
+func (b blobs) write(ctx context.Context, name string, s *stored) error {
+	condition := &blob.ModifiedAccessConditions{IfMatch: &s.etag}
+	if s.etag == "" {
+		absent := azcore.ETagAny
+		condition = &blob.ModifiedAccessConditions{IfNoneMatch: &absent}
+	}
+	s.document.write = rand.Text()
+	kind := contentType
+	var ex wire.Exchange
+	_, err := b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(s.encode())),
+		&blockblob.UploadOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind},
+			AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
+	if err == nil {
+		return nil
+	}
+	failed := blobFailure(name, err).(*patterns.Error)
+	if !ex.Lost() && !ex.EarlierUnknown() {
+		return failed
+	}
+	now, readErr := b.read(ctx, name)
+	if readErr == nil && now.document.write == s.document.write {
+		return nil
+	}
+	failed.Kind, failed.Err = patterns.ErrUnknownOutcome, errors.Join(failed.Err, readErr)
+	return failed
+}
+
+// remove deletes a document, whatever is in it. Requests: 1.
+func (b blobs) remove(ctx context.Context, name string) error {
+	var ex wire.Exchange
+	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), nil)
+	if err == nil {
+		return nil
+	}
+	failed := blobFailure(name, err).(*patterns.Error)
+	gone := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	switch {
+	case gone && ex.EarlierUnknown():
+		return nil // gone is what was asked for
+	case ex.Lost():
+		failed.Kind = patterns.ErrUnknownOutcome
+	}
+	return failed
+}
+
+// blobFailure is the error of a request that was not applied, as far as its answer says.
+func blobFailure(name string, err error) error {
+	e := &patterns.Error{Table: name, Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
+	}
+	return e
+}
+
+// kindOf translates the status of an answer.
+func kindOf(status int) error {
+	switch {
+	case status == http.StatusNotFound:
+		return patterns.ErrNotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return patterns.ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return patterns.ErrDenied
+	case status == http.StatusRequestEntityTooLarge:
+		return patterns.ErrTooLarge
+	case status == http.StatusBadRequest:
+		return patterns.ErrInvalid
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return patterns.ErrUnavailable
+	}
+	return nil
+}
+
+func isStatus(err error, status int) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == status
+}
+
+func hasCode(err error, code string) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.ErrorCode == code
+}

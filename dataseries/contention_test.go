@@ -1,0 +1,100 @@
+package dataseries_test
+
+import (
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/race"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// slow is a network of some 5 ms each way.
+type slow struct {
+	inner policy.Transporter
+	mu    sync.Mutex
+	rng   *mathrand.Rand
+}
+
+func (s *slow) half() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return 4*time.Millisecond + time.Duration(s.rng.IntN(2000))*time.Microsecond
+}
+
+func (s *slow) Do(req *http.Request) (*http.Response, error) {
+	time.Sleep(s.half())
+	resp, err := s.inner.Do(req)
+	time.Sleep(s.half())
+	return resp, err
+}
+
+// TestContention measures rivals who add to one slot without a pause, on a network that takes some 10 ms, in virtual time:
+// docs/dataseries.md has its table. More than it says is a failure.
+func TestContention(t *testing.T) {
+	each := 20
+	if testing.Short() || race.Enabled {
+		each = 5
+	}
+	most := map[place]map[int]float64{
+		inRow:  {1: 2, 2: 3.5, 5: 5.5, 10: 8},
+		inBlob: {1: 2, 2: 3.5, 5: 5.5, 10: 8},
+	}
+	for _, p := range []place{inRow, inBlob} {
+		for _, rivals := range []int{1, 2, 5, 10} {
+			for _, once := range []bool{false, true} {
+				t.Run(fmt.Sprint(p, rivals, once), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s := storagetest.Simulator(t, nil)
+						w := (&world{place: p}).open(t, s)
+						network := &slow{rng: mathrand.New(mathrand.NewPCG(1, 2))}
+						far, requests := counting(s.WithTransport(func(inner policy.Transporter) policy.Transporter { network.inner = inner; return network }))
+						began, errs := time.Now(), 0
+						var running sync.WaitGroup
+						var mu sync.Mutex
+						for id := range rivals {
+							running.Go(func() {
+								c := must[*dataseries.Counter[int64]](t)(w.start(far))
+								for i := range each {
+									err := add(t, c, once, fmt.Sprint(id, "-", i))
+									mu.Lock()
+									if err != nil {
+										t.Error(err)
+										errs++
+									}
+									mu.Unlock()
+								}
+							})
+						}
+						running.Wait()
+						n, err := held(t.Context(), w, s, today, 9)
+						if n != int64(rivals*each) || err != nil {
+							t.Errorf("the slot holds %d, %v", n, err)
+						}
+						cost := float64(requests.Count()) / float64(rivals*each)
+						t.Logf("%s, %d rivals, once %t: %.1f requests a success, %.0f successes a second, %d refused",
+							p, rivals, once, cost, float64(rivals*each)/time.Since(began).Seconds(), errs)
+						if cost > most[p][rivals] {
+							t.Errorf("%.1f requests a success, want at most %.1f", cost, most[p][rivals])
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func add(t *testing.T, c *dataseries.Counter[int64], once bool, operation string) error {
+	if !once {
+		return c.Add(t.Context(), today, 9, 1)
+	}
+	_, err := c.AddOnce(t.Context(), today, 9, 1, operation)
+	return err
+}

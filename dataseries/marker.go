@@ -1,0 +1,92 @@
+package dataseries
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC nowhere but behind a '.', so they come behind all
+	// of its keys, and between those of no series.
+	markerPrefix = "\uFFFConce_"
+	behindPrefix = "\uFFFConce`" // the character after '_'
+
+	markerSeries    = "Series"    // row key of the series
+	markerSlot      = "Slot"      // the property that was added to
+	markerOperation = "Operation" // the operation's name
+	markerDelta     = "Delta"
+	markerCall      = "Call" // id of the call that counted
+
+	longestOperation = 512 // UTF-16 units
+	hashBytes        = 20
+)
+
+// mark is what an operation leaves where it was counted.
+type mark struct {
+	key       patterns.Key
+	slot      int
+	property  string
+	operation string
+	delta     patterns.Value
+	call      string
+	hash      string
+}
+
+func newMark(l *layout, key patterns.Key, slot int, delta patterns.Value, operation string) (*mark, error) {
+	if operation == "" {
+		return nil, invalid(errors.New("the operation has no name"))
+	}
+	if n := edm.Units(operation); n > longestOperation {
+		return nil, invalid(&edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
+	}
+	if err := patterns.String(operation).Check(); err != nil {
+		return nil, invalid(err)
+	}
+	return &mark{key: key, slot: slot, property: l.property(slot), operation: operation, delta: delta, call: rand.Text(),
+		hash: markerHash(l.prefix, key.Row, operation)}, nil
+}
+
+// markerHash names an operation on a series. The lengths keep two texts from passing for two others.
+func markerHash(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d %s", len(text), text)
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
+}
+
+// row is the key of the marker.
+func (m *mark) row() patterns.Key {
+	return patterns.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
+}
+
+// stage adds the marker and the row of the slot to a transaction. The marker comes first: of an operation that was counted
+// before, the failure says so, whatever became of the row.
+func (m *mark) stage(x *patterns.Transaction, row *patterns.Entity) {
+	x.Insert(&patterns.Entity{Key: m.row(), Properties: patterns.Properties{
+		{Name: markerSeries, Value: patterns.String(m.key.Row)},
+		{Name: markerSlot, Value: patterns.String(m.property)},
+		{Name: markerOperation, Value: patterns.String(m.operation)},
+		{Name: markerDelta, Value: m.delta},
+		{Name: markerCall, Value: patterns.String(m.call)},
+	}})
+	if row.ETag == "" {
+		x.Insert(row)
+	} else {
+		x.Merge(row)
+	}
+}
+
+// same refuses another addition under the name of one that was counted.
+func (m *mark) same(p patterns.Properties) error {
+	if p.Get(markerSlot) != patterns.String(m.property) || p.Get(markerDelta) != m.delta {
+		return &patterns.Error{Key: m.key, Index: -1, Kind: patterns.ErrExists, Err: ErrOtherAddition}
+	}
+	return nil
+}

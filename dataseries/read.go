@@ -1,0 +1,57 @@
+package dataseries
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Read returns all slots of a series. One that is not there is all gaps, as is one of which no slot was set. Of several
+// rows, each is as it was at one moment, and those moments may differ. Requests: 1.
+func (s *Series[V]) Read(ctx context.Context, key patterns.Key) (*Values[V], error) {
+	const op = "Read"
+	if err := s.checkKey(key); err != nil {
+		return nil, s.failed(op, key, err)
+	}
+	stored, err := s.shelf.read(ctx, key)
+	if err != nil {
+		return nil, s.failed(op, key, err)
+	}
+	v, err := s.values(record{key, stored})
+	return v, s.failed(op, key, err)
+}
+
+// ReadMany yields the series of a partition whose row keys are in the span, in the order of their keys (those in blobs, in
+// the order of the blobs' names). Other rows of the partition in that span are passed over. Requests: 1 for each page of at
+// most 1,000 rows; in blobs, 1 for each 5,000, and 1 for each series.
+func (s *Series[V]) ReadMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[*Values[V], error] {
+	const op = "ReadMany"
+	return func(yield func(*Values[V], error) bool) {
+		key := patterns.Key{Partition: partition}
+		err := of.Err()
+		if err != nil {
+			err = invalid(err)
+		} else {
+			err = checkKeys(key)
+		}
+		if err != nil {
+			yield(nil, s.failed(op, key, err))
+			return
+		}
+		for r, err := range s.shelf.readMany(ctx, partition, of) {
+			var v *Values[V]
+			if err == nil {
+				v, err = s.values(r)
+			}
+			if err != nil {
+				yield(nil, s.failed(op, r.key, err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package dataseries
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// readMany puts the rows of each series together. Rows of one series need not lie together: "a!0001" comes after the series
+// "a b", which comes after "a". So a series is held back until no row of it can follow, and those after it with it.
+func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		var waiting []record
+		// pass yields the series of which the query is past the last row; all of them at its end.
+		pass := func(row string, end bool) bool {
+			for len(waiting) > 0 && (end || compoundkey.Compare(span(waiting[0].key.Row).To(), row) <= 0) {
+				if !yield(waiting[0], nil) {
+					return false
+				}
+				waiting = waiting[1:]
+			}
+			return true
+		}
+		for row, err := range r.inOrder(r.rows.Query().Partition(partition).Rows(r.widened(of)).All(ctx)) {
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			first := row.Key.Row
+			if r.several() {
+				first, _ = firstRow(row.Key.Row)
+			}
+			if !of.Contains(first) || strings.HasPrefix(first, markerPrefix) {
+				continue
+			}
+			if !pass(row.Key.Row, false) {
+				return
+			}
+			if waiting, err = r.enter(waiting, patterns.Key{Partition: partition, Row: first}, row); err != nil {
+				yield(record{key: row.Key}, err)
+				return
+			}
+			if !r.several() && !pass("", true) {
+				return
+			}
+		}
+		pass("", true)
+	}
+}
+
+// enter adds a row to its series. A row without any slot is none of a series.
+func (r *rowShelf) enter(waiting []record, key patterns.Key, row *patterns.Entity) ([]record, error) {
+	at := slices.IndexFunc(waiting, func(w record) bool { return w.key == key })
+	if at >= 0 {
+		_, err := r.takeRow(waiting[at].values, row)
+		return waiting, err
+	}
+	one := record{key, make([]patterns.Value, r.slots)}
+	if found, err := r.takeRow(one.values, row); err != nil || !found {
+		return waiting, err
+	}
+	// A series whose first row has no slot is met by a later one, and takes its place among those that wait.
+	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k patterns.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
+	return slices.Insert(waiting, at, one), nil
+}
+
+// widened is the span with the further rows of its series: "a!0001" of "a" is behind "a b", which may be the bound. In front
+// nothing is to be added, since further rows follow the first.
+func (r *rowShelf) widened(of compoundkey.Span) compoundkey.Span {
+	if at := strings.IndexAny(of.To(), " !"); at >= 0 && r.several() {
+		const behindMark = `"` // the character after '!'
+		return compoundkey.Range(of.From(), of.To()[:at]+behindMark)
+	}
+	return of
+}
+
+// inOrder sorts rows that the service answers in no order.
+func (r *rowShelf) inOrder(rows iter.Seq2[*patterns.Entity, error]) iter.Seq2[*patterns.Entity, error] {
+	if !r.table.Account().IsCosmos() {
+		return rows
+	}
+	return func(yield func(*patterns.Entity, error) bool) {
+		var all []*patterns.Entity
+		for row, err := range rows {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, row)
+		}
+		slices.SortFunc(all, func(a, b *patterns.Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
+		for _, row := range all {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package dataseries_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/race"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestTenRivals: ten writers add to one slot at the same time, while answers are lost. What is named counts once; what is
+// not counts as often as its callers were told, or could not be told.
+func TestTenRivals(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) { tenRivals(t, w, s, 1) })
+}
+
+// TestTenRivalsInVirtualTime is the same for longer, on a network that takes its time.
+func TestTenRivalsInVirtualTime(t *testing.T) {
+	each := 15
+	if testing.Short() || race.Enabled {
+		each = 4
+	}
+	for _, p := range places {
+		t.Run(string(p), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, network := storagetest.Simulator(t, nil), &slow{rng: mathrand.New(mathrand.NewPCG(1, 2))}
+				far := s.WithTransport(func(inner policy.Transporter) policy.Transporter { network.inner = inner; return network })
+				tenRivals(t, (&world{place: p}).open(t, s), far, each)
+			})
+		})
+	}
+}
+
+func tenRivals(t *testing.T, w *world, s *storagetest.Service, each int) {
+	const rivals = 10
+	ctx := t.Context()
+	w.attempts = 60
+	var running sync.WaitGroup
+	var said told
+	broken := make([]error, rivals)
+	for id := range rivals {
+		running.Go(func() {
+			lost := storagetest.If(storagetest.Call.Writes, storagetest.Randomly(0.2, uint64(id), storagetest.LostAnswer))
+			faulty, _ := s.WithRetries(3).Faulty(lost) // repeated almost at once
+			c, err := w.start(faulty)
+			for i := 0; i < each && err == nil; i++ {
+				added := c.Add(ctx, today, 9, 1)
+				if said.add(added); !errors.Is(added, patterns.ErrUnknownOutcome) {
+					err = added
+				}
+				_, done := c.AddOnce(ctx, today, 8, 1, fmt.Sprint(id, "-", i))
+				for errors.Is(done, patterns.ErrUnknownOutcome) {
+					_, done = c.AddOnce(ctx, today, 8, 1, fmt.Sprint(id, "-", i))
+				}
+				err = errors.Join(err, done)
+			}
+			broken[id] = err
+		})
+	}
+	running.Wait()
+	if err := errors.Join(broken...); err != nil {
+		t.Fatal(err)
+	}
+	once, err := held(ctx, w, s, today, 8)
+	if once != int64(rivals*each) || err != nil {
+		t.Errorf("AddOnce: %d of %d, %v", once, rivals*each, err)
+	}
+	sum, err := held(ctx, w, s, today, 9)
+	if err = errors.Join(err, said.allows(sum)); err != nil {
+		t.Error(err)
+	}
+	t.Logf("AddOnce: %d of %d; Add: sum %d, %d applied, %d unknown", once, rivals*each, sum, said.applied, said.unsure)
+}
+
+// rivalryLog is what happened in all schedules of a test.
+type rivalryLog struct {
+	mu                                     sync.Mutex
+	applied, unknown, refused              int
+	deaths, faults, late, again, conflicts int
+}
+
+func (l *rivalryLog) add(f func(l *rivalryLog)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l)
+}
+
+// scheduleSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
+func scheduleSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// rivalry is one schedule: writers that add to one slot, by name or without, whose calls fail, arrive late, or are their
+// last.
+type rivalry struct {
+	world
+	trouble float64
+	network policy.Transporter // past the schedule
+	log     *rivalryLog
+	said    told // of the additions without a name
+}
+
+const rivalChanges = 3
+
+func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
+	faults := storagetest.SweepFaults()
+	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+		switch n := rng.Float64(); {
+		case n < r.trouble/5:
+			r.log.add(func(l *rivalryLog) { l.deaths++ })
+			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+		case n < r.trouble/2:
+			r.log.add(func(l *rivalryLog) { l.late++ })
+			return late{r.network, time.Duration(rng.IntN(5000)) * time.Millisecond}
+		case n < r.trouble:
+			r.log.add(func(l *rivalryLog) { l.faults++ })
+			return faults[rng.IntN(len(faults))]
+		}
+		return nil
+	})
+}
+
+// writer adds; a process that dies has a successor, who repeats what has a name.
+func (r *rivalry) writer(id int, seed uint64, named bool) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		rng := mathrand.New(mathrand.NewPCG(seed, 0))
+		for done := 0; done < rivalChanges; {
+			faulty, faults := s.Faulty(r.injector(rng))
+			c, err := r.start(faulty)
+			if err != nil {
+				return err
+			}
+			alive, cancel := faults.Context(ctx)
+			for done < rivalChanges && !faults.Dead() {
+				if named {
+					counted, err := c.AddOnce(alive, today, 8, 1, fmt.Sprint(id, "-", done))
+					if r.note(err); err == nil {
+						done++
+						if !counted {
+							r.log.add(func(l *rivalryLog) { l.again++ })
+						}
+					}
+				} else {
+					err := c.Add(alive, today, 9, 1)
+					if faults.Dead() && err != nil {
+						err = storagetest.ErrDied // nobody hears it
+					}
+					r.note(err)
+					r.said.add(err)
+					done++
+				}
+			}
+			cancel()
+		}
+		return nil
+	}
+}
+
+func (r *rivalry) note(err error) {
+	r.log.add(func(l *rivalryLog) {
+		switch {
+		case err == nil:
+			l.applied++
+		case errors.Is(err, patterns.ErrUnknownOutcome):
+			l.unknown++
+		case errors.Is(err, patterns.ErrConflict):
+			l.conflicts++
+		default:
+			l.refused++
+		}
+	})
+}
+
+// late is a fault: the connection is reset, and the request arrives all the same, later.
+type late struct {
+	network policy.Transporter
+	after   time.Duration
+}
+
+func (l late) String() string { return "Late" }
+
+func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	// The SDK may send the same request again meanwhile, so this one needs a body of its own.
+	again := req.Clone(context.WithoutCancel(req.Context()))
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body.Close()
+		again.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	go func() {
+		time.Sleep(l.after)
+		if resp, err := l.network.Do(again); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}
+
+// TestSchedule: rivals in many orders of their calls, which fail, arrive late or are their process's last. In the end every
+// operation with a name has counted once, and of the others none that was refused, and all that were confirmed.
+func TestSchedule(t *testing.T) {
+	seeds := 300
+	if testing.Short() || race.Enabled {
+		seeds = 60
+	}
+	if race.Enabled {
+		seeds = 40
+	}
+	log := &rivalryLog{}
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second},
+		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+			rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 1))
+			r := &rivalry{world: world{place: places[rng.IntN(len(places))], attempts: 10}, trouble: []float64{0, 0.1, 0.3}[rng.IntN(3)], log: log}
+			r.network = s.ClientOptions.Transport
+			r.open(t, s)
+			var stage storagetest.Stage
+			const named = 3
+			for id := range 2 * named {
+				stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64(), id < named))
+			}
+			stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				time.Sleep(10 * time.Second) // what is late has arrived
+				once, err := held(ctx, &r.world, s, today, 8)
+				if once != named*rivalChanges {
+					err = errors.Join(err, fmt.Errorf("AddOnce: %d of %d", once, named*rivalChanges))
+				}
+				sum, readErr := held(ctx, &r.world, s, today, 9)
+				return errors.Join(err, readErr, r.said.allows(sum), errors.Join(errs...))
+			}
+			return stage
+		}})
+	t.Logf("additions: %d applied, %d of them before, %d unknown, %d conflicts, %d refused; calls: %d deaths, %d faults, %d late",
+		log.applied, log.again, log.unknown, log.conflicts, log.refused, log.deaths, log.faults, log.late)
+	for what, n := range map[string]int{"unknown outcomes": log.unknown, "deaths": log.deaths, "late requests": log.late, "repetitions": log.again} {
+		if n == 0 {
+			t.Errorf("no %s: the schedules show nothing of them", what)
+		}
+	}
+}
+
+// TestLostRaces: who loses too often is told so, and nothing was added.
+func TestLostRaces(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
+		ctx := t.Context()
+		rival := must[*dataseries.Counter[int64]](t)(w.start(s))
+		w.attempts = 3
+		writes := storagetest.If(storagetest.Call.Writes, storagetest.Always(storagetest.Before("a rival", func() {
+			if err := rival.Add(ctx, today, 9, 1); err != nil {
+				t.Error(err)
+			}
+		})))
+		faulty, _ := s.Faulty(writes)
+		c := must[*dataseries.Counter[int64]](t)(w.start(faulty))
+		_, once := c.AddOnce(ctx, today, 9, 100, "once")
+		for _, err := range []error{c.Add(ctx, today, 9, 100), once} {
+			if !errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrUnknownOutcome) {
+				t.Errorf("error is %v", err)
+			}
+		}
+		w.attempts = 1
+		_, first := must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, patterns.Key{Partition: "p"}, 9, 100, "once")
+		if first != nil {
+			t.Errorf("without a rival: %v", first)
+		}
+		if n, err := held(ctx, w, s, today, 9); n != 7 || err != nil {
+			t.Errorf("the slot holds %d, %v", n, err)
+		}
+	})
+}

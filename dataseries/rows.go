@@ -1,0 +1,246 @@
+package dataseries
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// rowShelf keeps each series in a row, or in several.
+type rowShelf struct {
+	layout
+	table    *patterns.Table
+	rows     *patterns.TypedTable[patterns.Entity]
+	attempts int
+	counts   bool // slots are added to, so that each write rests on what was read
+}
+
+// set merges the values into the rows that hold their slots, in one transaction if they are several.
+func (r *rowShelf) set(ctx context.Context, key patterns.Key, values []slotValue) error {
+	rows := r.rowsFor(key, values)
+	if r.counts {
+		return r.setUnchanged(ctx, rows)
+	}
+	if len(rows) == 1 {
+		return r.rows.UpsertMerge(ctx, rows[0])
+	}
+	x := r.table.NewTransaction()
+	for _, row := range rows {
+		x.UpsertMerge(row)
+	}
+	_, err := x.Commit(ctx)
+	return err
+}
+
+// rowsFor sorts values into the rows that hold their slots.
+func (r *rowShelf) rowsFor(key patterns.Key, values []slotValue) []*patterns.Entity {
+	var rows []*patterns.Entity
+	for _, v := range values { // sorted, so that those of one row are neighbours
+		if at := r.rowOf(key, v.slot); len(rows) == 0 || rows[len(rows)-1].Key != at {
+			rows = append(rows, &patterns.Entity{Key: at})
+		}
+		row := rows[len(rows)-1]
+		row.Properties = append(row.Properties, patterns.Property{Name: r.property(v.slot), Value: v.value})
+	}
+	return rows
+}
+
+// setUnchanged is set under the ETags of the rows. A merge without them whose answer was lost can arrive late, and undo
+// additions that were acknowledged since.
+func (r *rowShelf) setUnchanged(ctx context.Context, values []*patterns.Entity) error {
+	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
+		x, base := r.table.NewTransaction(), ""
+		for _, value := range values {
+			row, err := r.rows.Get(ctx, value.Key)
+			switch {
+			case errors.Is(err, patterns.ErrNotFound):
+				x.Insert(&patterns.Entity{Key: value.Key, Properties: value.Properties})
+			case err != nil:
+				return step{}, err
+			default:
+				row.Properties = value.Properties // the row's facts stay with it, and its ETag
+				base += string(row.ETag) + " "
+				x.Merge(row)
+			}
+		}
+		return step{azcore.ETag(base), func(ctx context.Context) error {
+			_, err := x.Commit(ctx)
+			return err
+		}}, nil
+	})
+}
+
+// span is where the row keys of a series lie, if it has several. Behind the first row's key and a '!' come the numbers of the
+// further rows: in a key that goes on, compoundkey writes another character there. Keys that it did not make may come between.
+func span(first string) compoundkey.Span {
+	return compoundkey.Range(first, first+string(numberMark)+behindDigits)
+}
+
+// of returns the rows of a series.
+func (r *rowShelf) of(ctx context.Context, key patterns.Key) ([]*patterns.Entity, error) {
+	if !r.several() {
+		row, err := r.rows.Get(ctx, key)
+		if errors.Is(err, patterns.ErrNotFound) {
+			return nil, nil
+		}
+		return []*patterns.Entity{row}, err
+	}
+	var rows []*patterns.Entity
+	for row, err := range r.rows.Query().Partition(key.Partition).Rows(span(key.Row)).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if first, _ := firstRow(row.Key.Row); first == key.Row {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func (r *rowShelf) read(ctx context.Context, key patterns.Key) ([]patterns.Value, error) {
+	rows, err := r.of(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]patterns.Value, r.slots)
+	for _, row := range rows {
+		if _, err := r.takeRow(values, row); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func (r *rowShelf) takeRow(values []patterns.Value, row *patterns.Entity) (found bool, err error) {
+	number := 0
+	if r.several() {
+		_, number = firstRow(row.Key.Row)
+		number = max(number, 0)
+	}
+	if found, err = r.take(values, row.Properties, number); err != nil {
+		return false, garbled(row.Key, err)
+	}
+	return found, nil
+}
+
+// remove deletes the rows of a series as they were read, so that of a series that a rival sets anew nothing is lost.
+func (r *rowShelf) remove(ctx context.Context, key patterns.Key) error {
+	if !r.several() {
+		return r.rows.DeleteUnconditional(ctx, key)
+	}
+	tried := false
+	return persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
+		rows, err := r.of(ctx, key)
+		if err == nil && len(rows) == 0 && !tried {
+			err = &patterns.Error{Key: key, Index: -1, Kind: patterns.ErrNotFound}
+		}
+		return step{write: func(ctx context.Context) error {
+			if len(rows) == 0 {
+				return nil // gone is what was asked for, whoever did it
+			}
+			tried = true
+			x := r.table.NewTransaction()
+			for _, row := range rows {
+				x.Delete(row)
+			}
+			_, err := x.Commit(ctx)
+			return err
+		}}, err
+	})
+}
+
+// sum makes the new value of a slot out of the old one, which is null where there is none.
+type sum func(old patterns.Value) (patterns.Value, error)
+
+// added reads the row of a slot and returns what is to be merged into it; without an ETag it is to be inserted.
+func (r *rowShelf) added(ctx context.Context, key patterns.Key, slot int, sum sum) (*patterns.Entity, error) {
+	key = r.rowOf(key, slot)
+	row, err := r.rows.Get(ctx, key)
+	switch {
+	case errors.Is(err, patterns.ErrNotFound):
+		row = &patterns.Entity{Key: key}
+	case err != nil:
+		return nil, err
+	}
+	name := r.property(slot)
+	value, err := sum(row.Get(name))
+	if err != nil {
+		return row, err
+	}
+	row.Properties = patterns.Properties{{Name: name, Value: value}} // the row's facts stay with it, and its ETag
+	return row, nil
+}
+
+func (r *rowShelf) add(ctx context.Context, key patterns.Key, slot int, sum sum) error {
+	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
+		row, err := r.added(ctx, key, slot, sum)
+		if err != nil {
+			return step{}, err
+		}
+		return step{row.ETag, func(ctx context.Context) error {
+			if row.ETag == "" {
+				return r.rows.Insert(ctx, row)
+			}
+			return r.rows.Merge(ctx, row)
+		}}, nil
+	})
+}
+
+// addOnce inserts the marker in the transaction that counts. Whatever becomes of an attempt, the next one finds the
+// marker if it was applied.
+func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error) {
+	var refused error
+	found := func(context.Context) error { return nil }
+	err = persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
+		row, err := r.added(ctx, m.key, m.slot, sum)
+		if errors.Is(err, ErrOverflow) {
+			// It may be this very operation that has filled the slot.
+			known, first, readErr := r.known(ctx, m)
+			switch {
+			case known:
+				counted, refused = first, readErr
+				return step{write: found}, nil
+			case readErr != nil:
+				err = readErr
+			}
+		}
+		if err != nil {
+			return step{}, err
+		}
+		return step{row.ETag, func(ctx context.Context) error {
+			x := r.table.NewTransaction()
+			m.stage(x, row)
+			_, err := x.Commit(ctx)
+			if errors.Is(err, patterns.ErrExists) {
+				known, first, readErr := r.known(ctx, m)
+				if known {
+					counted, refused = first, readErr
+					return nil
+				}
+				return err // the row is a rival's, or the marker cannot be read now
+			}
+			counted = err == nil
+			return err
+		}}, nil
+	})
+	if err == nil {
+		err = refused
+	}
+	return counted, err
+}
+
+// known tells whether an operation was counted before, and if so whether by this very call.
+func (r *rowShelf) known(ctx context.Context, m *mark) (known, first bool, err error) {
+	row, err := r.rows.Get(ctx, m.row())
+	if errors.Is(err, patterns.ErrNotFound) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	return true, row.Get(markerCall) == patterns.String(m.call), m.same(row.Properties)
+}

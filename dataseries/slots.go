@@ -1,0 +1,148 @@
+package dataseries
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	// MaxSlotsPerRow is how many slots one row holds, of the 252 properties of an entity: the others are left for the
+	// library's own.
+	MaxSlotsPerRow = 245
+	// MaxSlots is how many slots a series has at most: in rows, as many as one transaction can set; in a blob, as many as are
+	// still quickly written whole.
+	MaxSlots = MaxSlotsPerRow * patterns.MaxTransactionOperations
+
+	numberMark   = '!' // compoundkey writes it nowhere before a digit
+	numberDigits = 4
+	behindDigits = ":" // the character after '9'
+
+	// longestRow is the longest row key of a series of several rows: the further ones need room for their number.
+	longestRow = 512 - 1 - numberDigits
+)
+
+// layout is where each slot of a series is. It must stay as it is once values are stored.
+type layout struct {
+	prefix string
+	slots  int
+	digits int
+	perRow int // all slots in one row, or blob, where it is not less than slots
+}
+
+func newLayout(prefix string, slots int, o *Options) (layout, error) {
+	l := layout{prefix: prefix, slots: slots, digits: len(strconv.Itoa(max(slots-1, 0))), perRow: slots}
+	switch {
+	case slots < 1 || slots > MaxSlots:
+		return l, fmt.Errorf("a series of %d slots: it has 1 to %d", slots, MaxSlots)
+	case o.Digits != 0 && (o.Digits < l.digits || o.Digits > 9):
+		return l, fmt.Errorf("%d digits for %d slots: it is %d to 9, or 0 for just as many as are needed", o.Digits, slots, l.digits)
+	case o.SlotsPerRow < 0 || o.SlotsPerRow > MaxSlotsPerRow:
+		return l, fmt.Errorf("%d slots a row: it is 1 to %d", o.SlotsPerRow, MaxSlotsPerRow)
+	case o.SlotsPerRow != 0 && o.Container != nil:
+		return l, fmt.Errorf("the slots are in rows or in a blob, and both are declared")
+	case o.SlotsPerRow == 0 && o.Container == nil && slots > MaxSlotsPerRow:
+		return l, fmt.Errorf("%d slots do not fit in one row, which holds %d; declare Options.SlotsPerRow, or a Container", slots, MaxSlotsPerRow)
+	case o.SlotsPerRow != 0 && (slots-1)/o.SlotsPerRow >= patterns.MaxTransactionOperations:
+		return l, fmt.Errorf("%d slots, %d a row, are more than %d rows", slots, o.SlotsPerRow, patterns.MaxTransactionOperations)
+	case strings.HasPrefix(prefix, "_tp"):
+		return l, fmt.Errorf("prefix %q: names that begin with _tp are the library's", prefix)
+	}
+	if o.Digits != 0 {
+		l.digits = o.Digits
+	}
+	if o.SlotsPerRow != 0 {
+		l.perRow = o.SlotsPerRow
+	}
+	return l, edm.CheckName(l.property(0))
+}
+
+// property names the property of a slot.
+func (l *layout) property(slot int) string {
+	return fmt.Sprintf("%s%0*d", l.prefix, l.digits, slot)
+}
+
+// slotOf is the reverse of property. A property that is no slot of this series is -1: another one, or a slot that a later
+// version of the program has declared. One whose number has another width says that Digits was changed, and is an error: its
+// value would be missed in silence.
+func (l *layout) slotOf(property string) (int, error) {
+	number, ok := strings.CutPrefix(property, l.prefix)
+	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
+		return -1, nil
+	}
+	if len(number) != l.digits {
+		return -1, fmt.Errorf("property %s: the numbers of this series have %d digits", property, l.digits)
+	}
+	slot, err := strconv.Atoi(number)
+	if err != nil || slot >= l.slots {
+		return -1, nil
+	}
+	return slot, nil
+}
+
+func (l *layout) several() bool { return l.perRow < l.slots }
+
+// rowOf is the key of the row that holds a slot.
+func (l *layout) rowOf(key patterns.Key, slot int) patterns.Key {
+	key.Row = numberedRow(key.Row, slot/l.perRow)
+	return key
+}
+
+// check tells whether key can be that of a series.
+func (l *layout) check(key patterns.Key) error {
+	if strings.HasPrefix(key.Row, markerPrefix) {
+		return fmt.Errorf("the row key begins like those of markers")
+	}
+	if !l.several() {
+		return nil
+	}
+	if n := edm.Units(key.Row); n > longestRow {
+		return &edm.SizeError{What: "the row key of a series of several rows", Size: n, Limit: longestRow, Unit: "UTF-16 units"}
+	}
+	if _, number := firstRow(key.Row); number >= 0 {
+		return fmt.Errorf("the row key ends like that of another series' further row")
+	}
+	return nil
+}
+
+// numberedRow is the row key of a series' row: the first one's, and a number behind it.
+func numberedRow(first string, number int) string {
+	if number == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s%c%0*d", first, numberMark, numberDigits, number)
+}
+
+// firstRow splits the row key of a further row. For any other, number is -1.
+func firstRow(row string) (first string, number int) {
+	at := len(row) - 1 - numberDigits
+	if at < 0 || row[at] != numberMark || strings.Trim(row[at+1:], "0123456789") != "" {
+		return row, -1
+	}
+	number, err := strconv.Atoi(row[at+1:])
+	if err != nil {
+		return row, -1
+	}
+	return row[:at], number
+}
+
+// take puts the slots of a row, or a blob, into values. number is the row's, 0 for a blob.
+func (l *layout) take(values []patterns.Value, p patterns.Properties, number int) (found bool, err error) {
+	for i := range p {
+		slot, err := l.slotOf(p[i].Name)
+		if err != nil {
+			return false, err
+		}
+		if slot < 0 {
+			continue
+		}
+		if slot/l.perRow != number {
+			return false, fmt.Errorf("property %s is in row %d, and belongs into row %d: SlotsPerRow was changed", p[i].Name, number, slot/l.perRow)
+		}
+		values[slot], found = p[i].Value, true
+	}
+	return found, nil
+}

@@ -1,0 +1,229 @@
+package dataseries
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// SweepOptions are the options of SweepMarkers; nil is the same as the zero value.
+type SweepOptions struct {
+	// Partitions are those of the series; nil is the whole table, which is scanned, or all blobs of the series.
+	Partitions []string
+	// DryRun counts, and removes nothing.
+	DryRun bool
+	// Progress is called after each transaction, or blob.
+	Progress func(SweepReport)
+	// Resume goes on where an earlier run was when SweepReport.Token gave this text. With other partitions, or another
+	// series, it is patterns.ErrInvalid.
+	Resume string
+}
+
+// SweepReport is what a sweep has done, with what the runs before it did that it resumes.
+type SweepReport struct {
+	Old     int64 // markers that were old enough
+	Removed int64 // of these
+
+	token string
+}
+
+// Token is where a run that is given it as SweepOptions.Resume goes on. It is "" when all is done, beside an error when
+// nothing is, and always on Cosmos DB, where a run begins anew: what is removed does not cost it anything.
+func (r SweepReport) Token() string { return r.token }
+
+// SweepMarkers removes the markers of AddOnce that are older than olderThan, by the service's clock. An operation whose
+// marker is gone counts again when it is repeated. So olderThan is longer than any repetition comes late: longer than a
+// message lives on its queue, the poison queue included, and longer than whoever counts is ever down. Days cost little: a
+// marker takes some 500 bytes.
+//
+// In rows, markers are those of all series in the partitions, whatever their prefix. A sweep can be interrupted anywhere and
+// run again, and several may run at once. Requests: 1 for the time, 1 for each page of at most 1,000 old markers, and 1 for
+// each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one with old markers.
+func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, o *SweepOptions) (SweepReport, error) {
+	const op = "SweepMarkers"
+	if o == nil {
+		o = &SweepOptions{}
+	}
+	s := &sweeping{SweepOptions: *o, olderThan: olderThan}
+	if olderThan <= 0 {
+		return s.report, c.failed(op, patterns.Key{}, invalid(fmt.Errorf("an age of %v: markers of operations that go on would be swept", olderThan)))
+	}
+	for _, partition := range o.Partitions {
+		if err := checkKeys(patterns.Key{Partition: partition}); err != nil {
+			return s.report, c.failed(op, patterns.Key{}, err)
+		}
+	}
+	if err := s.resume(c.table.Name(), c.layout.prefix); err != nil {
+		return s.report, c.failed(op, patterns.Key{}, err)
+	}
+	if err := c.failed(op, patterns.Key{}, c.shelf.sweep(ctx, s)); err != nil {
+		return s.report, err
+	}
+	s.report.token = ""
+	return s.report, nil
+}
+
+// sweeping is one run of SweepMarkers.
+type sweeping struct {
+	SweepOptions
+	olderThan time.Duration
+	unordered bool // the service answers in no order, so that no key says how far the run is
+	at        sweepMark
+	report    SweepReport
+}
+
+// sweepMark is where a run is: what its token holds.
+type sweepMark struct {
+	Version   int    `json:"v"`
+	Of        string `json:"q"` // what is swept
+	Part      int    `json:"i"` // index in Partitions
+	Partition string `json:"p"` // last key that is done
+	Row       string `json:"r"`
+	Old       int64  `json:"o"`
+	Removed   int64  `json:"d"`
+}
+
+const sweepVersion = 1
+
+func (s *sweeping) resume(table, prefix string) error {
+	of := append([]string{table, prefix, fmt.Sprint(s.DryRun, s.Partitions == nil)}, s.Partitions...)
+	s.at = sweepMark{Version: sweepVersion, Of: markerHash(of...)}
+	if s.Resume == "" {
+		return nil
+	}
+	var at sweepMark
+	text, err := base64.RawURLEncoding.DecodeString(s.Resume)
+	if err == nil {
+		err = json.Unmarshal(text, &at)
+	}
+	if err != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
+		return invalid(errors.New("a token that does not belong to this sweep"))
+	}
+	s.at = at
+	s.report = SweepReport{Old: at.Old, Removed: at.Removed, token: s.Resume}
+	return nil
+}
+
+// passed notes how far the run is.
+func (s *sweeping) passed(key patterns.Key, old, removed int) {
+	s.report.Old, s.report.Removed = s.report.Old+int64(old), s.report.Removed+int64(removed)
+	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
+	if !s.unordered {
+		text, _ := json.Marshal(s.at) // numbers and texts, which always marshal
+		s.report.token = base64.RawURLEncoding.EncodeToString(text)
+	}
+	if s.Progress != nil {
+		s.Progress(s.report)
+	}
+}
+
+// sweep removes markers in transactions of one partition each.
+func (r *rowShelf) sweep(ctx context.Context, s *sweeping) error {
+	now, err := r.clock(ctx)
+	if err != nil {
+		return err
+	}
+	s.unordered = r.table.Account().IsCosmos()
+	q := r.rows.Query().Where(patterns.Lt("Timestamp", now.Add(-s.olderThan).Truncate(100)))
+	if s.Partitions == nil {
+		if s.Resume != "" {
+			q = q.Where(patterns.Or(patterns.Gt("PartitionKey", s.at.Partition),
+				patterns.And(patterns.Eq("PartitionKey", s.at.Partition), patterns.Gt("RowKey", s.at.Row))))
+		}
+		return r.sweepRows(ctx, s, q.Rows(compoundkey.Range(markerPrefix, behindPrefix)).AllowTableScan())
+	}
+	for ; s.at.Part < len(s.Partitions); s.at.Part, s.at.Row = s.at.Part+1, "" {
+		of := q.Partition(s.Partitions[s.at.Part]).Rows(compoundkey.Range(markerPrefix, behindPrefix))
+		if s.at.Row != "" {
+			of = of.Where(patterns.Gt("RowKey", s.at.Row))
+		}
+		if err := r.sweepRows(ctx, s, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q patterns.Query[patterns.Entity]) error {
+	var group []*patterns.Entity
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		removed := 0
+		if !s.DryRun {
+			var err error
+			if removed, err = r.removeMarkers(ctx, group); err != nil {
+				return err
+			}
+		}
+		s.passed(group[len(group)-1].Key, len(group), removed)
+		group = nil
+		return nil
+	}
+	for row, err := range q.Select(markerSeries).All(ctx) {
+		if err != nil {
+			return err
+		}
+		if len(group) == patterns.MaxTransactionOperations || len(group) > 0 && group[0].Key.Partition != row.Key.Partition {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		group = append(group, row)
+	}
+	return flush()
+}
+
+// removeMarkers removes markers as they were read, and returns how many. One that another sweep has removed, and an operation
+// has left anew since, stays.
+func (r *rowShelf) removeMarkers(ctx context.Context, group []*patterns.Entity) (removed int, err error) {
+	x := r.table.NewTransaction()
+	for _, row := range group {
+		x.Delete(row)
+	}
+	if _, err = x.Commit(ctx); err == nil {
+		return len(group), nil
+	}
+	if !moved(err) {
+		return 0, err
+	}
+	for _, row := range group {
+		switch err := r.rows.Delete(ctx, row); {
+		case err == nil:
+			removed++
+		case !moved(err):
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// clock asks the service for its time: markers are as old as the service says. Requests: 1.
+func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
+	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
+	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
+	if err != nil && ex.Status != http.StatusNotFound {
+		return time.Time{}, blobFailure("", err)
+	}
+	return dateOf(ex.Header)
+}
+
+func dateOf(h http.Header) (time.Time, error) {
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return now, garbled(patterns.Key{}, errors.New("an answer without a date"))
+	}
+	return now.UTC(), nil
+}

@@ -1,0 +1,72 @@
+package dataseries
+
+import (
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Slot is what one slot of a series holds.
+type Slot[V any] struct {
+	Value   V
+	Present bool // a slot that was never set has no value, not even the zero one
+}
+
+// Values are the slots of one series, as many as were declared.
+type Values[V any] struct {
+	Key   patterns.Key
+	Slots []Slot[V]
+}
+
+// Fill returns the values with another one in the gaps.
+func (v *Values[V]) Fill(gap V) []V {
+	filled := make([]V, len(v.Slots))
+	for i, s := range v.Slots {
+		if filled[i] = gap; s.Present {
+			filled[i] = s.Value
+		}
+	}
+	return filled
+}
+
+// cell lends the core's codec to one value.
+type cell[V any] struct{ Value V }
+
+const cellName = "Value"
+
+// encode makes the property value of v, and refuses what could not be stored: a blob would take it.
+func (s *Series[V]) encode(v V) (patterns.Value, error) {
+	p, err := s.codec.Encode(&cell[V]{v})
+	if err != nil {
+		return patterns.Value{}, err
+	}
+	value := p.Get(cellName)
+	if value.IsNull() {
+		return value, invalid(errors.New("a value that is no property: a slot cannot be emptied"))
+	}
+	if err := value.Check(); err != nil {
+		return value, invalid(err)
+	}
+	return value, nil
+}
+
+func (s *Series[V]) decode(value patterns.Value) (V, error) {
+	var c cell[V]
+	err := s.codec.Decode(patterns.Properties{{Name: cellName, Value: value}}, &c)
+	return c.Value, err
+}
+
+func (s *Series[V]) values(r record) (*Values[V], error) {
+	all := &Values[V]{Key: r.key, Slots: make([]Slot[V], len(r.values))}
+	for i, value := range r.values {
+		if value.IsNull() {
+			continue
+		}
+		v, err := s.decode(value)
+		if err != nil {
+			return nil, err
+		}
+		all.Slots[i] = Slot[V]{v, true}
+	}
+	return all, nil
+}
