@@ -1,0 +1,161 @@
+package largeentities_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestIndexes: copies hold the pointer, follow the value, and read as the entity does; a check finds nothing, and a rebuild
+// writes no blob.
+func TestIndexes(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{inIndex: true, outIndex: true}).open(t, s)
+	requests := &storagetest.RequestCounter{}
+	counted, _ := s.Faulty(requests)
+	p := must[*process](t)(w.start(counted))
+	e := with(1)
+	e.Email, e.Photo, e.CV, e.Video = "jonesj", large("a"), string(large("c")), largeentities.NewStreamBytes(large("v"), nil)
+	ok(t, p.repo.Insert(ctx, e))
+	e.Photo = large("b")
+	ok(t, p.repo.Replace(ctx, e))
+	const want = "first photo=b74 cv=c74 video=v74"
+	for got, err := range p.byNote.Range(ctx, "Sales", compoundkey.All()) {
+		ok(t, err)
+		if text := must[string](t)(textOf(ctx, got)); text != want {
+			t.Errorf("in the partition: %s", text)
+		}
+	}
+	outside := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	if text := must[string](t)(textOf(ctx, outside)); text != want {
+		t.Errorf("outside: %s", text)
+	}
+	puts := requests.CountOf(storagetest.PutBlob)
+	outside.Note = "moved"
+	ok(t, p.repo.Replace(ctx, outside))
+	for d, err := range p.repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Millisecond}) {
+		t.Errorf("a discrepancy: %v %v", d, err)
+	}
+	must[patterns.RebuildReport](t)(p.repo.Rebuild(ctx, nil))
+	for d, err := range p.repo.Repair(ctx, nil) {
+		t.Errorf("a repair: %v %v", d, err)
+	}
+	if n := requests.CountOf(storagetest.PutBlob); puts != 4 || n != puts {
+		t.Errorf("%d blobs were put, and then %d", puts, n)
+	}
+	found := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	if found[at(1)] != strings.Replace(want, "first", "moved", 1) {
+		t.Error(found)
+	}
+	ok(t, p.repo.DeleteUnconditional(ctx, at(1)))
+	if there := must[map[string]string](t)(w.blobsIn(ctx, p)); len(there) != 0 {
+		t.Error(there)
+	}
+}
+
+// TestRepairOfCopies: a copy that was lost comes back with the pointer.
+func TestRepairOfCopies(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{outIndex: true}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	e := with(1)
+	e.Email, e.Photo = "jonesj", large("a")
+	ok(t, p.repo.Insert(ctx, e))
+	table := p.account.Table(w.copies)
+	rows := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](table))
+	ok(t, rows.DeleteUnconditional(ctx, patterns.Key{Partition: "email_Sales", Row: "jonesj"}))
+	mended := 0
+	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
+		ok(t, err)
+		_ = r
+		mended++
+	}
+	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	if mended == 0 || short(got.Photo) != "a74" {
+		t.Errorf("%d mended, and the copy has %s", mended, short(got.Photo))
+	}
+	if _, err := w.check(ctx, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMover: an entity that moves to another table takes its values along, into blobs of their own.
+func TestMover(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	from, to := (&world{}).open(t, s), (&world{}).open(t, s)
+	a, b := must[*process](t)(from.start(s)), must[*process](t)(to.start(s))
+	e := with(1)
+	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
+	ok(t, a.repo.Insert(ctx, e))
+	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(a.queue, "archive", a.repo, eventual.ToRepository(b.repo, nil), nil))
+	ok(t, mover.Move(ctx, e))
+	ok(t, drainNow(ctx, a))
+	if found := must[map[patterns.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
+		t.Error(found)
+	}
+	if found := must[map[patterns.Key]string](t)(from.check(ctx, s)); len(found) != 0 {
+		t.Error(found)
+	}
+}
+
+// TestArchiveOfStreams: blobs of an archive would hold the pointer of a Stream, whose blob goes with the entity.
+func TestArchiveOfStreams(t *testing.T) {
+	s := storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	to := eventual.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
+	if _, err := eventual.NewMover(p.queue, "archive", p.repo, to, nil); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
+		t.Errorf("%v", err)
+	}
+	type badge struct {
+		patterns.Meta
+		ID    string
+		Photo []byte
+	}
+	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
+	badges := must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
+		Key: func(b *badge) patterns.Key { return patterns.Key{Row: b.ID} }, Intents: p.queue}, photo))
+	_, err := eventual.NewMover(p.queue, "badges", badges, eventual.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
+	ok(t, err) // whose values are in the archive in full
+}
+
+// TestSignedURL: the address reads the blob and does nothing else, and is in no error.
+func TestSignedURL(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	e := with(1)
+	e.Photo = large("a")
+	ok(t, p.repo.Insert(ctx, e), p.repo.Insert(ctx, with(2)))
+	address := must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
+	client := s.ClientOptions.Transport
+	if client == nil {
+		client = http.DefaultClient
+	}
+	for method, want := range map[string]int{http.MethodGet: 200, http.MethodDelete: 403} {
+		req := must[*http.Request](t)(http.NewRequestWithContext(ctx, method, address, nil))
+		resp, err := client.Do(req)
+		ok(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", method, resp.StatusCode)
+		}
+	}
+	_, none := p.photo.SignedURL(ctx, at(2), time.Now().Add(time.Hour))
+	_, nobody := p.photo.SignedURL(ctx, at(3), time.Now().Add(time.Hour))
+	_, past := p.photo.SignedURL(ctx, at(1), time.Now())
+	for i, err := range []error{none, nobody, past} {
+		if want := []error{patterns.ErrNotFound, patterns.ErrNotFound, patterns.ErrInvalid}[i]; !errors.Is(err, want) || strings.Contains(err.Error(), "sig=") {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}

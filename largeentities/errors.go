@@ -1,0 +1,83 @@
+package largeentities
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const containerNotFound = "ContainerNotFound"
+
+// fault is an error of this package. blob is the blob's name, "" where there is none.
+func fault(op, blob string, kind error, format string, args ...any) *patterns.Error {
+	return &patterns.Error{Op: op, Table: blob, Index: -1, Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+func invalid(op, format string, args ...any) *patterns.Error {
+	return fault(op, "", patterns.ErrInvalid, format, args...)
+}
+
+// failure is the error of a request to the blob service of which nothing is left behind that matters: nothing points at the
+// blob. So its outcome is never unknown.
+func failure(op, blob string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *patterns.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	e := &patterns.Error{Op: op, Table: blob, Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code, e.Kind = answer.ErrorCode, kindOf(answer)
+	}
+	return e
+}
+
+// kindOf translates an answer of the blob service.
+func kindOf(answer *azcore.ResponseError) error {
+	switch status := answer.StatusCode; {
+	case answer.ErrorCode == containerNotFound:
+		return patterns.ErrInvalid // not ErrNotFound, which is said of entities
+	case status == http.StatusNotFound, status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return patterns.ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return patterns.ErrDenied
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		return patterns.ErrGarbled
+	case status == http.StatusRequestEntityTooLarge:
+		return patterns.ErrTooLarge
+	case status == http.StatusBadRequest:
+		return patterns.ErrInvalid
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return patterns.ErrUnavailable
+	}
+	return nil
+}
+
+// isGone reports whether the service says that a blob is not there.
+func isGone(err error) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode != containerNotFound
+}
+
+// isRefused reports whether the condition of a request did not hold.
+func isRefused(err error) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && (answer.StatusCode == http.StatusConflict || answer.StatusCode == http.StatusPreconditionFailed)
+}
+
+// gone is the error of a reader whose blob is not there any more, or not the same.
+func gone(op, blob string) error {
+	return fault(op, blob, patterns.ErrConflict, "the blob has gone, or was replaced, since the entity was read: read the entity again")
+}
+
+func garbled(op, blob, format string, args ...any) error {
+	return fault(op, blob, patterns.ErrGarbled, format, args...)
+}

@@ -1,0 +1,114 @@
+package largeentities_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Employee has a photo, which is read with her, and a video, which is read when somebody watches it.
+type Employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Name       string
+	Photo      []byte
+	Video      largeentities.Stream `table:",omitzero"`
+}
+
+func keyOfEmployee(department string, id int) patterns.Key {
+	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+}
+
+// open makes the repository, its queue, and the storage that they need.
+func open(ctx context.Context, acct *patterns.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
+	queue, err := eventual.NewQueue(acct, "large-intents", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	photos := acct.Container("employee-files")
+	if _, err := photos.Create(ctx, nil); err != nil {
+		return nil, nil, err
+	}
+	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
+	video := largeentities.NewStream("Video", func(e *Employee) *largeentities.Stream { return &e.Video }, photos, nil)
+	employees, err := patterns.NewRepository(acct.Table("LargeEmployees"), patterns.Schema[Employee]{
+		Key:       func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) },
+		RowPrefix: "empid",
+		Intents:   queue,
+	}, photo, video)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := queue.Create(ctx); err != nil {
+		return nil, nil, err
+	}
+	return employees, photo, acct.Table("LargeEmployees").Create(ctx)
+}
+
+// A photo and a video are written with their employee, and read.
+func Example() {
+	ctx := context.Background()
+	employees, photo, err := open(ctx, storage())
+	if err != nil {
+		log.Fatal(err)
+	}
+	e := &Employee{Department: "Sales", ID: 223, Name: "Jones", Photo: bytes.Repeat([]byte("jpeg"), 10_000)}
+	e.Video = largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return os.Open("doc.go") },
+		&largeentities.StreamOptions{ContentType: "video/mp4"})
+	if err := employees.Insert(ctx, e); err != nil {
+		log.Fatal(err)
+	}
+
+	e, err = employees.Get(ctx, keyOfEmployee("Sales", 223))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(e.Photo), "bytes of photo;", e.Video.ContentType(), "in a blob:", e.Video.InBlob())
+
+	r, err := e.Video.OpenRange(ctx, 3, 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	part, err := io.ReadAll(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%q\n", part)
+
+	if err := employees.Delete(ctx, e); err != nil {
+		log.Fatal(err)
+	}
+	report, err := photo.Sweep(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Listed, "photos are left")
+	// Output:
+	// 40000 bytes of photo; video/mp4 in a blob: true
+	// "Package"
+	// 0 photos are left
+}
+
+// storage is an account in memory. A program has patterns.NewAccount, or one of its like, here.
+func storage() *patterns.Account {
+	s, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	acct, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return acct
+}

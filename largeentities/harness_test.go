@@ -1,0 +1,291 @@
+package largeentities_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type employee struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Email      string `table:",omitempty"`
+	Note       string
+	Photo      []byte
+	CV         string               `table:",omitempty"`
+	Video      largeentities.Stream `table:",omitzero"`
+}
+
+func with(id int) *employee { return &employee{Department: "Sales", ID: id, Note: "first"} }
+
+func keyOf(e *employee) patterns.Key {
+	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+}
+
+func at(id int) patterns.Key { return keyOf(with(id)) }
+
+// threshold is what stays in the entity in these tests.
+const threshold = 64
+
+// large is a value that goes to a blob, another one for each letter.
+func large(letter string) []byte { return []byte(strings.Repeat(letter, threshold+len(letter)*10)) }
+
+const (
+	visibility = 10 * time.Second
+	grace      = time.Hour
+)
+
+// world is where the tests' processes work.
+type world struct {
+	async, inIndex, outIndex bool
+	options                  largeentities.Options
+	attempts                 int
+
+	table, copies, queue, container string
+}
+
+func (w *world) open(t testing.TB, s *storagetest.Service) *world {
+	t.Helper()
+	w.table, w.copies, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	p := must[*process](t)(w.start(s))
+	_, err := p.blobs.Create(t.Context(), nil)
+	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.copies).Create(t.Context()), p.queue.Create(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// process is what one process has.
+type process struct {
+	account          *patterns.Account
+	repo             *patterns.Repository[employee]
+	queue            *eventual.Queue
+	blobs            *container.Client
+	photo, cv, video *largeentities.Property[employee]
+	byNote           *intrapartition.Index[employee]
+	byEmail          *interpartition.Index[employee]
+}
+
+func (p *process) properties() []*largeentities.Property[employee] {
+	return []*largeentities.Property[employee]{p.photo, p.cv, p.video}
+}
+
+func (w *world) start(s *storagetest.Service) (*process, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{account: account, queue: queue, blobs: account.Container(w.container)}
+	options := w.options
+	if options.Threshold == 0 {
+		options.Threshold = threshold
+	}
+	p.photo = largeentities.NewProperty[employee]("Photo", p.blobs, &options)
+	p.cv = largeentities.NewProperty[employee]("CV", p.blobs, &options)
+	p.video = largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, &options)
+	attached := []patterns.Pattern{p.photo, p.cv, p.video}
+	if w.inIndex {
+		p.byNote = intrapartition.NewIndex("note", func(e *employee) compoundkey.Part {
+			return compoundkey.Tuple(compoundkey.String(e.Note), compoundkey.Int(e.ID, 6))
+		})
+		attached = append(attached, p.byNote)
+	}
+	if w.outIndex {
+		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }).In(account.Table(w.copies))
+		attached = append(attached, p.byEmail)
+	}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue, MaxAttempts: w.attempts}
+	if w.async {
+		schema.Intents = queue.Async()
+	}
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, attached...)
+	return p, err
+}
+
+// drain lets every message appear and workers handle them, until none is left.
+func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
+	p, err := w.start(s)
+	if err != nil {
+		return err
+	}
+	for range 10 {
+		s.Wait(visibility + time.Second)
+		if err := drainNow(ctx, p); err != nil {
+			return err
+		}
+		n, err := p.queue.Length(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// drainNow handles what is visible now.
+func drainNow(ctx context.Context, p *process) error {
+	worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+	if err != nil {
+		return err
+	}
+	_, err = worker.Drain(ctx)
+	return err
+}
+
+// pointersIn returns the blobs that the rows of a table point at, with the hash that they must have.
+func pointersIn(ctx context.Context, table *patterns.Table) (map[string]string, error) {
+	rows, err := patterns.Typed[patterns.Entity](table)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for row, err := range rows.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range row.Properties {
+			text, _ := p.Value.Str()
+			if data, ok := p.Value.Bytes(); ok {
+				text = string(data)
+			}
+			if fields := strings.Fields(text); len(fields) == 5 && strings.HasPrefix(fields[0], "tp") {
+				found[fields[3]] = fields[2]
+			}
+		}
+	}
+	return found, nil
+}
+
+// blobsIn returns the blobs of the container, with the hash that they have.
+func (w *world) blobsIn(ctx context.Context, p *process) (map[string]string, error) {
+	found := map[string]string{}
+	for pager := p.blobs.NewListBlobsFlatPager(nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Segment.BlobItems {
+			answer, err := p.blobs.NewBlobClient(*item.Name).DownloadStream(ctx, nil)
+			if err != nil {
+				return nil, err
+			}
+			var content bytes.Buffer
+			_, err = content.ReadFrom(answer.Body)
+			answer.Body.Close()
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(content.Bytes())
+			found[*item.Name] = hex.EncodeToString(sum[:])
+		}
+	}
+	return found, nil
+}
+
+// check holds blobs against rows: each row's pointers lead to the right content, and nothing points nowhere. It returns the
+// employees as texts.
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	there, err := w.blobsIn(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	pointed, err := pointersIn(ctx, p.account.Table(w.table))
+	if err != nil {
+		return nil, err
+	}
+	outside, err := pointersIn(ctx, p.account.Table(w.copies))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(pointed, outside)
+	if !maps.Equal(there, pointed) {
+		return nil, fmt.Errorf("the blobs are\n%s\nand the rows point at\n%s", lines(there), lines(pointed))
+	}
+	found := map[patterns.Key]string{}
+	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if found[e.Key()], err = textOf(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func lines(m map[string]string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "\t%s: %s\n", key, m[key])
+	}
+	return b.String()
+}
+
+// textOf tells an employee with her values.
+func textOf(ctx context.Context, e *employee) (string, error) {
+	video, err := readAll(ctx, e.Video)
+	return fmt.Sprintf("%s photo=%s cv=%s video=%s", e.Note, short(e.Photo), short([]byte(e.CV)), short(video)), err
+}
+
+func short(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s%d", data[:1], len(data))
+}
+
+func readAll(ctx context.Context, s largeentities.Stream) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := s.Download(ctx, &b, nil)
+	return b.Bytes(), err
+}
+
+// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
+func outcomeUnknown(err error) bool {
+	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func ok(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

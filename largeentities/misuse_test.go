@@ -1,0 +1,141 @@
+package largeentities_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// encrypting is a pattern that encrypts the photo.
+type encrypting struct{}
+
+func (encrypting) PatternName() string             { return "secret" }
+func (encrypting) Attach(patterns.Host) error      { return nil }
+func (encrypting) Stage() patterns.Stage           { return patterns.StageEncrypt }
+func (encrypting) RefusesMerge() error             { return nil }
+func (encrypting) Filterable(property string) bool { return property != "Photo" }
+func (encrypting) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	return p, nil
+}
+func (encrypting) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+	return p, nil
+}
+
+// TestMisuse: what cannot work is refused before any request.
+func TestMisuse(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	photo := func(o largeentities.Options) patterns.Pattern {
+		return largeentities.NewProperty[employee]("Photo", p.blobs, &o)
+	}
+	other := func(e *employee) *largeentities.Stream { return &largeentities.Stream{} }
+	for name, attached := range map[string][]patterns.Pattern{
+		"no container":     {largeentities.NewProperty[employee]("Photo", nil, nil)},
+		"no such property": {largeentities.NewProperty[employee]("Picture", p.blobs, nil)},
+		"a number":         {largeentities.NewProperty[employee]("ID", p.blobs, nil)},
+		"another type":     {largeentities.NewProperty[struct{ Photo []byte }]("Photo", p.blobs, nil)},
+		"another field":    {largeentities.NewStream("Video", other, p.blobs, nil)},
+		"no field":         {largeentities.NewStream[employee]("Video", nil, p.blobs, nil)},
+		"used already":     {p.photo},
+		"encrypted":        {photo(largeentities.Options{}), encrypting{}},
+		"threshold":        {photo(largeentities.Options{Threshold: patterns.MaxBinarySize + 1})},
+		"max value":        {photo(largeentities.Options{MaxValue: 1})},
+		"block size":       {photo(largeentities.Options{BlockSize: -1})},
+		"concurrency":      {photo(largeentities.Options{Concurrency: 1000})},
+		"deadline":         {photo(largeentities.Options{Deadline: time.Millisecond})},
+		"prefix":           {photo(largeentities.Options{Prefix: "a//b"})},
+		"prefix with dots": {photo(largeentities.Options{Prefix: "../b"})},
+		"prefix, space":    {photo(largeentities.Options{Prefix: "a b"})},
+		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
+	} {
+		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, attached...)
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestForeignClient: a client of somebody else's is not held to the lease, and is refused; so is a container that is not there.
+func TestForeignClient(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	foreign := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": p.account.Container("missing-container")} {
+		repo, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue},
+			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
+		ok(t, err)
+		e := with(1)
+		e.Photo = large("a")
+		if err := repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrNotFound) {
+			t.Errorf("%s was written: %v", name, err)
+		}
+	}
+}
+
+// delegation is a blob service that gives a user delegation key.
+type delegation struct{ inner policy.Transporter }
+
+func (d delegation) Do(req *http.Request) (*http.Response, error) {
+	if req.URL.Query().Get("comp") != "userdelegationkey" {
+		return d.inner.Do(req)
+	}
+	body := `<?xml version="1.0"?><UserDelegationKey><SignedOid>o</SignedOid><SignedTid>t</SignedTid><SignedStart>2026-01-01T00:00:00Z</SignedStart>` +
+		`<SignedExpiry>2036-01-01T00:00:00Z</SignedExpiry><SignedService>b</SignedService><SignedVersion>2024-11-04</SignedVersion><Value>a2V5</Value></UserDelegationKey>`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+}
+
+type bearer struct{}
+
+func (bearer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "t", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// TestDelegatedURL: without a shared key the service signs; without either, nothing does.
+func TestDelegatedURL(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	e := with(1)
+	e.Photo = large("a")
+	ok(t, p.repo.Insert(ctx, e))
+	options := s.ClientOptions
+	options.Transport = delegation{options.Transport}
+	endpoint := func(u string) string { return strings.Replace(u, "http://", "https://", 1) }
+	account := must[*patterns.Account](t)(patterns.NewAccount(patterns.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
+		bearer{}, &patterns.AccountOptions{ClientOptions: options}))
+	for name, o := range map[string]*largeentities.Options{"service": {Delegation: account.BlobService()}, "nobody": nil} {
+		x := largeentities.NewProperty[employee]("Photo", account.Container(w.container), o)
+		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, x)
+		ok(t, err)
+		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
+		if o == nil {
+			if !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("with nothing to sign: %v", err)
+			}
+			continue
+		}
+		ok(t, err)
+		query := must[*url.URL](t)(url.Parse(address)).Query()
+		if query.Get("skoid") != "o" || query.Get("sp") != "r" || query.Get("sr") != "b" || query.Get("spr") != "https" || query.Get("sig") == "" {
+			t.Errorf("the address has %v", query)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package largeentities
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// where is what a change does with the property.
+type where uint8
+
+const (
+	nowhere  where = iota // there is no value
+	inEntity              // the value is small
+	keptBlob              // the entity points at it already
+	newBlob
+)
+
+// placement is the decision, the same for an intent, a rehearsal and the change itself: they ask with the same values.
+type placement struct {
+	where
+	value   patterns.Value // of inEntity as it is stored; of newBlob the plain value, null for a Stream
+	pointer *pointer       // of keptBlob; of newBlob one that is as long as the real one, or longer
+	open    func(context.Context) (io.ReadCloser, error)
+	check   func(length int64) error // of what was read
+	report  func(int64)
+	stream  *Stream // to be told where it is, nil for none
+}
+
+// place decides where the value of a change goes. v is what the codec made of it.
+func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v patterns.Value) (placement, error) {
+	if x.form == streamForm {
+		return x.placeStream(ctx, change)
+	}
+	if v.IsNull() {
+		return placement{}, nil
+	}
+	data, err := x.form.content(v)
+	if err != nil {
+		return placement{}, err
+	}
+	if x.form == stringForm && !utf8.Valid(data) {
+		return placement{}, invalid("Store", "property %s is not valid UTF-8", x.name)
+	}
+	if int64(len(data)) > x.options.MaxValue {
+		return placement{}, fault("Store", "", patterns.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
+	}
+	tooLong := false
+	if s, ok := v.Str(); ok {
+		tooLong = edm.Units(s) > patterns.MaxStringUnits
+	}
+	if len(data) <= x.options.Threshold && !tooLong {
+		return placement{where: inEntity, value: v}, nil
+	}
+	if kept := x.keep(ctx, change, data, x.options.ContentType); kept != nil {
+		return *kept, nil
+	}
+	l := x.anew(change, int64(len(data)), x.options.ContentType)
+	l.value, l.open = v, func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	return l, nil
+}
+
+// placeStream is place for a Stream, which is taken from the entity: the codec's text does not have its source.
+func (x *Property[T]) placeStream(ctx context.Context, change *patterns.Change) (placement, error) {
+	holder := change.Entity
+	if change.Given != nil {
+		holder = change.Given // what a merge makes of the stored entity has the text of a Stream, and not its source
+	}
+	s := x.field(holder.(*T))
+	if s == nil || s.c == nil {
+		return placement{}, nil
+	}
+	old := x.old(change)
+	if s.c.ptr != nil && x.keeps(ctx, old) && *old == *s.c.ptr {
+		return placement{where: keptBlob, pointer: old}, nil
+	}
+	src := s.c.src
+	switch {
+	case src != nil && !src.spent():
+		return x.placeSource(ctx, change, s, src)
+	case s.c.ptr != nil:
+		return x.placeCopy(change, s), nil
+	}
+	return placement{}, invalid("Store", "property %s: %w", x.name, errReaderUsed)
+}
+
+func (x *Property[T]) placeSource(ctx context.Context, change *patterns.Change, s *Stream, src *source) (placement, error) {
+	kind := src.kind
+	if kind == "" {
+		kind = x.options.ContentType
+	}
+	if err := checkType(kind); err != nil {
+		return placement{}, invalid("Store", "property %s: %w", x.name, err)
+	}
+	if src.length < 0 {
+		return placement{}, invalid("Store", "property %s: a Stream of %d bytes", x.name, src.length)
+	}
+	if src.memory {
+		if err := src.checkLength(int64(len(src.data))); err != nil {
+			return placement{}, err
+		}
+	}
+	if kind == x.options.ContentType {
+		head, whole, err := src.peek(x.options.Threshold)
+		if err != nil {
+			return placement{}, fmt.Errorf("reading the Stream of property %s: %w", x.name, err)
+		}
+		if whole {
+			return placement{where: inEntity, value: patterns.Binary(head)}, nil
+		}
+	}
+	length := unknownLength
+	if src.memory {
+		length = int64(len(src.data))
+		if kept := x.keep(ctx, change, src.data, kind); kept != nil {
+			return *kept, nil
+		}
+	}
+	l := x.anew(change, length, kind)
+	l.stream, l.report, l.check = s, src.report, src.checkLength
+	l.open = func(context.Context) (io.ReadCloser, error) { return src.reader() }
+	return l, nil
+}
+
+// placeCopy is for a Stream that is in a blob which is not this entity's: another entity's, or one of an earlier attempt.
+func (x *Property[T]) placeCopy(change *patterns.Change, s *Stream) placement {
+	from, home, key := s.c.ptr, s.c.home, s.c.key
+	if home == nil {
+		home = x.blobs
+	}
+	l := x.anew(change, from.length, from.contentType)
+	l.stream = s
+	l.open = func(ctx context.Context) (io.ReadCloser, error) {
+		r, err := home.openValue(ctx, "Copy", key, from, 0, from.length)
+		if isReplaced(err) && s.c.src != nil {
+			return nil, invalid("Store", "property %s: %w", x.name, errReaderUsed)
+		}
+		return r, err
+	}
+	return l
+}
+
+// keep finds that the entity has the same value already.
+func (x *Property[T]) keep(ctx context.Context, change *patterns.Change, data []byte, kind string) *placement {
+	old := x.old(change)
+	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
+		return nil
+	}
+	if old.sealed && !slices.Contains(change.Remembered(x.name), contentMemory(data)) || !old.sealed && old.sha256 != sha256.Sum256(data) {
+		return nil
+	}
+	return &placement{where: keptBlob, pointer: old}
+}
+
+// old is the pointer that the entity has before the change, nil for none.
+func (x *Property[T]) old(change *patterns.Change) *pointer {
+	for _, text := range change.Remembered(x.name) {
+		if p, err := parsePointer(text); err == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (x *Property[T]) anew(change *patterns.Change, length int64, kind string) placement {
+	return placement{where: newBlob, pointer: &pointer{name: nameOf(x.prefix, change.Key, change.ID), length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
+}
+
+// upload stores a value in its blob. From then on the change has until the deadline to point at it.
+func (x *Property[T]) upload(ctx context.Context, change *patterns.Change, l placement) (*pointer, error) {
+	if lease.From(ctx) == nil {
+		return nil, invalid("Store", "property %s: Schema.Intents is none of package eventual, so that nothing says for how long the change may go on", x.name)
+	}
+	r, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	u := &upload{blobs: x.blobs, name: l.pointer.name, kind: l.pointer.contentType, report: l.report, check: l.check, expect: l.pointer.length,
+		labels: labels{encodeKey(change.Key), x.home}}
+	out, seal, err := x.blobs.sealUpload(ctx, change.Key, u, r)
+	if err != nil {
+		return nil, err
+	}
+	s, err := u.run(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	seal(&s.pointer)
+	x.nursery.admit(ctx, x.blobs, s, x.options.Deadline, l.value)
+	if l.stream != nil {
+		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs, key: change.Key}
+	}
+	return &s.pointer, nil
+}
+
+// OutsideKeys implements patterns.IntentContributor: the blob that the change leaves, and the one that it makes.
+func (x *Property[T]) OutsideKeys(ctx context.Context, change *patterns.Change) ([]string, error) {
+	old := x.old(change)
+	if change.Kind == patterns.ChangeDelete {
+		if old == nil {
+			return nil, nil
+		}
+		return []string{old.name}, nil
+	}
+	if !change.Writes(x.name) {
+		return nil, nil
+	}
+	p, err := x.codec.Encode(change.Entity.(*T))
+	if err != nil {
+		return nil, err
+	}
+	l, err := x.place(ctx, change, p.Get(x.name))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if l.where == newBlob {
+		names = append(names, l.pointer.name)
+	}
+	// A merge of no value leaves what there is.
+	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != patterns.ChangeMerge) {
+		names = append(names, old.name)
+	}
+	return names, nil
+}
+
+// Remember implements patterns.Rememberer: the pointer as stored, and, of a sealed value that is in memory, what keep needs.
+func (x *Property[T]) Remember(entity any, p patterns.Properties) ([]string, error) {
+	if x.field != nil {
+		if v, ok := entity.(*T); ok && v != nil {
+			x.bind(x.field(v))
+		}
+	}
+	ptr, err := x.form.read(p.Get(x.name))
+	if err != nil || ptr == nil {
+		return nil, nil // a Stream that is new, as the codec writes it; what makes no sense was told by Load
+	}
+	memory := []string{ptr.String()}
+	if v, ok := entity.(*T); ok && v != nil && ptr.sealed && x.form != streamForm {
+		now, err := x.codec.Encode(v)
+		if err != nil {
+			return nil, err
+		}
+		if data, err := x.form.content(now.Get(x.name)); err == nil {
+			memory = append(memory, contentMemory(data))
+		}
+	}
+	return memory, nil
+}
+
+// Reconcile implements patterns.IntentContributor: of the named blobs, those that the entity does not point at are deleted.
+// Names are used once, so what is not pointed at now never will be.
+func (x *Property[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	ptr, err := x.form.read(r.Stored.Get(x.name))
+	if err != nil {
+		return garbled("Reconcile", "", "property %s: %w", x.name, err)
+	}
+	for _, name := range r.Keys {
+		if ptr != nil && ptr.name == name {
+			x.nursery.settle(name)
+			continue
+		}
+		if !r.Owns(ctx, name) {
+			return invalid("Reconcile", "the message does not name blob %q", name)
+		}
+		if err := x.blobs.remove(ctx, "Reconcile", name, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}

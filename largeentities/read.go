@@ -1,0 +1,163 @@
+package largeentities
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// rereads is how often a connection that breaks while it is read is made anew.
+const rereads = 3
+
+// errIncomplete is of an answer that says nothing about the blob: something on the way has cut it off.
+var errIncomplete = errors.New("the answer is not whole")
+
+// reader reads a blob, or a range of it, and holds it against its pointer.
+type reader struct {
+	op   string
+	ptr  *pointer
+	body io.ReadCloser
+	left int64
+	sum  hash.Hash // nil for a range
+	err  error     // what every further Read says
+}
+
+// open begins to read a range that lies within the length. Requests: 1, none for an empty range of a blob that is not empty.
+func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64) (*reader, error) {
+	r := &reader{op: op, ptr: p, left: n}
+	if n == p.length {
+		r.sum = sha256.New()
+	} else if n == 0 {
+		r.body = io.NopCloser(strings.NewReader(""))
+		return r, nil
+	}
+	body, _, err := b.get(ctx, op, p, offset, n, "")
+	r.body = body
+	return r, err
+}
+
+// get asks for a range, of the blob with the ETag if there is one, and returns the ETag of the blob that answers. The whole
+// answer comes from that one: a connection that breaks goes on under its ETag.
+func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
+	options := &blob.DownloadStreamOptions{AccessConditions: ifMatch(etag)}
+	ranged := n != p.length
+	if ranged {
+		options.Range = blob.HTTPRange{Offset: offset, Count: n}
+	}
+	answer, err := b.container.NewBlobClient(p.name).DownloadStream(ctx, options)
+	switch {
+	case isGone(err), isRefused(err):
+		return nil, "", gone(op, p.name)
+	case err != nil:
+		return nil, "", failure(op, p.name, err)
+	}
+	whole := int64(-1)
+	switch {
+	case ranged && answer.ContentRange != nil:
+		if _, total, ok := strings.Cut(*answer.ContentRange, "/"); ok {
+			if parsed, err := strconv.ParseInt(total, 10, 64); err == nil {
+				whole = parsed
+			}
+		}
+	case !ranged && answer.ContentLength != nil:
+		whole = *answer.ContentLength
+	}
+	if whole < 0 {
+		_ = answer.Body.Close()
+		return nil, "", garbled(op, p.name, "%w: it does not say how long the blob is", errIncomplete)
+	}
+	// The whole is hashed; of a range, that the blob was stored as what the pointer says is all that can be known.
+	hash := metaOf(answer.Metadata, metaHash)
+	if whole != p.length || hash != p.hash() && (ranged || hash != "") || answer.ETag == nil {
+		_ = answer.Body.Close()
+		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity points at one of %d bytes and %s", whole, metaHash, hash, p.length, p.hash())
+	}
+	return answer.NewRetryReader(ctx, &blob.RetryReaderOptions{MaxRetries: rereads, EarlyCloseAsError: true}), *answer.ETag, nil
+}
+
+// Read is io.Reader. The last bytes are handed over only when all of them are right.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if r.left == 0 {
+		r.err = r.verify()
+		return 0, r.err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	if r.sum != nil {
+		r.sum.Write(p[:n])
+	}
+	switch {
+	case r.left == 0:
+		if r.err = r.verify(); !errors.Is(r.err, io.EOF) {
+			return 0, r.err
+		}
+		return n, nil
+	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+		r.err = garbled(r.op, r.ptr.name, "%w: it ended %d bytes before its end", errIncomplete, r.left)
+	case err != nil:
+		r.err = readFailure(r.op, r.ptr.name, err)
+	}
+	return n, r.err
+}
+
+// verify ends a reader whose bytes are all there: io.EOF when they are the right ones.
+func (r *reader) verify() error {
+	if r.sum != nil && [sha256.Size]byte(r.sum.Sum(nil)) != r.ptr.sha256 {
+		return garbled(r.op, r.ptr.name, "the blob's content does not have the SHA-256 that the entity says")
+	}
+	return io.EOF
+}
+
+// Close ends the reader, at any time.
+func (r *reader) Close() error {
+	if r.err == nil {
+		r.err = net.ErrClosed
+	}
+	return r.body.Close()
+}
+
+// readFailure is the error of a body that cannot be read on: also when the blob was deleted, or changed, meanwhile.
+func readFailure(op, name string, err error) error {
+	if isGone(err) || isRefused(err) {
+		return gone(op, name)
+	}
+	return failure(op, name, err)
+}
+
+// load reads a whole value into memory. Requests: 1.
+func (b *blobs) load(ctx context.Context, p *pointer) ([]byte, error) {
+	r, err := b.open(ctx, "Load", p, 0, p.length)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, p.length)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, err
+	}
+	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+		return nil, err
+	}
+	return data, nil
+}
+
+var _ io.ReadCloser = (*reader)(nil)
+
+// isReplaced reports whether an error says that the blob has gone.
+func isReplaced(err error) bool { return errors.Is(err, patterns.ErrConflict) }

@@ -1,0 +1,247 @@
+package largeentities_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+const deadline = 20 * time.Second
+
+// rivalry is the world of one schedule: writers, a reader, workers, and a sweeper that sweeps all the time.
+type rivalry struct {
+	world
+	log *rivalryLog
+}
+
+// rivalryLog is what happened in all the schedules of a test.
+type rivalryLog struct {
+	mu                                             sync.Mutex
+	applied, refused, unknown, deaths, reads, gone int
+	swept, young                                   int
+	handled, lost                                  int64
+}
+
+func (l *rivalryLog) add(f func(l *rivalryLog)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l)
+}
+
+// scheduleSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
+func scheduleSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
+	r.open(t, s)
+	stage := storagetest.Stage{
+		Actors:  []storagetest.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper()},
+		Workers: []storagetest.Actor{r.worker(rng.Uint64())},
+	}
+	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if err := r.drain(ctx, s); err != nil {
+			return err
+		}
+		if _, err := r.check(ctx, s); err != nil {
+			return err
+		}
+		return nil
+	}
+	return stage
+}
+
+func (r *rivalry) injector(seed, process uint64) storagetest.Injector {
+	rng, faults := mathrand.New(mathrand.NewPCG(seed, process)), storagetest.SweepFaults()
+	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+		switch n := rng.Float64(); {
+		case n < 0.02:
+			r.log.add(func(l *rivalryLog) { l.deaths++ })
+			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+		case n < 0.1:
+			return faults[rng.IntN(len(faults))]
+		}
+		return nil
+	})
+}
+
+// writer changes employees. A process that dies has a successor.
+func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		rng := mathrand.New(mathrand.NewPCG(seed, 0))
+		for process, done := uint64(1), 0; done < 4; process++ {
+			faulty, faults := s.Faulty(r.injector(seed, process))
+			own := r.world
+			own.async = rng.IntN(3) == 0
+			p, err := own.start(faulty)
+			if err != nil {
+				return err
+			}
+			alive, cancel := faults.Context(ctx)
+			for ; done < 4 && !faults.Dead(); done++ {
+				err := r.change(alive, p, rng, string(rune('a'+id*4+done)))
+				r.log.add(func(l *rivalryLog) {
+					switch {
+					case err == nil:
+						l.applied++
+					case outcomeUnknown(err):
+						l.unknown++
+					default:
+						l.refused++
+					}
+				})
+			}
+			cancel()
+		}
+		return nil
+	}
+}
+
+func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, letter string) error {
+	e := with(rng.IntN(2))
+	values := [][]byte{nil, []byte(letter), large(letter)}
+	e.Photo, e.CV = values[rng.IntN(3)], string(values[rng.IntN(3)])
+	if rng.IntN(2) == 0 {
+		e.Video = largeentities.NewStreamBytes(large(letter), nil)
+	}
+	switch rng.IntN(5) {
+	case 0:
+		return p.repo.Insert(ctx, e)
+	case 1:
+		return p.repo.Upsert(ctx, e)
+	case 2:
+		return p.repo.DeleteUnconditional(ctx, keyOf(e))
+	case 3:
+		old, err := p.repo.Get(ctx, keyOf(e))
+		if err != nil {
+			return err
+		}
+		old.Note = letter // keeps what it has, but for one
+		old.Photo = large(letter)
+		return p.repo.Merge(ctx, old, "Note", "Photo")
+	}
+	_, err := p.repo.Update(ctx, keyOf(e), func(old *employee) error {
+		old.Photo, old.Note = e.Photo, letter
+		return nil
+	})
+	return err
+}
+
+// reader reads all the time, and never meets anything but what was written.
+func (r *rivalry) reader(seed uint64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		rng := mathrand.New(mathrand.NewPCG(seed, 2))
+		p, err := r.start(s)
+		if err != nil {
+			return err
+		}
+		for range 12 {
+			e, err := p.repo.Get(ctx, at(rng.IntN(2)))
+			if errors.Is(err, patterns.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("a reader: %w", err)
+			}
+			r.log.add(func(l *rivalryLog) { l.reads++ })
+			stream, err := e.Video.Open(ctx)
+			if err == nil {
+				_, err = io.Copy(io.Discard, stream)
+				stream.Close()
+			}
+			if errors.Is(err, patterns.ErrConflict) {
+				r.log.add(func(l *rivalryLog) { l.gone++ })
+			} else if err != nil {
+				return fmt.Errorf("a reader of a stream: %w", err)
+			}
+		}
+		return nil
+	}
+}
+
+// sweeper sweeps with the least grace that is allowed.
+func (r *rivalry) sweeper() storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		p, err := r.start(s)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			for _, x := range p.properties() {
+				report, err := x.Sweep(ctx, &largeentities.SweepOptions{Grace: 2 * deadline})
+				if err != nil {
+					return err
+				}
+				r.log.add(func(l *rivalryLog) { l.swept, l.young = l.swept+report.Deleted, l.young+report.Young })
+			}
+			time.Sleep(deadline / 2)
+		}
+		return nil
+	}
+}
+
+func (r *rivalry) worker(seed uint64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		for process := uint64(1); ctx.Err() == nil; process++ {
+			faulty, faults := s.Faulty(r.injector(seed, process))
+			p, err := r.start(faulty)
+			if err != nil {
+				return err
+			}
+			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 2, MaxDequeues: 1000,
+				MinPoll: time.Second, MaxPoll: 2 * time.Second, RetryDelay: func(int) time.Duration { return time.Second }})
+			if err != nil {
+				return err
+			}
+			alive, cancel := faults.Context(ctx)
+			for alive.Err() == nil {
+				_ = worker.Run(alive)
+			}
+			cancel()
+			r.log.add(func(l *rivalryLog) {
+				l.handled, l.lost = l.handled+worker.Stats().Handled, l.lost+worker.Stats().LeasesLost
+			})
+		}
+		return nil
+	}
+}
+
+// TestSchedule: writers, readers, workers and a sweeper in as many orders as there are seeds, with faults, deaths, and stalls that
+// are longer than messages are hidden and than a blob's deadline. No reader meets a pointer that leads nowhere, and in the end rows
+// and blobs agree.
+func TestSchedule(t *testing.T) {
+	log, seeds := &rivalryLog{}, 150
+	if testing.Short() || raceDetector {
+		seeds = 40
+	}
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 20_000,
+		Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 4 * time.Second, visibility + 2*time.Second, deadline + time.Second, 2*deadline + time.Second},
+		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+			r := &rivalry{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log}
+			return r.stage(t, s)
+		}})
+	t.Logf("%d applied, %d refused, %d unknown, %d deaths, %d reads, %d streams replaced, %d blobs swept, %d young; %d handled, %d leases lost", log.applied, log.refused, log.unknown, log.deaths, log.reads, log.gone, log.swept, log.young, log.handled, log.lost)
+	for what, n := range map[string]int{"unknown outcomes": log.unknown, "deaths": log.deaths, "reads": log.reads, "swept blobs": log.swept, "young blobs": log.young} {
+		if n == 0 {
+			t.Errorf("no %s: the schedules show nothing of them", what)
+		}
+	}
+}

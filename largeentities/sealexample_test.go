@@ -1,0 +1,85 @@
+package largeentities_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// patient has an X-ray that nobody reads who has the storage account alone.
+type patient struct {
+	patterns.Meta
+	Ward string
+	ID   int
+	XRay []byte
+}
+
+// sealedXRays keeps X-rays in blobs, sealed under the registry's data keys.
+func sealedXRays(account *patterns.Account, registry *encryption.Registry) (*patterns.Repository[patient], error) {
+	sealer, err := encryption.NewStream(registry, nil)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, "intents", nil)
+	if err != nil {
+		return nil, err
+	}
+	xray := largeentities.NewProperty[patient]("XRay", account.Container("xrays"), &largeentities.Options{Sealer: sealer})
+	return patterns.NewRepository(account.Table("Patients"), patterns.Schema[patient]{Intents: queue,
+		Key: func(p *patient) patterns.Key {
+			return patterns.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
+		}}, xray)
+}
+
+func ExampleSealer() {
+	ctx := context.Background()
+	s, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	wrapper, err := encryption.NewLocalKey("local", []byte("32 bytes, in production from a vault"[:32]))
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry, err := encryption.NewRegistry(account.Table("DataKeys"), wrapper, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	patients, err := sealedXRays(account, registry)
+	if err != nil {
+		log.Fatal(err)
+	}
+	queue, err := eventual.NewQueue(account, "intents", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, created := account.Container("xrays").Create(ctx, nil)
+	for _, err := range []error{created, queue.Create(ctx), account.Table("DataKeys").Create(ctx), patients.Table().Create(ctx)} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := registry.CreateDataKey(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := patients.Insert(ctx, &patient{Ward: "North", ID: 7, XRay: []byte("a fracture")}); err != nil {
+		log.Fatal(err)
+	}
+	read, err := patients.Get(ctx, patterns.Key{Partition: "North", Row: "patient_000007"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", read.XRay)
+	// Output: a fracture
+}

@@ -1,0 +1,120 @@
+package largeentities
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// source is what a new Stream is written from.
+type source struct {
+	data   []byte                        // with inMemory
+	open   func() (io.ReadCloser, error) // nil for data and for once
+	once   io.Reader                     // can be read one time
+	used   bool                          // once has been read
+	length int64                         // as the caller says, 0 for unknown
+	kind   string                        // content type, "" for the property's
+	report func(int64)
+	memory bool
+	looked bool   // head is filled
+	head   []byte // of once, what has been read of it; of the others, all there is where it is short
+	whole  bool   // head is all there is
+}
+
+var errReaderUsed = errors.New("the reader of a Stream was read by an earlier attempt or for another entity; a Stream of NewStreamFunc can be read again")
+
+// peek tells whether the source has at most limit bytes, and which. It reads no more than one byte beyond, and once only, so
+// that whoever asks again gets the same answer.
+func (s *source) peek(limit int) (content []byte, whole bool, err error) {
+	switch {
+	case s.memory:
+		return s.data, len(s.data) <= limit, nil
+	case s.length > int64(limit):
+		return nil, false, nil
+	case s.looked:
+		return s.head, s.whole && len(s.head) <= limit, nil
+	case limit < 0:
+		return nil, false, nil
+	}
+	r := s.once
+	if s.open != nil {
+		opened, err := s.openAgain()
+		if err != nil {
+			return nil, false, err
+		}
+		defer opened.Close()
+		r = opened
+	}
+	head := make([]byte, limit+1)
+	n, ended, err := fill(r, head)
+	if err != nil {
+		s.used = s.once != nil
+		return nil, false, err
+	}
+	s.looked, s.head, s.whole = true, head[:n], ended && n <= limit
+	if s.whole {
+		if err := s.checkLength(int64(len(head))); err != nil {
+			return nil, false, err
+		}
+	}
+	return s.head, s.whole, nil
+}
+
+// fill reads a block. ended says that there is nothing behind it, which of a full block is not known. Only io.EOF is an end:
+// io.ErrUnexpectedEOF, of which io.ReadFull makes no difference, is what a source that was cut off says.
+func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
+	for idle := 0; n < len(block); {
+		got, err := r.Read(block[n:])
+		n += got
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+		if got > 0 {
+			idle = 0
+		} else if idle++; idle > maxIdleReads {
+			return n, false, io.ErrNoProgress
+		}
+	}
+	return n, false, nil
+}
+
+const maxIdleReads = 100
+
+func (s *source) openAgain() (io.ReadCloser, error) {
+	r, err := s.open()
+	if err == nil && r == nil {
+		err = errors.New("the function of a Stream returned no reader")
+	}
+	return r, err
+}
+
+// spent reports whether nothing can be read any more.
+func (s *source) spent() bool { return s.used && !s.memory && !(s.looked && s.whole) }
+
+// reader gives everything, from the beginning.
+func (s *source) reader() (io.ReadCloser, error) {
+	switch {
+	case s.memory:
+		return io.NopCloser(bytes.NewReader(s.data)), nil
+	case s.open != nil:
+		return s.openAgain()
+	case s.looked && s.whole:
+		return io.NopCloser(bytes.NewReader(s.head)), nil
+	case s.used:
+		return nil, errReaderUsed
+	}
+	s.used = true
+	return io.NopCloser(io.MultiReader(bytes.NewReader(s.head), s.once)), nil
+}
+
+// checkLength compares what was read with what was announced: a reader that ends early must not pass for a short value.
+func (s *source) checkLength(n int64) error {
+	if s.length > 0 && s.length != n {
+		return fmt.Errorf("a Stream of %d bytes, of which its StreamOptions say that it has %d", n, s.length)
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package largeentities
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// SweepOptions are the options of Property.Sweep; nil is the same as the zero value.
+type SweepOptions struct {
+	// Grace is how old a blob must be to be looked at, 1 hour for 0, or twice the Options.Deadline if that is longer. It is
+	// at least twice the Deadline of every program that writes the property.
+	Grace time.Duration
+	// DryRun deletes nothing, and counts what would be deleted as Deleted.
+	DryRun bool
+	// Token continues where a sweep was that returned it as SweepReport.Next.
+	Token string
+	// Progress is told after each page of at most 5,000 blobs.
+	Progress func(SweepReport)
+}
+
+// SweepReport is what a sweep has done.
+type SweepReport struct {
+	Listed     int // blobs of the property
+	Young      int // younger than Grace, or changed while they were looked at
+	Referenced int // an entity points at them
+	Held       int // an entity's copy in another partition does; its intent waits for a worker, or is poison
+	Deleted    int
+	Bytes      int64 // of those
+	Foreign    int   // not written by this package for an entity of this table: they are left alone
+	Failed     int   // their entities could not be read; the last reason is LastFailure
+	// LastFailure is the reason of the last of the Failed.
+	LastFailure error
+	// Next continues the sweep behind the last page that was done, "" at the end.
+	Next string
+}
+
+// Sweep deletes blobs of the property that no entity points at. There are such where an intent was lost: a message that was
+// deleted or purged, or that stands on the poison queue. It is safe while programs write:
+//
+//   - a blob is seen from the request on that makes it whole, and the transaction that points at it is sent within Deadline of
+//     that, by the writer's clock, or never: the writer's lease is bounded by it;
+//   - a blob is looked at when it is older than Grace, by the service's clock, and then its entity is read. So the
+//     transaction has arrived by then, or never will, if clocks run alike to within a half and a request that was sent arrives
+//     within Deadline;
+//   - a later change keeps a pointer only under the ETag of a row that holds it, so what the row does not hold does not come back;
+//   - it is deleted under the ETag that it was listed with.
+//
+// A copy of the entity in another partition can still point at the blob while the intent that brings it up to date waits for
+// a worker. The copies under the keys that the entity has now are asked; one under a key that it had before cannot be
+// found. So sweep when the queue is empty, and the poison queue too, or give Grace the time in which it is looked after. A read
+// through a copy whose blob has gone is patterns.ErrGarbled until the intent is carried out.
+//
+// It can be stopped at any time and continued by the token. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
+// Grace, 1 for each blob that is deleted.
+func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
+	const op = "Sweep"
+	var o SweepOptions
+	if options != nil {
+		o = *options
+	}
+	var report SweepReport
+	if x.repo == nil {
+		return report, invalid(op, "the property belongs to no repository")
+	}
+	if o.Grace == 0 {
+		o.Grace = max(standardGrace, leastGrace*x.options.Deadline)
+	}
+	if o.Grace < leastGrace*x.options.Deadline {
+		return report, invalid(op, "a Grace of %v: it is at least twice the Deadline, %v", o.Grace, x.options.Deadline)
+	}
+	marker, err := x.openToken(o.Token)
+	if err != nil {
+		return report, err
+	}
+	prefix := x.prefix + "/"
+	list := &container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}}
+	if marker != "" {
+		list.Marker = &marker
+	}
+	report.Next = o.Token
+	for pager := x.blobs.container.NewListBlobsFlatPager(list); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return report, failure(op, prefix, err)
+		}
+		if page.Date == nil || page.Segment == nil {
+			return report, garbled(op, prefix, "a page of blobs without its date")
+		}
+		if err := x.sweepPage(ctx, o, page.Segment.BlobItems, *page.Date, &report); err != nil {
+			return report, err
+		}
+		report.Next = ""
+		if page.NextMarker != nil && *page.NextMarker != "" {
+			report.Next = x.token(*page.NextMarker)
+		}
+		if o.Progress != nil {
+			o.Progress(report)
+		}
+	}
+	return report, nil
+}
+
+const tokenMark = "tps1"
+
+// token makes the token of a marker. It is for sweeps of this property only.
+func (x *Property[T]) token(marker string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.prefix, marker}, keySeparator)))
+}
+
+func (x *Property[T]) openToken(token string) (marker string, err error) {
+	if token == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	parts := strings.SplitN(string(raw), keySeparator, 3)
+	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.prefix {
+		return "", invalid("Sweep", "the token is none of a sweep of this property")
+	}
+	return parts[2], nil
+}
+
+// candidate is a blob that is old enough.
+type candidate struct {
+	name  string
+	key   patterns.Key // of its entity
+	etag  azcore.ETag
+	bytes int64
+}
+
+// sweepPage goes through a page of blobs that was answered at now. An entity's blobs follow each other, and are looked at with one
+// read.
+func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
+	var last struct {
+		key   patterns.Key
+		known bool
+		ptr   *pointer
+		found bool
+		err   error
+	}
+	for _, item := range items {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		report.Listed++
+		c, young, ok := x.candidateOf(item, now, o.Grace)
+		switch {
+		case !ok:
+			report.Foreign++
+			continue
+		case young:
+			report.Young++
+			continue
+		}
+		if !last.known || last.key != c.key {
+			last.key, last.known = c.key, true
+			last.ptr, last.found, last.err = x.lookAt(ctx, c.key)
+		}
+		err := last.err
+		if err == nil && last.found && last.ptr != nil && last.ptr.name == c.name {
+			report.Referenced++
+			continue
+		}
+		if err == nil {
+			err = x.sweepOne(ctx, o, c, last.found, report)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			report.Failed++
+			report.LastFailure = fmt.Errorf("blob %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// candidateOf judges a blob by its listing. ok is false for one that is none of the property's own.
+func (x *Property[T]) candidateOf(item *container.BlobItem, now time.Time, grace time.Duration) (c candidate, young, ok bool) {
+	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
+		return c, false, false
+	}
+	key, ok := decodeKey(metaOf(item.Metadata, metaKey))
+	if !ok || metaOf(item.Metadata, metaHome) != x.home || !strings.HasPrefix(*item.Name, entityPrefix(x.prefix, key)) {
+		return c, false, false
+	}
+	c = candidate{name: *item.Name, key: key, etag: *item.Properties.ETag}
+	if item.Properties.ContentLength != nil {
+		c.bytes = *item.Properties.ContentLength
+	}
+	return c, now.Sub(*item.Properties.LastModified) < grace, true
+}
+
+// sweepOne deletes a blob that its entity does not point at, unless a copy does.
+func (x *Property[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
+	if found {
+		held, err := x.heldOutside(ctx, c)
+		if err != nil {
+			return err
+		}
+		if held {
+			report.Held++
+			return nil
+		}
+	}
+	if !o.DryRun {
+		err := x.blobs.remove(ctx, "Sweep", c.name, c.etag)
+		if isReplaced(err) {
+			report.Young++ // a writer has made it younger
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	report.Deleted++
+	report.Bytes += c.bytes
+	return nil
+}
+
+// heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read anew,
+// with its large values left out, for the keys that its copies have now. Requests: 1, and 1 for each copy.
+func (x *Property[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
+	var contributors []patterns.OutsideCopyContributor
+	for _, p := range x.repo.Patterns() {
+		if o, ok := p.(patterns.OutsideCopyContributor); ok {
+			contributors = append(contributors, o)
+		}
+	}
+	if len(contributors) == 0 {
+		return false, nil
+	}
+	g := &glance{key: c.key, seen: map[string]patterns.Value{}}
+	v, err := x.repo.Get(context.WithValue(ctx, glanceKey{}, g), c.key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, o := range contributors {
+		copies, err := o.OutsideCopies(v)
+		if err != nil {
+			continue // what its keys refuse has no copies
+		}
+		for _, one := range copies {
+			ptr, there, err := x.look(ctx, c.key, func(ctx context.Context) error {
+				_, err := x.repo.GetOutsideCopy(ctx, o.OutsideTable(), one.Key, one.Keep)
+				return err
+			})
+			if err != nil {
+				return false, err
+			}
+			if there && ptr != nil && ptr.name == c.name {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

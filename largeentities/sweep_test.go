@@ -1,0 +1,147 @@
+package largeentities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// loseIntents makes a world in which changes died and their messages were cleared: n blobs that nothing points at, and as
+// many that something does.
+func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process {
+	t.Helper()
+	p := must[*process](t)(w.start(s))
+	for id := range n {
+		e := with(id)
+		e.Photo = large("a")
+		ok(t, p.repo.Insert(t.Context(), e))
+		faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.DiesBefore)))
+		e.Photo = large("b")
+		if err := must[*process](t)(w.start(faulty)).repo.ReplaceUnconditional(t.Context(), e); !errors.Is(err, storagetest.ErrDied) {
+			t.Fatalf("%v", err)
+		}
+	}
+	_, err := p.account.Queue(w.queue).ClearMessages(t.Context(), nil)
+	ok(t, err)
+	return p
+}
+
+// TestSweep: what lost intents left is found when it is old enough, and nothing else is touched.
+func TestSweep(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := loseIntents(t, w, s, 3)
+	foreign := "contents of somebody else"
+	_, err := p.blobs.NewBlockBlobClient(w.table+"/Photo/else").UploadBuffer(ctx, []byte(foreign), nil)
+	ok(t, err)
+	for _, step := range []struct {
+		wait    time.Duration
+		options *largeentities.SweepOptions
+		want    string
+	}{
+		{0, nil, "listed 7 young 6 referenced 0 deleted 0 foreign 1"},
+		{grace - time.Minute, nil, "listed 7 young 6 referenced 0 deleted 0 foreign 1"},
+		{time.Minute, &largeentities.SweepOptions{DryRun: true}, "listed 7 young 0 referenced 3 deleted 3 foreign 1"},
+		{0, &largeentities.SweepOptions{Grace: 2 * grace}, "listed 7 young 6 referenced 0 deleted 0 foreign 1"},
+		{0, nil, "listed 7 young 0 referenced 3 deleted 3 foreign 1"},
+		{0, nil, "listed 4 young 0 referenced 3 deleted 0 foreign 1"},
+	} {
+		s.Wait(step.wait)
+		r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
+		got := fmt.Sprintf("listed %d young %d referenced %d deleted %d foreign %d", r.Listed, r.Young, r.Referenced, r.Deleted, r.Foreign)
+		if got != step.want || r.Failed != 0 || r.Bytes != int64(r.Deleted*len(large("b"))) || r.Next != "" {
+			t.Errorf("%s, want %s: %+v", got, step.want, r)
+		}
+	}
+	_, err = p.blobs.NewBlobClient(w.table+"/Photo/else").Delete(ctx, nil)
+	ok(t, err)
+	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
+		t.Error(found)
+	}
+}
+
+// TestSweepMisuse: what would make a sweep unsafe is refused.
+func TestSweepMisuse(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	free := largeentities.NewProperty[employee]("Photo", p.blobs, nil)
+	_, unattached := free.Sweep(t.Context(), nil)
+	_, short := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: 19 * time.Minute})
+	_, token := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Token: "bm9uc2Vuc2U"})
+	for _, err := range []error{unattached, short, token} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestSweepUnreadable: where the entity cannot be read, its blobs stay.
+func TestSweepUnreadable(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	loseIntents(t, w, s, 2)
+	s.Wait(grace)
+	faulty, _ := s.Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Before500)))
+	r := must[largeentities.SweepReport](t)(must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
+	if r.Failed != 2 || r.Deleted != 1 || r.Referenced != 1 || !errors.Is(r.LastFailure, patterns.ErrUnavailable) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSweepAndStaleCopies: a copy in another partition that waits for its intent keeps the old blob.
+func TestSweepAndStaleCopies(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{async: true, outIndex: true}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	e := with(1)
+	e.Email, e.Photo = "jonesj", large("a")
+	ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
+	e.Photo = large("b")
+	ok(t, p.repo.Replace(ctx, e)) // Async: nobody has come to it
+	s.Wait(2 * grace)
+	r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
+	if r.Held != 1 || r.Referenced != 1 || r.Deleted != 0 {
+		t.Errorf("%+v", r)
+	}
+	stale := must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], "jonesj"))
+	if short(stale.Photo) != "a74" {
+		t.Errorf("the stale copy has %s", short(stale.Photo))
+	}
+	ok(t, drainNow(ctx, p))
+	fresh := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	if short(fresh.Photo) != "b74" {
+		t.Errorf("the copy has %s", short(fresh.Photo))
+	}
+	_, err := w.check(ctx, s)
+	ok(t, err)
+}
+
+// TestPoisonIsSwept: an intent that ends on the poison queue leaves what a sweep finds.
+func TestPoisonIsSwept(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := loseIntents(t, w, s, 1)
+	e := with(5)
+	e.Photo = large("c")
+	async := *w
+	async.async = true
+	a := must[*process](t)(async.start(s))
+	ok(t, a.repo.Insert(ctx, e), a.repo.Delete(ctx, e))
+	faulty, _ := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Always(storagetest.Before500)))
+	f := must[*process](t)(w.start(faulty))
+	worker := must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	_, err := worker.Drain(ctx)
+	ok(t, err)
+	s.Wait(2 * grace)
+	if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,197 @@
+package largeentities_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// attempts counts what callers were told of their changes.
+type attempts struct {
+	mu          sync.Mutex
+	least, most int
+	said        []error
+}
+
+func (a *attempts) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, err)
+	switch {
+	case err == nil:
+		a.least, a.most = a.least+1, a.most+1
+	case outcomeUnknown(err):
+		a.most++
+	}
+}
+
+// swept is an operation on employee 223, who is there before where before is not nil. states are the texts of her before the
+// operation, and after it was applied once and more often. Whatever is broken, in the end rows and blobs agree before any sweep of the
+// blobs, and the sweep finds nothing to delete.
+func swept(w world, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
+	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := w
+		w.open(t, s)
+		if before != nil {
+			p, copied := must[*process](t)(w.start(s)), *before
+			ok(t, p.repo.Insert(t.Context(), &copied), drainNow(t.Context(), p))
+		}
+		var said attempts
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				p, err := w.start(s)
+				if err == nil {
+					err = operate(ctx, p)
+				}
+				said.add(err)
+				return err
+			},
+			Recover: w.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+				found, err := w.check(ctx, s)
+				if err != nil {
+					return err
+				}
+				if err := w.sweepFindsNothing(ctx, s); err != nil {
+					return err
+				}
+				for n := said.least; n <= said.most; n++ {
+					if found[at(223)] == states[min(n, len(states)-1)] {
+						return nil
+					}
+				}
+				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, found[at(223)], said.said)
+			},
+		}
+	}}
+}
+
+// sweepFindsNothing sweeps all properties when everything is old enough.
+func (w *world) sweepFindsNothing(ctx context.Context, s *storagetest.Service) error {
+	p, err := w.start(s)
+	if err != nil {
+		return err
+	}
+	s.Wait(2 * grace)
+	for _, x := range p.properties() {
+		report, err := x.Sweep(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if report.Listed != report.Referenced {
+			return fmt.Errorf("the sweep of %s found %+v", x.PatternName(), report)
+		}
+	}
+	return nil
+}
+
+// update is an operation that reads and replaces.
+func update(edit func(e *employee)) func(ctx context.Context, p *process) error {
+	return func(ctx context.Context, p *process) error {
+		_, err := p.repo.Update(ctx, at(223), func(e *employee) error { edit(e); return nil })
+		return err
+	}
+}
+
+// sweeps are the changes to break.
+func sweeps(w world) map[string]storagetest.SweepCase {
+	photo := func(letter, note string) *employee {
+		e := with(223)
+		e.Photo, e.Note, e.Email = large(letter), note, "jonesj"
+		return e
+	}
+	small := photo("s", "first")
+	small.Photo = []byte("s")
+	video := with(223)
+	video.Video = largeentities.NewStreamBytes(large("v"), nil)
+	return map[string]storagetest.SweepCase{
+		"Insert": swept(w, nil, []string{"", "first photo=a74 cv= video="}, func(ctx context.Context, p *process) error {
+			return p.repo.Insert(ctx, photo("a", "first"))
+		}),
+		"InsertStream": swept(w, nil, []string{"", "first photo= cv= video=v74"}, func(ctx context.Context, p *process) error {
+			e := with(223)
+			e.Video = largeentities.NewStreamBytes(large("v"), nil)
+			return p.repo.Insert(ctx, e)
+		}),
+		"Blocks": swept(w.inBlocks(), nil, []string{"", "first photo=a74 cv= video="}, func(ctx context.Context, p *process) error {
+			return p.repo.Insert(ctx, photo("a", "first"))
+		}),
+		"Replace": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", "again photo=b74 cv= video="}, update(func(e *employee) {
+			e.Photo, e.Note = large("b"), "again"
+		})),
+		"Two": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", "again photo=b74 cv=c74 video="}, update(func(e *employee) {
+			e.Photo, e.CV, e.Note = large("b"), string(large("c")), "again"
+		})),
+		"Shrink": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", "again photo=s1 cv= video="}, update(func(e *employee) {
+			e.Photo, e.Note = []byte("s"), "again"
+		})),
+		"Grow": swept(w, small, []string{"first photo=s1 cv= video=", "again photo=b74 cv= video="}, update(func(e *employee) {
+			e.Photo, e.Note = large("b"), "again"
+		})),
+		"Merge": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", "first photo=b74 cv= video="}, func(ctx context.Context, p *process) error {
+			e, err := p.repo.Get(ctx, at(223))
+			if err != nil {
+				return err
+			}
+			e.Photo = large("b")
+			return p.repo.Merge(ctx, e, "Photo")
+		}),
+		"MergeStream": swept(w, video, []string{"first photo= cv= video=v74", "first photo= cv= video=w74"}, func(ctx context.Context, p *process) error {
+			e, err := p.repo.Get(ctx, at(223))
+			if err != nil {
+				return err
+			}
+			e.Video = largeentities.NewStreamReader(bytes.NewReader(large("w")), nil)
+			return p.repo.Merge(ctx, e, "Video")
+		}),
+		"Upsert": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", "other photo=b74 cv= video="}, func(ctx context.Context, p *process) error {
+			return p.repo.Upsert(ctx, photo("b", "other"))
+		}),
+		"Delete": swept(w, photo("a", "first"), []string{"first photo=a74 cv= video=", ""}, func(ctx context.Context, p *process) error {
+			err := p.repo.DeleteUnconditional(ctx, at(223))
+			return err
+		}),
+	}
+}
+
+// inBlocks is the world with blocks that are smaller than the values.
+func (w world) inBlocks() world {
+	w.options.BlockSize, w.options.Concurrency = 32, 1
+	return w
+}
+
+// floors are the numbers of points that there were in the plain world.
+func floors() map[string]int {
+	return map[string]int{"Insert": 148, "InsertStream": 148, "Blocks": 232, "Two": 268, "Shrink": 212, "Grow": 180, "Merge": 304, "MergeStream": 240, "Upsert": 240, "Delete": 212}
+}
+
+// TestFaults breaks every change at every storage call, in every way.
+func TestFaults(t *testing.T) {
+	for _, w := range []struct {
+		name string
+		world
+	}{{"plain", world{}}, {"async", world{async: true}}, {"indexes", world{inIndex: true, outIndex: true}}} {
+		for name, c := range sweeps(w.world) {
+			// A Replace in the plain world is a part of Two.
+			chosen := (w.name == "plain") != (name == "Replace") || w.name == "async" && name == "Delete"
+			if raceDetector {
+				chosen = w.name == "plain" && name == "Shrink"
+			} else if testing.Short() {
+				chosen = w.name == "plain" && slices.Contains([]string{"Insert", "MergeStream", "Delete"}, name)
+			}
+			if !chosen {
+				continue
+			}
+			if w.name == "plain" {
+				c.Floor = floors()[name]
+			}
+			t.Run(w.name+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })
+		}
+	}
+}

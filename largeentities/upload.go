@@ -1,0 +1,173 @@
+package largeentities
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// upload is one value on its way to its blob. What is not longer than a block is one request, and all else blocks, which
+// nobody sees before the list of them is committed: with it comes the hash, known at the end only.
+type upload struct {
+	blobs  *blobs
+	name   string
+	kind   string // content type
+	labels labels
+	report func(int64)
+	check  func(length int64) error // nil for none
+	expect int64                    // the length, or more where it is not known
+	sum    hash.Hash
+	length int64
+
+	mu   sync.Mutex
+	sent int64
+}
+
+// run sends all that r has. Requests: 1; of more than a block, 1 for each block and 1.
+func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
+	u.sum = sha256.New()
+	// A byte more than there will be, to see the end. A source that has more than it said still goes up, in more blocks.
+	first := make([]byte, min(int64(u.blobs.blockSize), u.expect+1))
+	n, ended, err := u.fill(r, first)
+	if err != nil {
+		return nil, err
+	}
+	if ended {
+		return u.finish(ctx, func(ctx context.Context, headers *blob.HTTPHeaders, meta map[string]*string) error {
+			_, err := u.client().Upload(ctx, streaming.NopCloser(bytes.NewReader(first[:n])),
+				&blockblob.UploadOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: ifAbsent()})
+			if err == nil {
+				u.progress(int64(n))
+			}
+			return err
+		})
+	}
+	ids, err := u.stage(ctx, r, first[:n])
+	if err != nil {
+		return nil, err
+	}
+	return u.finish(ctx, func(ctx context.Context, headers *blob.HTTPHeaders, meta map[string]*string) error {
+		_, err := u.client().CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: ifAbsent()})
+		return err
+	})
+}
+
+func (u *upload) client() *blockblob.Client { return u.blobs.container.NewBlockBlobClient(u.name) }
+
+// fill reads a block, and hashes it.
+func (u *upload) fill(r io.Reader, block []byte) (n int, ended bool, err error) {
+	n, ended, err = fill(r, block)
+	u.sum.Write(block[:n])
+	u.length += int64(n)
+	return n, ended, err
+}
+
+// finish makes the blob visible.
+func (u *upload) finish(ctx context.Context, send func(context.Context, *blob.HTTPHeaders, map[string]*string) error) (*stored, error) {
+	if u.check != nil {
+		if err := u.check(u.length); err != nil {
+			return nil, err
+		}
+	}
+	s := &stored{pointer: pointer{name: u.name, length: u.length, contentType: u.kind}, since: time.Now()}
+	u.sum.Sum(s.sha256[:0])
+	s.meta = u.labels.with(s.sha256[:])
+	err := u.blobs.commit(ctx, &s.pointer, func(ctx context.Context) error {
+		return send(ctx, &blob.HTTPHeaders{BlobContentType: &u.kind}, s.meta)
+	})
+	return s, err
+}
+
+// stage sends blocks, several at once, while the next ones are read. As many buffers as there are senders bound the memory.
+func (u *upload) stage(ctx context.Context, r io.Reader, first []byte) (ids []string, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var senders sync.WaitGroup
+	free := make(chan []byte, u.blobs.concurrency)
+	for range u.blobs.concurrency - 1 {
+		free <- nil // made when it is needed
+	}
+	block, full := first, true
+	for {
+		if len(ids) == maxBlocks {
+			err = fault("Store", u.name, patterns.ErrTooLarge, "a blob has %d blocks, and Options.BlockSize is %d", maxBlocks, u.blobs.blockSize)
+			break
+		}
+		id, data := blockID(len(ids)), block
+		ids = append(ids, id)
+		senders.Go(func() {
+			if err := u.stageOne(ctx, id, data); err != nil {
+				cancel(err)
+			}
+			free <- data[:cap(data)]
+		})
+		if !full {
+			break
+		}
+		if block, err = u.next(ctx, free); err != nil {
+			break
+		}
+		n, ended, readErr := u.fill(r, block)
+		if err = readErr; err != nil || n == 0 {
+			break
+		}
+		block, full = block[:n], !ended
+	}
+	if err != nil {
+		cancel(err)
+	}
+	senders.Wait()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return ids, err
+}
+
+// next waits for a buffer.
+func (u *upload) next(ctx context.Context, free <-chan []byte) ([]byte, error) {
+	select {
+	case block := <-free:
+		if block == nil {
+			block = make([]byte, u.blobs.blockSize)
+		}
+		return block, ctx.Err()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (u *upload) stageOne(ctx context.Context, id string, block []byte) error {
+	_, err := u.client().StageBlock(ctx, id, streaming.NopCloser(bytes.NewReader(block)), nil)
+	if err != nil {
+		return failure("Store", u.name, err)
+	}
+	u.progress(int64(len(block)))
+	return nil
+}
+
+func (u *upload) progress(n int64) {
+	if u.report == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.sent += n
+	u.report(u.sent)
+}
+
+// blockID names a block by its place. Blobs' names are used once, so blocks of different attempts do not meet.
+func blockID(i int) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
+}
