@@ -1,0 +1,234 @@
+package logtail_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestOneTick: two entries of one tick both live, in the order of Append where one Log stamped them.
+func TestOneTick(t *testing.T) {
+	ctx, c := t.Context(), &clock{day}
+	l := openLog(t, storagetest.Open(t), c.now)
+	for i := range 20 {
+		if err := l.Append(ctx, &claim{Employee: "223", Amount: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 100))); !slices.Equal(got, down(19, 20)) {
+		t.Errorf("the clock stands still, and the entries come as %v", got)
+	}
+	for _, id := range []string{"b", "a", "c"} {
+		if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day, LogID: id}, Employee: "7"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
+		t.Errorf("three entries of one tick are %v", got)
+	}
+}
+
+// TestStampsRise: many goroutines get different times, and a clock that is set back far is followed.
+func TestStampsRise(t *testing.T) {
+	c := &clock{day}
+	l := openLog(t, storagetest.Open(t), c.now)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	seen := map[string]bool{}
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				v := &claim{}
+				err := l.Stamp(v)
+				mu.Lock()
+				seen[fmt.Sprint(v.LoggedAt.UnixNano(), err)] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 400 {
+		t.Errorf("400 stamps have %d times", len(seen))
+	}
+	c.pass(-time.Hour)
+	v := &claim{}
+	if err := l.Stamp(v); err != nil || !v.LoggedAt.Equal(c.at) {
+		t.Errorf("an hour back, a stamp is %v, want %v (%v)", v.LoggedAt, c.at, err)
+	}
+	if err := l.Stamp(nil); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("Stamp(nil): %v", err)
+	}
+}
+
+// TestAppendAgain: an entry keeps its key across the caller's repetitions, by the same value or by one that was stored
+// meanwhile, and is there once. What differs is refused.
+func TestAppendAgain(t *testing.T) {
+	ctx, c := t.Context(), &clock{day}
+	s, requests := counted(storagetest.Open(t))
+	l := openLog(t, s, c.now)
+	v := &claim{Employee: "223", Category: "Travel", Amount: 1}
+	if err := l.Stamp(v); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 2} {
+		requests.Reset()
+		if err := l.Append(ctx, v); err != nil || requests.Count() != want {
+			t.Errorf("Append %d: %v with %d requests, want %d", i+1, err, requests.Count(), want)
+		}
+	}
+	again := new(claim)
+	if err := json.Unmarshal(stored, again); err != nil {
+		t.Fatal(err)
+	}
+	other := openTable(t, s, l.Table().Name(), schemaAt(c.now)) // another process
+	if err := other.Append(ctx, again); err != nil || again.ETag == "" || again.ETag != v.ETag {
+		t.Errorf("the entry that was stored and read: %v, ETag %q, want %q", err, again.ETag, v.ETag)
+	}
+	again.Amount = 2
+	if err := other.Repository().Replace(ctx, again); err != nil {
+		t.Errorf("Replace of an entry that was recognized: %v", err)
+	}
+	if err := l.Append(ctx, v); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("an entry of the same time and id and another amount: %v, want ErrExists", err)
+	}
+	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, []int{2}) {
+		t.Errorf("the log holds %v", got)
+	}
+	c.pass(time.Hour) // far too late for a new entry; this one is there
+	if err := other.Append(ctx, again); err != nil {
+		t.Errorf("an hour later, the entry that is there: %v", err)
+	}
+}
+
+// loose is an entry whose values do not come back as they were given.
+type loose struct {
+	patterns.Meta
+	logtail.Entry
+	User  string
+	Any   any            `table:",json"`
+	JSON  map[string]any `table:",json"`
+	Zero  float64
+	Bytes []byte
+	Local time.Time                 `table:",omitzero"`
+	Rest  map[string]patterns.Value `table:",rest"`
+}
+
+// TestAppendAgainOfWhatIsReadAsAnother: an entry is known again by what it is when it is read: a struct that was given as any is a
+// map then, whose members have another order.
+func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
+	s, c := storagetest.Open(t), &clock{day}
+	l := must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
+	if err := l.Table().Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]loose{
+		"struct":     {Any: struct{ B, A int }{1, 2}},
+		"int64":      {Any: int64(1<<53 + 1)},
+		"numbers":    {JSON: map[string]any{"b": 1e21, "a": 1 << 53, "c": []any{nil, 1.0}}},
+		"NaN":        {Zero: math.NaN()},
+		"empty":      {Bytes: []byte{}},
+		"local time": {Local: time.Date(2020, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600))},
+		"rest":       {Rest: map[string]patterns.Value{"z": patterns.String("1"), "a": patterns.Double(2)}},
+	} {
+		v.User = "june"
+		if err := l.Stamp(&v); err != nil {
+			t.Fatal(err)
+		}
+		again, other := v, v
+		if err := errors.Join(l.Append(t.Context(), &v), l.Append(t.Context(), &again)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		other.JSON = map[string]any{"other": true}
+		if err := l.Append(t.Context(), &other); !errors.Is(err, patterns.ErrExists) {
+			t.Errorf("%s, with another property: %v, want ErrExists", name, err)
+		}
+	}
+}
+
+// TestOutsideWindow: what followers could miss is refused, with a typed error, and nothing is written.
+func TestOutsideWindow(t *testing.T) {
+	ctx, c := t.Context(), &clock{day}
+	l := openLog(t, storagetest.Open(t), c.now)
+	half := logtail.DefaultWindow / 2
+	for _, distance := range []time.Duration{-half, -time.Hour, half + 100, 10 * time.Hour} {
+		v := &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}
+		var e *patterns.Error
+		if err := l.Append(ctx, v); !errors.Is(err, logtail.ErrOutsideWindow) || !errors.Is(err, patterns.ErrInvalid) || !errors.As(err, &e) {
+			t.Errorf("%v away: %v, want ErrOutsideWindow", distance, err)
+		}
+	}
+	for _, distance := range []time.Duration{-half + 100*time.Millisecond, half} {
+		if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}); err != nil {
+			t.Errorf("%v away: %v", distance, err)
+		}
+	}
+	if got := must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 2 {
+		t.Errorf("%d entries, want 2", len(got))
+	}
+	// An import goes through the repository.
+	old := &claim{Entry: logtail.Entry{LoggedAt: day.AddDate(-3, 0, 0), LogID: "old"}, Employee: "223", Amount: 5}
+	if err := l.Repository().Insert(ctx, old); err != nil {
+		t.Error(err)
+	}
+	if err := l.Repository().Insert(ctx, &claim{Employee: "223"}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("an entry that was not stamped: %v, want ErrInvalid", err)
+	}
+	if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("finer than 100 ns: %v, want ErrInvalid", err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	account := accountOf(t, storagetest.Open(t))
+	table := account.Table("Claims")
+	partition := func(*claim) string { return "p" }
+	cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	for name, f := range map[string]func() error{
+		"no table":     func() error { _, err := logtail.New(nil, schemaAt(nil)); return err },
+		"no partition": func() error { _, err := logtail.New(table, logtail.Schema[claim]{}); return err },
+		"no Entry": func() error {
+			type bare struct{ patterns.Meta }
+			_, err := logtail.New(table, logtail.Schema[bare]{Partition: func(*bare) string { return "" }})
+			return err
+		},
+		"no Meta": func() error {
+			type bare struct{ logtail.Entry }
+			_, err := logtail.New(table, logtail.Schema[bare]{Partition: func(*bare) string { return "" }})
+			return err
+		},
+		"a pointer": func() error {
+			type pointing struct {
+				patterns.Meta
+				*logtail.Entry
+			}
+			_, err := logtail.New(table, logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }})
+			return err
+		},
+		"window": func() error {
+			_, err := logtail.New(table, logtail.Schema[claim]{Partition: partition, Window: -1})
+			return err
+		},
+		"prefix": func() error {
+			_, err := logtail.New(table, logtail.Schema[claim]{Partition: partition, Prefix: "a_b"})
+			return err
+		},
+		"Cosmos DB": func() error { _, err := logtail.New(cosmos.Table("Claims"), schemaAt(nil)); return err },
+	} {
+		if err := f(); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package logtail
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// place is where a follower is: all that became visible in time and is older than horizon was yielded, and of the rest, what
+// is in seen.
+type place struct {
+	horizon time.Time
+	seen    map[digest]time.Time // by row key
+}
+
+// digest stands for a row key: with 80 bits, two of the keys that a window holds are not confused.
+type digest [10]byte
+
+func digestOf(row string) digest {
+	sum := sha256.Sum256([]byte(row))
+	return digest(sum[:len(digest{})])
+}
+
+// settle moves the horizon on, never back.
+func (p *place) settle(horizon time.Time) {
+	if !horizon.After(p.horizon) {
+		return
+	}
+	p.horizon = horizon
+	for d, at := range p.seen {
+		if at.Before(horizon) {
+			delete(p.seen, d)
+		}
+	}
+}
+
+// cursorVersion is the first byte of a cursor. After it come the log's fingerprint and the horizon's ticks, 8 bytes each, big
+// endian, and for each entry that was yielded and is not older than the horizon, sorted: its distance from the horizon in
+// ticks as a varint, and its digest.
+const cursorVersion = 1
+
+func (p *place) encode(log uint64) string {
+	ticks := ticksOf(p.horizon)
+	b := []byte{cursorVersion}
+	b = binary.BigEndian.AppendUint64(b, log)
+	b = binary.BigEndian.AppendUint64(b, uint64(ticks))
+	marks := make([]string, 0, len(p.seen))
+	for d, at := range p.seen {
+		marks = append(marks, string(append(binary.AppendUvarint(nil, uint64(ticksOf(at)-ticks)), d[:]...)))
+	}
+	slices.Sort(marks)
+	return base64.RawURLEncoding.EncodeToString(append(b, strings.Join(marks, "")...))
+}
+
+var errNoCursor = errors.New("it is no cursor, or was cut off")
+
+func decodePlace(cursor string, log uint64) (place, error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) < 17 {
+		return place{}, errNoCursor
+	}
+	if b[0] != cursorVersion {
+		return place{}, fmt.Errorf("a cursor of version %d, this build reads version %d", b[0], cursorVersion)
+	}
+	if binary.BigEndian.Uint64(b[1:]) != log {
+		return place{}, errors.New("the cursor belongs to another log or partition")
+	}
+	ticks := int64(binary.BigEndian.Uint64(b[9:]))
+	p := place{horizon: edm.TimeOfTicks(ticks), seen: map[digest]time.Time{}}
+	if back, err := edm.Ticks(p.horizon); err != nil || back != ticks {
+		return place{}, errNoCursor
+	}
+	for b = b[17:]; len(b) > 0; {
+		distance, n := binary.Uvarint(b)
+		if n <= 0 || len(b) < n+len(digest{}) || distance > uint64(ticksOf(lastTick())-ticks) {
+			return place{}, errNoCursor
+		}
+		p.seen[digest(b[n:n+len(digest{})])] = edm.TimeOfTicks(ticks + int64(distance))
+		b = b[n+len(digest{}):]
+	}
+	return p, nil
+}
+
+// ticksOf is for times that a key, or another tick, has vouched for. A time.Duration would not reach from the year 1.
+func ticksOf(t time.Time) int64 {
+	ticks, _ := edm.Ticks(t)
+	return ticks
+}
+
+// fingerprint tells logs and partitions apart.
+func (l *Log[T]) fingerprint(partition string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q %q %q", l.Table().Account().Endpoints().Table, l.Table().Name(), l.schema.Prefix, partition)
+	return h.Sum64()
+}

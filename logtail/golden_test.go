@@ -1,0 +1,66 @@
+package logtail_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestGoldenRow pins what is stored: logs that exist must be read for ever.
+func TestGoldenRow(t *testing.T) {
+	ctx, c := t.Context(), &clock{day}
+	l := openLog(t, storagetest.Open(t), c.now)
+	v := &claim{Entry: logtail.Entry{LoggedAt: day, LogID: "7ZQ3GTLDVYMV5W2KHJ5T6XKX4E"}, Employee: "000223", Amount: 12}
+	if err := l.Append(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := l.Table().Client().GetEntity(ctx, "000223", "log_2519936321679999999_7ZQ3GTLDVYMV5W2KHJ5T6XKX4E", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row map[string]any
+	if err := json.Unmarshal(answer.Value, &row); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		if !strings.HasPrefix(name, "odata.") && !strings.HasPrefix(name, "Timestamp") && !strings.HasPrefix(name, "_tp") {
+			got = append(got, fmt.Sprintf("%s=%v", name, row[name]))
+		}
+	}
+	want := []string{"Amount=12", "Category=", "Employee=000223", "LogID=7ZQ3GTLDVYMV5W2KHJ5T6XKX4E", "LoggedAt=2014-08-22T00:50:32Z", "LoggedAt@odata.type=Edm.DateTime",
+		"PartitionKey=000223", "RowKey=log_2519936321679999999_7ZQ3GTLDVYMV5W2KHJ5T6XKX4E"}
+	if slices.Contains(got, "Amount@odata.type=Edm.Int64") {
+		got = slices.DeleteFunc(got, func(s string) bool { return s == "Amount@odata.type=Edm.Int64" })
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the row is\n%q, want\n%q", got, want)
+	}
+}
+
+// TestGoldenCursor: a cursor that an earlier build saved goes on.
+func TestGoldenCursor(t *testing.T) {
+	c := &clock{day}
+	s := storagetest.Simulator(t, nil)
+	l := openTable(t, s, "Claims", schemaAt(c.now))
+	if err := l.Table().Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l, 1, day)
+	write(t, l, 2, day.Add(1500))
+	f := follower(t, l, "")
+	amounts(t, f.Poll(t.Context()))
+	const want = "AaGf-fPB1XUtCNGLuhIctgCAjI2eAvSvrEGnlmrfQuePjI2eArFmfD303yVaxdY"
+	if got := f.Cursor(); got != want {
+		t.Errorf("the cursor is %q, want %q", got, want)
+	}
+	if got := amounts(t, follower(t, l, want).Poll(t.Context())); len(got) != 0 {
+		t.Errorf("the saved cursor yields %v again", got)
+	}
+}

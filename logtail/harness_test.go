@@ -1,0 +1,130 @@
+package logtail_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type claim struct {
+	patterns.Meta
+	logtail.Entry
+	Employee string
+	Category string
+	Amount   int
+}
+
+// day is when the tests' claims are made.
+var day = time.Date(2014, 8, 22, 0, 50, 32, 0, time.UTC)
+
+// clock is a clock that tests set.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func (c *clock) pass(d time.Duration) { c.at = c.at.Add(d) }
+
+func accountOf(t testing.TB, s *storagetest.Service) *patterns.Account {
+	t.Helper()
+	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+}
+
+func schemaAt(now func() time.Time) logtail.Schema[claim] {
+	return logtail.Schema[claim]{Partition: func(c *claim) string { return c.Employee }, Now: now}
+}
+
+// openLog is a log in a new table, with an index by category.
+func openLog(t testing.TB, s *storagetest.Service, now func() time.Time) *logtail.Log[claim] {
+	t.Helper()
+	l := openTable(t, s, s.TableName(t), schemaAt(now))
+	if err := l.Table().Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func openTable(t testing.TB, s *storagetest.Service, table string, schema logtail.Schema[claim]) *logtail.Log[claim] {
+	t.Helper()
+	return must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
+}
+
+func byCategory() *intrapartition.Index[claim] {
+	return intrapartition.NewIndex("category", func(c *claim) compoundkey.Part {
+		if c.Category == "" {
+			return compoundkey.Part{}
+		}
+		return compoundkey.Tuple(compoundkey.String(c.Category), compoundkey.TimeDesc(c.LoggedAt), compoundkey.String(c.LogID))
+	})
+}
+
+// counted is s for a client whose requests are counted.
+func counted(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
+	requests := &storagetest.RequestCounter{}
+	c := *s
+	c.ClientOptions.PerRetryPolicies = append(slices.Clip(c.ClientOptions.PerRetryPolicies), requests)
+	return &c, requests
+}
+
+// amounts are those of what a sequence yields.
+func amounts(t testing.TB, all iter.Seq2[*claim, error]) []int {
+	t.Helper()
+	got := []int{}
+	for c, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c.Amount)
+	}
+	return got
+}
+
+func amountsOf(claims []*claim) []int {
+	got := []int{}
+	for _, c := range claims {
+		got = append(got, c.Amount)
+	}
+	return got
+}
+
+// fill loads claims 1 to n of one employee, a second after the other, in bulk. Amounts are 1 for the oldest.
+func fill(t testing.TB, l *logtail.Log[claim], employee string, n int) {
+	t.Helper()
+	all := iter.Seq2[*claim, error](func(yield func(*claim, error) bool) {
+		for i := range n {
+			c := &claim{Entry: logtail.Entry{LoggedAt: day.Add(time.Duration(i) * time.Second), LogID: fmt.Sprintf("%07d", i)}, Employee: employee, Amount: i + 1}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	})
+	if p, err := l.Repository().BulkInsertNonAtomic(t.Context(), all, nil); err != nil || p.Entities != int64(n) {
+		t.Fatal(p.Entities, err)
+	}
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// down is from, from-1 and so on, n of them.
+func down(from, n int) []int {
+	all := []int{}
+	for i := range n {
+		all = append(all, from-i)
+	}
+	return all
+}

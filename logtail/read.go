@@ -1,0 +1,72 @@
+package logtail
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Latest returns the n newest entries of a partition, newest first; fewer where it has no more. Requests: 1 for n up to
+// 1,000, whatever the size of the partition.
+func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, error) {
+	if n < 1 {
+		return nil, invalidf("Latest", l.Table().Name(), "the %d latest entries", n)
+	}
+	latest := make([]*T, 0, min(n, patterns.MaxPageSize))
+	for v, err := range l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)) {
+		if err != nil {
+			return nil, err
+		}
+		latest = append(latest, v)
+	}
+	return latest, nil
+}
+
+// Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time is no bound. An error comes
+// once, last. Requests: 1 for each page of at most 1,000.
+func (l *Log[T]) Between(ctx context.Context, partition string, from, to time.Time) iter.Seq2[*T, error] {
+	return l.ordered(l.Query(partition, from, to).All(ctx))
+}
+
+// Query is a query of the entries of a partition with from <= LoggedAt < to, for further conditions, projections and pages. A
+// zero time is no bound.
+func (l *Log[T]) Query(partition string, from, to time.Time) patterns.Query[T] {
+	return l.repo.Query().Partition(partition).Rows(l.span(from, to))
+}
+
+// span is where the row keys of from <= LoggedAt < to lie: the newest is the first.
+func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
+	newest := lastTick()
+	if !to.IsZero() {
+		newest = ceil(to).Add(-tick)
+	}
+	return compoundkey.Through(compoundkey.TimeDesc(newest), compoundkey.TimeDesc(ceil(from))).Under(l.schema.Prefix)
+}
+
+var errUnordered = errors.New("the answer is not in the order of row keys, which tells the newest entries")
+
+// ordered refuses entries that do not come in the order of their keys: a service without order would not give the newest.
+func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		last := ""
+		for v, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			key := l.repo.MetaOf(v).Key()
+			if last != "" && compoundkey.Compare(last, key.Row) >= 0 {
+				yield(nil, &patterns.Error{Op: "Query", Table: l.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled, Err: errUnordered})
+				return
+			}
+			last = key.Row
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package logtail
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const tick = 100 * time.Nanosecond
+
+// lastTick is .NET's DateTime.MaxValue, whose inverted ticks are zero.
+func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC) }
+
+// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first, of the years 1 to 9999. Finer than 100 ns is
+// patterns.ErrInvalid. It is the text of compoundkey.TimeDesc.
+func InvertedTicks(t time.Time) (string, error) {
+	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
+	if err != nil {
+		return "", invalidf("InvertedTicks", "", "%w", err)
+	}
+	return key, nil
+}
+
+// ParseInvertedTicks is the reverse of InvertedTicks; the time is in UTC.
+func ParseInvertedTicks(text string) (time.Time, error) {
+	var t time.Time
+	if err := compoundkey.Parse(text, "", compoundkey.ToTimeDesc(&t)); err != nil {
+		return time.Time{}, invalidf("ParseInvertedTicks", "", "%w", err)
+	}
+	return t, nil
+}
+
+// ceil is the first tick that is not before t.
+func ceil(t time.Time) time.Time {
+	floor := t.UTC().Truncate(tick)
+	if floor.Before(t) {
+		return floor.Add(tick)
+	}
+	return floor
+}
+
+func invalidf(op, table, format string, args ...any) error {
+	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
