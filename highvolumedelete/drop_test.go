@@ -1,0 +1,227 @@
+package highvolumedelete_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// fill loads each of the days before noon, today included, with so many logins of so many users, in bulk.
+func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, each int) {
+	t.Helper()
+	for day := range days {
+		at := noon.AddDate(0, 0, -day)
+		if err := logins.Prepare(t.Context(), at, at); err != nil {
+			t.Fatal(err)
+		}
+		all := iter.Seq2[*login, error](func(yield func(*login, error) bool) {
+			for user := range users {
+				for i := range each {
+					if !yield(&login{User: fmt.Sprintf("user%04d", user), At: at.Add(time.Duration(i) * time.Second)}, nil) {
+						return
+					}
+				}
+			}
+		})
+		if _, err := must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDropSaves: 60 of 90 days go with 60 requests, and 3 to mark and list. Deleting the rows is done as well, and counted.
+func TestDropSaves(t *testing.T) {
+	ctx := t.Context()
+	users := 10
+	if testing.Short() {
+		users = 2
+	}
+	s, requests := counted(storagetest.Simulator(t, nil))
+	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
+	fill(t, logins, 90, users, 3)
+	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, -89), noGrace()); err != nil { // the mark is there already
+		t.Fatal(err)
+	}
+	before := noon.AddDate(0, 0, -29)
+	planned := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
+	if len(planned.Tables) != 60 || planned.Rows != int64(60*users*3) || planned.Instead != int64(60*(users+1)) || planned.Requests != 2 {
+		t.Errorf("the dry run plans %d tables, %d rows, %d requests instead, with %d of its own", len(planned.Tables), planned.Rows, planned.Instead, planned.Requests)
+	}
+	requests.Reset()
+	instead := deleteRows(t, mustStart(t, s, schemaOf("Logins", func() time.Time { return noon })), 3)
+	if got := requests.Count(); got != instead || int64(20*instead) != planned.Instead {
+		t.Errorf("deleting the rows of 3 days took %d requests, and of 60 it was said to be %d", got, planned.Instead)
+	}
+	requests.Reset()
+	report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, noGrace()))
+	if len(report.Tables) != 60 || requests.CountOf(storagetest.DeleteTable) != 60 || requests.Count() != 63 || report.Requests != 63 {
+		t.Errorf("%d tables, with %v; it reports %d", len(report.Tables), requests.Kinds(), report.Requests)
+	}
+	if want := noon.AddDate(0, 0, -29).Truncate(24 * time.Hour); !report.Mark.Equal(want) {
+		t.Errorf("the mark is %v, want %v", report.Mark, want)
+	}
+	if got := must[[]string](t)(logins.List(ctx)); len(got) != 30 {
+		t.Errorf("%d days are left", len(got))
+	}
+	t.Logf("%d rows: %d requests; by transactions %d", planned.Rows, report.Requests, planned.Instead)
+}
+
+// deleteRows is how to do without the pattern: the rows of the oldest days are found by a scan, and deleted by transactions.
+func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) (requests int) {
+	t.Helper()
+	for day := range days {
+		repo := must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
+		rows := map[string][]patterns.Key{}
+		token, first := "", true
+		for first || token != "" {
+			page, err := repo.Table().Entities().Query().Select("PartitionKey").AllowTableScan().Page(t.Context(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range page.Items {
+				rows[row.Key.Partition] = append(rows[row.Key.Partition], row.Key)
+			}
+			requests++
+			token, first = page.Next, false
+		}
+		for _, keys := range rows {
+			for len(keys) > 0 {
+				n := min(len(keys), patterns.MaxTransactionOperations)
+				x := repo.Table().NewTransaction()
+				for _, key := range keys[:n] {
+					x.DeleteUnconditional(key)
+				}
+				if _, err := x.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				requests++
+				keys = keys[n:]
+			}
+		}
+	}
+	return requests
+}
+
+// TestDropRefuses: the present period is never dropped, whatever it is asked for, and a dry run changes nothing.
+func TestDropRefuses(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name := nameOf(t, s)
+	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
+	insert(t, logins, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, 1))
+	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace()); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("Drop with the present day: %v, want ErrInvalid", err)
+	}
+	if at := must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+		t.Errorf("a mark of %v", at)
+	}
+	planned := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, &highvolumedelete.DropOptions{DryRun: true}))
+	if labels(planned.Tables, name) != "[D20140821]" || len(must[[]string](t)(logins.List(ctx))) != 3 {
+		t.Errorf("the dry run plans %v", planned.Tables)
+	}
+	if at := must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+		t.Errorf("a dry run leaves a mark of %v", at)
+	}
+	if report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); labels(report.Tables, name) != "[D20140821]" {
+		t.Errorf("dropped are %v", report.Tables)
+	}
+	// The mark never goes back, and an earlier Drop says which one holds.
+	report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
+	if want := noon.Truncate(24 * time.Hour); !report.Mark.Equal(want) || len(report.Tables) != 0 {
+		t.Errorf("an earlier Drop reports a mark of %v and %v", report.Mark, report.Tables)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := logins.Drop(cancelled, noon, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Drop with a context that is over: %v", err)
+	}
+}
+
+// TestMarkIsRead: a mark that makes no sense is no mark, and closes nothing silently.
+func TestMarkIsRead(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
+	if err := logins.Control().Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	row := &patterns.Entity{Key: patterns.Key{Partition: "mark", Row: "D"}, Properties: patterns.Properties{{Name: "Before", Value: patterns.String("M201408")}}}
+	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	if err := logins.Insert(ctx, &login{At: noon}); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("Insert: %v, want ErrGarbled", err)
+	}
+	if _, err := logins.Drop(ctx, noon, noGrace()); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("Drop: %v, want ErrGarbled", err)
+	}
+	// What an earlier build stored is read.
+	row.Set("Before", patterns.String("D20140820"))
+	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	if at := must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("the mark is %v", at)
+	}
+	if _, err := logins.Drop(ctx, noon, noGrace()); err != nil {
+		t.Fatal(err)
+	}
+	stored := must[*patterns.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
+	if got, want := stored.Get("Before"), patterns.String("D20140822"); got != want {
+		t.Errorf("the stored mark is %v, want %v", got, want)
+	}
+}
+
+// TestRivalDroppers: all report without an error, and each table goes once.
+func TestRivalDroppers(t *testing.T) {
+	s := storagetest.Open(t)
+	schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
+	logins := mustStart(t, s, schema)
+	for day := range 6 {
+		insert(t, logins, "june", noon.AddDate(0, 0, -day))
+	}
+	reports, errs := make([]highvolumedelete.DropReport, 4), make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range reports {
+		other := mustStart(t, s, schema)
+		wg.Go(func() { reports[i], errs[i] = other.Drop(context.Background(), noon.AddDate(0, 0, -i), noGrace()) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	dropped := map[string]int{}
+	for _, r := range reports {
+		for _, name := range r.Tables {
+			dropped[name]++
+		}
+	}
+	if len(dropped) != 5 || len(must[[]string](t)(logins.List(t.Context()))) != 1 {
+		t.Errorf("dropped are %v", dropped)
+	}
+}
+
+// TestGraceIsWaited: between the mark and the first table lies DefaultGrace, and the context ends the wait.
+func TestGraceIsWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storagetest.Simulator(t, nil)
+		logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
+		insert(t, logins, "june", noon.AddDate(0, 0, -1))
+		ctx, cancel := context.WithTimeout(t.Context(), highvolumedelete.DefaultGrace-time.Second)
+		defer cancel()
+		if _, err := logins.Drop(ctx, noon, nil); !errors.Is(err, context.DeadlineExceeded) || len(must[[]string](t)(logins.List(t.Context()))) != 1 {
+			t.Errorf("a second short of the grace: %v", err)
+		}
+		start := time.Now()
+		if report, err := logins.Drop(t.Context(), noon, nil); err != nil || len(report.Tables) != 1 || time.Since(start) != highvolumedelete.DefaultGrace {
+			t.Errorf("after %v: %v, %v", time.Since(start), report.Tables, err)
+		}
+	})
+}

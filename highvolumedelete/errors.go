@@ -1,0 +1,69 @@
+package highvolumedelete
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// What a write can be refused for beside the kinds of package patterns. Nothing was written. Both are patterns.ErrInvalid, too.
+var (
+	// ErrLate: the entity's period is over for longer than Schema.Late allows, or was dropped, or is being dropped. An attempt
+	// before it that was not answered, and arrives late, finds no table or goes with it.
+	ErrLate = errors.New("the period is closed")
+	// ErrEarly: the entity's period is further ahead than Schema.Early allows.
+	ErrEarly = errors.New("the period is too far ahead")
+)
+
+func invalidf(op, table, format string, args ...any) *patterns.Error {
+	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
+
+// noTable reports whether the period's own table is not there, or no longer: it was not made yet, or was dropped. A pattern's
+// other tables are another matter. An answer of 404 whose code was lost says no less, in those places that ask.
+func noTable(err error, table string) bool {
+	var e *patterns.Error
+	if !errors.As(err, &e) || e.Table != table {
+		return false
+	}
+	if errors.Is(err, patterns.ErrUnknownOutcome) { // an earlier attempt may be on its way
+		return errors.Is(err, patterns.ErrTableNotFound) || errors.Is(err, patterns.ErrTableBeingDeleted)
+	}
+	return errors.Is(e.Kind, patterns.ErrTableNotFound) || errors.Is(e.Kind, patterns.ErrTableBeingDeleted) ||
+		errors.Is(e.Kind, patterns.ErrNotFound) && e.Code == "" && e.Err != nil
+}
+
+// named is an error of the repository's Check, under the operation that it was made for.
+func named(op string, err error) error {
+	e, ok := err.(*patterns.Error)
+	if !ok {
+		return err
+	}
+	told := *e
+	told.Op = op
+	return &told
+}
+
+// listFailure is the error of a list of tables.
+func listFailure(err error) error {
+	e := &patterns.Error{Op: "List", Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code = answer.ErrorCode
+		switch {
+		case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
+			e.Kind = patterns.ErrDenied
+		case answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests:
+			e.Kind = patterns.ErrUnavailable
+		}
+	} else if strings.Contains(err.Error(), "unmarshalling type") { // the SDK's words for an answer that was damaged
+		e.Kind = patterns.ErrGarbled
+	}
+	return e
+}

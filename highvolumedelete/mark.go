@@ -1,0 +1,138 @@
+package highvolumedelete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// markRow is the one row of the control table for a unit.
+type markRow struct {
+	patterns.Meta
+	PartitionKey string
+	RowKey       string
+	Before       string // the label of the first period that is kept
+}
+
+const markPartition = "mark"
+
+// mark is the retention mark: periods before it are dropped, or about to be, and are never made again. It only moves on.
+type mark struct {
+	before period
+	set    bool
+	asked  time.Time // when it was asked for; the mark is no older than that
+	row    *markRow
+}
+
+// closes reports whether a period is below the mark.
+func (m mark) closes(p period) bool { return m.set && p.before(m.before) }
+
+func (s *Tables[T]) markKey() patterns.Key {
+	return patterns.Key{Partition: markPartition, Row: layouts[s.schema.Unit][:1]}
+}
+
+// look reads the mark. Without a control table there is none yet. Requests: 1.
+func (s *Tables[T]) look(ctx context.Context) (mark, error) {
+	m := mark{asked: time.Now()}
+	row, err := s.control.Get(ctx, s.markKey())
+	switch {
+	case errors.Is(err, patterns.ErrNotFound), errors.Is(err, patterns.ErrTableNotFound):
+		s.learn(m)
+		return m, nil
+	case err != nil:
+		return mark{}, err
+	}
+	before, ok := s.calendar.parse(row.Before)
+	if !ok {
+		return mark{}, &patterns.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Index: -1, Kind: patterns.ErrGarbled,
+			Err: fmt.Errorf("the retention mark is no %v", s.schema.Unit)}
+	}
+	m.before, m.set, m.row = before, true, row
+	s.learn(m)
+	return m, nil
+}
+
+// learn keeps the newest mark, and forgets the repositories below it.
+func (s *Tables[T]) learn(m mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.set && (!m.set || m.before.before(s.known.before)) {
+		return // an older answer, come late
+	}
+	s.known = m
+	for p := range s.open {
+		if m.closes(p) {
+			delete(s.open, p)
+		}
+	}
+}
+
+// recent returns the mark, no older than trust by either clock: the monotonic one may stand still while a machine sleeps.
+// What check refuses is not worth a look. Requests: 1, or 0.
+func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error) {
+	s.mu.Lock()
+	m := s.known
+	s.mu.Unlock()
+	if !m.asked.IsZero() && lease.Elapsed(m.asked) < trust {
+		return m, nil
+	}
+	if err := check(); err != nil {
+		return mark{}, err
+	}
+	return s.look(ctx)
+}
+
+// advance moves the mark on to a period, unless it is there or beyond. Requests: 2; on the very first time, 4.
+func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark, error) {
+	for n := 0; ; n++ {
+		*requests++
+		m, err := s.look(ctx)
+		if err != nil || m.set && !m.before.before(to) {
+			return m, err
+		}
+		row := &markRow{PartitionKey: s.markKey().Partition, RowKey: s.markKey().Row}
+		write := s.control.Insert
+		if m.set {
+			row, write = m.row, s.control.Replace
+		}
+		row.Before = to.label()
+		*requests++
+		err = write(ctx, row)
+		if noTable(err, s.Control().Name()) {
+			*requests++
+			if err = s.Control().CreateIfMissing(ctx); err == nil {
+				*requests++
+				err = write(ctx, row)
+			}
+		}
+		switch {
+		case err == nil:
+			m = mark{before: to, set: true, asked: m.asked, row: row}
+			s.learn(m)
+			return m, nil
+		case n+1 == markAttempts || !errors.Is(err, patterns.ErrConflict) && !errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome):
+			return mark{}, err
+		}
+		if err := backoff.Wait(ctx, n); err != nil {
+			return mark{}, err
+		}
+	}
+}
+
+// markAttempts is how often a rival who moves the mark may come between.
+const markAttempts = 10
+
+// Mark returns the beginning of the oldest period that is kept: what is older was dropped, or is about to be. It is the zero
+// time before the first Drop. Requests: 1.
+func (s *Tables[T]) Mark(ctx context.Context) (time.Time, error) {
+	m, err := s.look(ctx)
+	if err != nil || !m.set {
+		return time.Time{}, err
+	}
+	return s.calendar.start(m.before), nil
+}

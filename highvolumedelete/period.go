@@ -1,0 +1,148 @@
+package highvolumedelete
+
+import (
+	"fmt"
+	"time"
+)
+
+// Unit is the length of a period.
+type Unit uint8
+
+// The units.
+const (
+	Day   Unit = iota // of Schema.Location
+	Hour              // of UTC, since local hours may come twice
+	Week              // Monday to Sunday, of Schema.Location
+	Month             // of Schema.Location
+)
+
+// String returns the unit's name.
+func (u Unit) String() string {
+	if int(u) < len(unitNames) {
+		return unitNames[u]
+	}
+	return fmt.Sprintf("Unit(%d)", uint8(u))
+}
+
+var unitNames = [...]string{Day: "Day", Hour: "Hour", Week: "Week", Month: "Month"}
+
+// layouts are how labels are written. The letter keeps units apart, and the digits sort as time does.
+var layouts = [...]string{Day: "D20060102", Hour: "H2006010215", Week: "W20060102", Month: "M200601"}
+
+// labelLength is that of the longest label.
+const labelLength = len("H2006010215")
+
+// period is one period: the calendar's date, or hour, at which it begins, written as if it were UTC.
+type period struct {
+	unit Unit
+	at   time.Time
+}
+
+// label is what a table's name ends in: D20140822.
+func (p period) label() string { return p.at.Format(layouts[p.unit]) }
+
+func (p period) before(q period) bool { return p.at.Before(q.at) }
+
+func (p period) next() period {
+	switch p.unit {
+	case Hour:
+		p.at = p.at.Add(time.Hour)
+	case Day:
+		p.at = p.at.AddDate(0, 0, 1)
+	case Week:
+		p.at = p.at.AddDate(0, 0, 7)
+	case Month:
+		p.at = p.at.AddDate(0, 1, 0)
+	}
+	return p
+}
+
+// calendar says which period a time is in.
+type calendar struct {
+	unit     Unit
+	location *time.Location
+}
+
+// periodOf follows the wall clock: where a location's clock goes over midnight twice, a day is what it shows.
+func (c calendar) periodOf(t time.Time) (period, error) {
+	if c.unit == Hour {
+		t = t.UTC()
+	} else {
+		t = t.In(c.location)
+	}
+	year, month, day := t.Date()
+	if year < 1 || year > 9999 {
+		return period{}, fmt.Errorf("the year %d: periods are of the years 1 to 9999", year)
+	}
+	at := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	switch c.unit {
+	case Hour:
+		at = at.Add(time.Duration(t.Hour()) * time.Hour)
+	case Week:
+		at = at.AddDate(0, 0, -(int(at.Weekday())+6)%7)
+	case Month:
+		at = at.AddDate(0, 0, 1-day)
+	}
+	return period{c.unit, at}, nil
+}
+
+// rewind is a moment at which a location's clock went back over the border of a period: from one that had begun to one that goes
+// on then. America/St_Johns set it from 00:01 to 23:01 until 2011.
+type rewind struct {
+	at            time.Time
+	before, after period
+}
+
+// longestRewind is more than any clock was ever set back by: a day, on islands that moved to the other side of the date line.
+const longestRewind = 48 * time.Hour
+
+// rewinds are those from one moment to another.
+func (c calendar) rewinds(from, to time.Time) []rewind {
+	if c.unit == Hour {
+		return nil
+	}
+	var all []rewind
+	for at := from; ; {
+		_, at = at.In(c.location).ZoneBounds()
+		if at.IsZero() || at.After(to) {
+			return all
+		}
+		before, err1 := c.periodOf(at.Add(-1))
+		after, err2 := c.periodOf(at)
+		if err1 == nil && err2 == nil && after.before(before) {
+			all = append(all, rewind{at, before, after})
+		}
+	}
+}
+
+// mixed reports whether a period and the next one have times that lie before one another's.
+func (c calendar) mixed(p period) bool {
+	for _, r := range c.rewinds(c.end(p).Add(-longestRewind), c.end(p).Add(longestRewind)) {
+		if !p.before(r.after) && !r.before.before(p.next()) {
+			return true
+		}
+	}
+	return false
+}
+
+// start is the moment at which a period begins.
+func (c calendar) start(p period) time.Time {
+	if c.unit == Hour {
+		return p.at
+	}
+	year, month, day := p.at.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, c.location)
+}
+
+// end is the moment at which the next one does.
+func (c calendar) end(p period) time.Time { return c.start(p.next()) }
+
+// parse reads a label, exactly as it is written.
+func (c calendar) parse(label string) (period, bool) {
+	at, err := time.Parse(layouts[c.unit], label)
+	if err != nil {
+		return period{}, false
+	}
+	p, err := calendar{c.unit, time.UTC}.periodOf(at)
+	return p, err == nil && p.label() == label
+}

@@ -1,0 +1,250 @@
+package highvolumedelete
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// ReadOptions are the options of Between; nil is the same as the zero value.
+type ReadOptions[T any] struct {
+	// Newest yields the newest entity first, in place of the oldest.
+	Newest bool
+	// Partitions are those to read. With none, each table is read whole, and Query must say AllowTableScan.
+	Partitions []string
+	// Query narrows the query of each table: Rows, Where, Select (which must keep what Schema.Time looks at), PageSize,
+	// AllowTableScan. Its Top would count in each table anew; leave the loop instead.
+	Query func(patterns.Query[T]) patterns.Query[T]
+	// Limit is how many entities of a period are held in memory where it cannot be read in order of time, 100,000 for 0. More
+	// is patterns.ErrTooLarge.
+	Limit int
+}
+
+const (
+	defaultLimit = 100_000
+	// askedPeriods is up to how many periods are asked for one by one, before the tables are listed.
+	askedPeriods = 100
+)
+
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A zero time is
+// no bound. Tables that are not there, or are dropped meanwhile, are passed over. An error comes once, last. When the loop is
+// left, no further table is read.
+//
+// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged; where rows
+// turn out to be in another order it is patterns.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
+// two periods together where the clock of Schema.Location went back over midnight between them, as in Newfoundland until 2011.
+//
+// Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables where a
+// bound is missing or there are more than 100 periods.
+func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
+	if options == nil {
+		options = &ReadOptions[T]{}
+	}
+	return func(yield func(*T, error) bool) {
+		periods, err := s.periods(ctx, from, to)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, group := range s.grouped(periods, options.Newest) {
+			for v, err := range s.inPeriods(ctx, group, options) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				at := s.schema.Time(v)
+				if at.Before(from) || !to.IsZero() && !at.Before(to) {
+					continue
+				}
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// grouped is the periods in the order of reading, those together whose times are mixed.
+func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
+	var groups [][]period
+	for i, p := range periods {
+		if i > 0 && periods[i-1].next() == p && s.calendar.mixed(periods[i-1]) {
+			last := &groups[len(groups)-1]
+			*last = append(*last, p)
+			continue
+		}
+		groups = append(groups, []period{p})
+	}
+	if newest {
+		slices.Reverse(groups)
+	}
+	return groups
+}
+
+// inPeriods yields the entities of a group in order of time. Of several periods they are held in memory.
+func (s *Tables[T]) inPeriods(ctx context.Context, group []period, o *ReadOptions[T]) iter.Seq2[*T, error] {
+	all := func(yield func(*T, error) bool) {
+		for _, p := range group {
+			r, err := s.repository(p)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for v, err := range s.inPeriod(ctx, r, o) {
+				if noTable(err, s.tableName(p)) {
+					break
+				}
+				if !yield(v, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+	if len(group) == 1 {
+		return all
+	}
+	return sorted(all, s.order(o), s.tableName(group[0]), o.Limit)
+}
+
+// order compares two entities in the direction of reading.
+func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
+	if o.Newest {
+		return func(a, b *T) int { return s.schema.Time(b).Compare(s.schema.Time(a)) }
+	}
+	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
+}
+
+// periods are those that a span of time touches, oldest first: all of them, or those that have a table.
+func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
+	if !to.IsZero() && !from.Before(to) {
+		return nil, nil
+	}
+	first, err := s.calendar.periodOf(from)
+	if from.IsZero() {
+		first, err = period{}, nil
+	}
+	if err != nil {
+		return nil, invalidf("Between", "", "%w", err)
+	}
+	if !from.IsZero() {
+		for _, r := range s.calendar.rewinds(from, earliest(to, from.Add(longestRewind))) {
+			if r.after.before(first) {
+				first = r.after
+			}
+		}
+	}
+	if to.IsZero() {
+		return s.listed(ctx, first, nil)
+	}
+	last, err := s.calendar.periodOf(to.Add(-1))
+	if err != nil {
+		return nil, invalidf("Between", "", "%w", err)
+	}
+	for _, r := range s.calendar.rewinds(to.Add(-longestRewind), to.Add(-1)) {
+		if last.before(r.before) && r.at.After(from) {
+			last = r.before
+		}
+	}
+	if from.IsZero() {
+		return s.listed(ctx, first, &last)
+	}
+	var all []period
+	for p := first; !last.before(p); p = p.next() {
+		if all = append(all, p); len(all) > askedPeriods {
+			return s.listed(ctx, first, &last)
+		}
+	}
+	return all, nil
+}
+
+// earliest is the earlier of two bounds, of which the first may be none.
+func earliest(bound, t time.Time) time.Time {
+	if bound.IsZero() || t.Before(bound) {
+		return t
+	}
+	return bound
+}
+
+// listed are the periods that have a table.
+func (s *Tables[T]) listed(ctx context.Context, first period, last *period) ([]period, error) {
+	var below *period
+	if last != nil && last.next().at.Year() <= 9999 {
+		next := last.next()
+		below = &next
+	}
+	all, err := s.list(ctx, below, new(int))
+	return slices.DeleteFunc(all, func(p period) bool { return p.before(first) }), err
+}
+
+// inPeriod yields the entities of one table in order of time.
+func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *ReadOptions[T]) iter.Seq2[*T, error] {
+	query := r.Query()
+	if o.Query != nil {
+		query = o.Query(query)
+	}
+	order, streams := s.order(o), OldestFirst
+	if o.Newest {
+		streams = NewestFirst
+	}
+	switch {
+	case len(o.Partitions) == 0:
+		return sorted(query.All(ctx), order, r.Table().Name(), o.Limit)
+	case s.schema.RowOrder != streams || s.account.IsCosmos(): // there, rows come in no order at all
+		return sorted(query.AllPartitions(ctx, o.Partitions, nil), order, r.Table().Name(), o.Limit)
+	case len(o.Partitions) == 1: // page by page, none ahead of the reader
+		return checked(query.Partition(o.Partitions[0]).All(ctx), order, r.Table())
+	}
+	return checked(query.AllPartitions(ctx, o.Partitions, &patterns.ParallelOptions[T]{Order: order}), order, r.Table())
+}
+
+// sorted holds all of a sequence in memory, up to a limit.
+func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table string, limit int) iter.Seq2[*T, error] {
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	return func(yield func(*T, error) bool) {
+		var held []*T
+		for v, err := range all {
+			if err == nil && len(held) == limit {
+				e := invalidf("Between", table, "more than %d entities in the period, which is not read in order of time", limit)
+				e.Kind, err = patterns.ErrTooLarge, e
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			held = append(held, v)
+		}
+		slices.SortStableFunc(held, order)
+		for _, v := range held {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+var errRowOrder = errors.New("the rows of a partition are not in the order that Schema.RowOrder says")
+
+// checked passes a sequence on as long as it is in order.
+func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *patterns.Table) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		var last *T
+		for v, err := range all {
+			if err == nil && last != nil && order(last, v) > 0 {
+				err = invalidf("Between", table.Name(), "%w", errRowOrder)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if last = v; !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package highvolumedelete_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// lateness is how long after its sender gave up on it a request may arrive: what the service itself allows a request.
+const lateness = 30 * time.Second
+
+// TestSchedule: writers of the present and of earlier hours, who create tables side by side, and two retention jobs. Their calls
+// fail, or arrive late; they die, and are held up. No table below the mark is made once Drop has returned, no entity above
+// the mark is lost or there twice, and what was refused is not there.
+func TestSchedule(t *testing.T) {
+	seeds := 300
+	if testing.Short() || raceDetector {
+		seeds = 30
+	}
+	seen := runSchedules(t, seeds, 0)
+	for _, what := range []string{"inserted", "late refused", "unknown", "deaths", "late requests", "drops", "tables dropped", "rival creators"} {
+		if seen.counts[what] == 0 {
+			t.Errorf("none %s: the schedules show nothing of them", what)
+		}
+	}
+	if n := seen.counts["tables that came back"]; n > 0 {
+		t.Errorf("%d tables were made below a mark whose Drop had returned", n)
+	}
+}
+
+// TestScheduleWithoutGrace: without the wait between the mark and the tables, the same schedules do bring tables back.
+func TestScheduleWithoutGrace(t *testing.T) {
+	seen := runSchedules(t, 60, -1)
+	if n := seen.counts["tables that came back"]; n == 0 {
+		t.Error("no table came back: the schedules would not see it")
+	}
+}
+
+func runSchedules(t *testing.T, seeds int, grace time.Duration) *tally {
+	seen := &tally{counts: map[string]int{}}
+	var r *rivalry
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Idle: 20 * time.Second,
+		Pauses: []time.Duration{time.Millisecond, time.Second, 9 * time.Second, 15 * time.Second, 45 * time.Second, 10 * time.Minute},
+		Service: func(t testing.TB) *storagetest.Service {
+			s := storagetest.Simulator(t, nil)
+			return s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+				r = &rivalry{tally: seen, network: inner, grace: grace}
+				return r
+			})
+		},
+		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return r.stage(s) },
+	})
+	t.Log(seen.counts)
+	return seen
+}
+
+// tally counts what the schedules have seen.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (t *tally) add(what string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[what] += n
+}
+
+// rivalry is one stage, and the network in front of its service.
+type rivalry struct {
+	*tally
+	network policy.Transporter
+	grace   time.Duration
+
+	lock     sync.Mutex
+	closed   string            // the label of the mark of a Drop that has returned
+	accepted map[string]bool   // users of entities whose Insert returned nil
+	refused  map[string]bool   // and of those who know that nothing was written
+	periods  map[string]string // of users: the label
+}
+
+// Do is policy.Transporter: it watches tables come and go.
+func (r *rivalry) Do(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/Tables") {
+		body, _ = io.ReadAll(req.Body)
+		req.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	resp, err := r.network.Do(req)
+	if err != nil || body == nil {
+		return resp, err
+	}
+	var table struct{ TableName string }
+	if err := json.Unmarshal(body, &table); err != nil {
+		return nil, err
+	}
+	label := strings.TrimPrefix(table.TableName, "Logins")
+	r.lock.Lock()
+	closed := label < r.closed && label[0] == 'H'
+	r.lock.Unlock()
+	switch {
+	case resp.StatusCode < 300 && closed:
+		r.add("tables that came back", 1)
+	case resp.StatusCode == http.StatusConflict && closed:
+		r.add("being deleted", 1)
+	case resp.StatusCode == http.StatusConflict:
+		r.add("rival creators", 1)
+	}
+	return resp, err
+}
+
+func (r *rivalry) schema() highvolumedelete.Schema[login] {
+	schema := schemaOf("Logins", time.Now)
+	schema.Unit = highvolumedelete.Hour
+	return schema
+}
+
+func (r *rivalry) stage(*storagetest.Service) storagetest.Stage {
+	var b [8]byte
+	rand.Read(b[:])
+	rng := mathrand.New(mathrand.NewPCG(binary.LittleEndian.Uint64(b[:]), 0))
+	r.accepted, r.refused, r.periods = map[string]bool{}, map[string]bool{}, map[string]string{}
+	var stage storagetest.Stage
+	for i := range 3 {
+		stage.Actors = append(stage.Actors, r.writer(i, rng.Uint64()))
+	}
+	stage.Actors = append(stage.Actors, r.dropper(rng.Uint64()), r.dropper(rng.Uint64()))
+	stage.Check = r.check
+	return stage
+}
+
+// process is the client of a process that calls befall.
+func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storagetest.Service, *storagetest.Faults) {
+	faults := storagetest.SweepFaults()
+	return s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
+		switch n := rng.Float64(); {
+		case n < 0.03:
+			r.add("deaths", 1)
+			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+		case n < 0.08 || n < 0.4 && call.Kind == storagetest.CreateTable:
+			r.add("late requests", 1)
+			return late{r, time.Duration(rng.Int64N(int64(lateness)))}
+		case n < 0.2:
+			return faults[rng.IntN(len(faults))]
+		}
+		return nil
+	}))
+}
+
+// writer inserts logins of the present hour and of hours before it. A process that dies has a successor, who goes on with the next.
+func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		rng := mathrand.New(mathrand.NewPCG(seed, 0))
+		faulty, process := r.process(s, rng)
+		logins, err := start(faulty, r.schema())
+		if err != nil {
+			return err
+		}
+		for i := range 6 {
+			l := &login{User: fmt.Sprintf("%d-%d", id, i), At: time.Now().Truncate(100).Add(-time.Duration(rng.IntN(5)) * time.Hour)}
+			name, err := logins.TableName(l.At)
+			if err != nil {
+				return err
+			}
+			alive, cancel := process.Context(ctx)
+			err = logins.Insert(alive, l)
+			cancel()
+			r.note(l, strings.TrimPrefix(name, "Logins"), err, process.Dead())
+			if process.Dead() {
+				faulty, process = r.process(s, rng)
+				if logins, err = start(faulty, r.schema()); err != nil {
+					return err
+				}
+			}
+			time.Sleep([]time.Duration{0, 0, time.Second, 20 * time.Second, 20 * time.Minute}[rng.IntN(5)])
+		}
+		return nil
+	}
+}
+
+func (r *rivalry) note(l *login, label string, err error, dead bool) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.periods[l.User] = label
+	switch {
+	case dead:
+	case err == nil:
+		r.accepted[l.User] = true
+		r.add("inserted", 1)
+	case errors.Is(err, highvolumedelete.ErrLate):
+		r.refused[l.User] = true
+		r.add("late refused", 1)
+	case errors.Is(err, patterns.ErrUnknownOutcome):
+		r.add("unknown", 1)
+	case surelyNot(err):
+		r.refused[l.User] = true
+		r.add("failed", 1)
+	}
+}
+
+// dropper drops what is older than two hours, again and again; one that died is resumed by the next.
+func (r *rivalry) dropper(seed uint64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		rng := mathrand.New(mathrand.NewPCG(seed, 0))
+		for range 5 {
+			time.Sleep([]time.Duration{0, time.Second, 20 * time.Second, 30 * time.Minute}[rng.IntN(4)])
+			faulty, process := r.process(s, rng)
+			alive, cancel := process.Context(ctx)
+			if _, err := r.drop(alive, faulty); err != nil && alive.Err() == nil && !errors.Is(err, patterns.ErrUnavailable) &&
+				!errors.Is(err, patterns.ErrUnknownOutcome) && !errors.Is(err, patterns.ErrGarbled) && !transport(err) {
+				cancel()
+				return err
+			}
+			cancel()
+		}
+		return nil
+	}
+}
+
+func transport(err error) bool {
+	var network net.Error
+	return errors.As(err, &network)
+}
+
+func (r *rivalry) drop(ctx context.Context, s *storagetest.Service) (highvolumedelete.DropReport, error) {
+	logins, err := start(s, r.schema())
+	if err != nil {
+		return highvolumedelete.DropReport{}, err
+	}
+	report, err := logins.Drop(ctx, time.Now().Add(-2*time.Hour), &highvolumedelete.DropOptions{UnsafeGrace: r.grace})
+	r.add("tables dropped", len(report.Tables))
+	if err != nil {
+		return report, err
+	}
+	r.add("drops", 1)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.closed = max(r.closed, "H"+report.Mark.Format("2006010215"))
+	return report, nil
+}
+
+// check looks at the end: what is late has arrived, and a last Drop has resumed all others.
+func (r *rivalry) check(ctx context.Context, s *storagetest.Service, errs []error) error {
+	time.Sleep(2 * lateness)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	report, err := r.drop(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.Wait(time.Minute)
+	logins, err := start(s, r.schema())
+	if err != nil {
+		return err
+	}
+	mark := "H" + report.Mark.Format("2006010215")
+	there := map[string]int{}
+	for l, err := range logins.Between(ctx, time.Time{}, time.Time{}, &highvolumedelete.ReadOptions[login]{Query: scan}) {
+		if err != nil {
+			return err
+		}
+		if there[l.User]++; there[l.User] > 1 || r.refused[l.User] || r.periods[l.User] < mark {
+			return fmt.Errorf("the login %s of %s is there %d times, refused: %v, the mark is %s", l.User, r.periods[l.User], there[l.User], r.refused[l.User], mark)
+		}
+	}
+	for user := range r.accepted {
+		if there[user] == 0 && r.periods[user] >= mark {
+			return fmt.Errorf("the login %s of %s is lost, the mark is %s", user, r.periods[user], mark)
+		}
+	}
+	tables, err := logins.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if strings.TrimPrefix(table, "Logins") < mark {
+			return fmt.Errorf("%s is there, and the mark is %s", table, mark)
+		}
+	}
+	return nil
+}
+
+// late is a fault: the connection is reset, and the request arrives all the same, later.
+type late struct {
+	network policy.Transporter
+	after   time.Duration
+}
+
+func (l late) String() string { return "Late" }
+
+func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	again := req.Clone(context.WithoutCancel(req.Context()))
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body.Close()
+		again.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	go func() {
+		time.Sleep(l.after)
+		if resp, err := l.network.Do(again); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}

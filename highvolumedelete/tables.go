@@ -1,0 +1,181 @@
+package highvolumedelete
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// RowOrder says how the rows of a partition lie in time.
+type RowOrder uint8
+
+// The orders.
+const (
+	Unordered   RowOrder = iota // rows are not keyed by time
+	OldestFirst                 // as compoundkey.Time does
+	NewestFirst                 // as compoundkey.TimeDesc and logtail do
+)
+
+// DefaultEarly is Schema.Early where it is not set.
+const DefaultEarly = 24 * time.Hour
+
+// Schema says how entities of type T are divided over tables.
+type Schema[T any] struct {
+	// Name is what the tables' names begin with: at most 52 ASCII letters and digits. Names of this and a label, such as
+	// LoginsD20140822, belong to the package: Drop takes every such table for its own.
+	Name string
+	// Unit is the length of a period, Day for 0. It does not change: tables of another unit are not seen.
+	Unit Unit
+	// Location is where days, weeks and months begin, UTC for nil. It does not change either.
+	Location *time.Location
+	// Time says which period an entity belongs to. It is pure, and stays the same for an entity's life: a time of the
+	// entity's own, not of the moment at which it is written.
+	Time func(*T) time.Time
+	// Open makes the repository of a period's table, with patterns of its own, which keep all that they keep in that table: one
+	// with a list, copy or blob anywhere else is patterns.ErrInvalid, since Drop would leave that there for good. It makes no
+	// request, and is called once for each table in use.
+	Open func(table *patterns.Table) (*patterns.Repository[T], error)
+	// Late is how long after the end of its period an entity is taken: 0 is as long as the period is not below the retention
+	// mark, and below 0 not at all. Entities in time to the second may need some seconds.
+	Late time.Duration
+	// Early is how long before the beginning of its period an entity is taken: DefaultEarly for 0, and below 0 not at all. Each
+	// period that an entity names gets a table, so a wrong clock makes many.
+	Early time.Duration
+	// RowOrder says in which order of Time the rows of a partition are. Between needs no memory for what it reads in that order.
+	RowOrder RowOrder
+	// Now is the clock, time.Now for nil.
+	Now func() time.Time
+}
+
+// Tables keeps entities of type T in a table for each period. It is safe for concurrent use.
+type Tables[T any] struct {
+	account  *patterns.Account
+	schema   Schema[T]
+	calendar calendar
+	control  *patterns.TypedTable[markRow]
+
+	mu    sync.Mutex
+	open  map[period]opened[T]
+	known mark // as read last
+}
+
+// New prepares the tables. It makes no request, and creates none. What does not fit together is patterns.ErrInvalid.
+func New[T any](account *patterns.Account, schema Schema[T]) (*Tables[T], error) {
+	const op = "highvolumedelete.New"
+	switch {
+	case account == nil || schema.Time == nil || schema.Open == nil:
+		return nil, invalidf(op, "", "it needs an account, a Schema.Time and a Schema.Open")
+	case int(schema.Unit) >= len(layouts):
+		return nil, invalidf(op, "", "%v is no unit", schema.Unit)
+	case schema.RowOrder > NewestFirst:
+		return nil, invalidf(op, "", "RowOrder(%d) is no order", schema.RowOrder)
+	}
+	if err := checkName(schema.Name); err != nil {
+		return nil, invalidf(op, "", "%w", err)
+	}
+	if schema.Location == nil {
+		schema.Location = time.UTC
+	}
+	if schema.Now == nil {
+		schema.Now = time.Now
+	}
+	if schema.Early == 0 {
+		schema.Early = DefaultEarly
+	}
+	control, err := patterns.Typed[markRow](account.Table(schema.Name + controlSuffix))
+	if err != nil {
+		return nil, err
+	}
+	return &Tables[T]{account: account, schema: schema, calendar: calendar{schema.Unit, schema.Location}, control: control,
+		open: map[period]opened[T]{}}, nil
+}
+
+// controlSuffix is behind the name of the table that holds the retention mark. No label ends in a letter.
+const controlSuffix = "Retention"
+
+// maxName leaves room for the longest label.
+const maxName = 63 - labelLength
+
+func checkName(name string) error {
+	if len(name) == 0 || len(name) > maxName {
+		return fmt.Errorf("a Schema.Name of %d characters: it has 1 to %d", len(name), maxName)
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("the Schema.Name %q: it has only ASCII letters and digits and begins with a letter", name)
+		}
+	}
+	return nil
+}
+
+func (s *Tables[T]) tableName(p period) string { return s.schema.Name + p.label() }
+
+// Control returns the table that holds the retention mark.
+func (s *Tables[T]) Control() *patterns.Table { return s.control.Table() }
+
+// TableName returns the name of the table of a time's period.
+func (s *Tables[T]) TableName(at time.Time) (string, error) {
+	p, err := s.calendar.periodOf(at)
+	if err != nil {
+		return "", invalidf("TableName", "", "%w", err)
+	}
+	return s.tableName(p), nil
+}
+
+// Repository returns the repository of a time's period, for all that this type has no verb for. It makes no request, and the
+// table need not be there: Insert, Upsert and Prepare create it.
+func (s *Tables[T]) Repository(at time.Time) (*patterns.Repository[T], error) {
+	p, err := s.calendar.periodOf(at)
+	if err != nil {
+		return nil, invalidf("Repository", "", "%w", err)
+	}
+	return s.repository(p)
+}
+
+func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.open[p]; ok {
+		return o.repo, o.refused
+	}
+	name := s.tableName(p)
+	repo, err := s.schema.Open(s.account.Table(name))
+	switch {
+	case err != nil:
+		return nil, err
+	case repo == nil || repo.Table().Name() != name:
+		return nil, invalidf("Open", name, "Schema.Open returned a repository of another table, or none")
+	}
+	o := opened[T]{repo: repo}
+	if err := staysWithin(repo); err != nil {
+		o = opened[T]{refused: invalidf("Open", name, "%w", err)}
+	}
+	s.open[p] = o
+	return o.repo, o.refused
+}
+
+// opened is what Schema.Open made for a period: a repository, or why it is none to use. That is kept too, since the names that
+// a repository's patterns and intents go by are taken then.
+type opened[T any] struct {
+	repo    *patterns.Repository[T]
+	refused error
+}
+
+// staysWithin refuses patterns that keep something outside of the table: when the table is dropped, nobody removes that.
+// Of an IntentContributor nobody knows where it writes; those that there are write lists, blobs and other entities.
+func staysWithin[T any](repo *patterns.Repository[T]) error {
+	for _, p := range repo.Patterns() {
+		if x, ok := p.(patterns.OutsideCopyContributor); ok {
+			if table := x.OutsideTable(); table == nil || !table.Same(repo.Table()) {
+				return fmt.Errorf("pattern %q keeps copies in another table, which would stay there when the period is dropped", p.PatternName())
+			}
+		}
+		if _, ok := p.(patterns.IntentContributor); ok {
+			return fmt.Errorf("pattern %q has effects that may be outside of the table, and would stay there when the period is dropped", p.PatternName())
+		}
+	}
+	return nil
+}

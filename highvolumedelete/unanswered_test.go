@@ -1,0 +1,109 @@
+package highvolumedelete_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// held is a request whose connection is reset, and that arrives when the test says so.
+type held struct {
+	send   func(*http.Request) (*http.Response, error)
+	arrive func() (status int)
+}
+
+func (h *held) String() string { return "held" }
+
+func (h *held) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	later := req.Clone(context.WithoutCancel(req.Context()))
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	later.Body = io.NopCloser(bytes.NewReader(body))
+	h.arrive = func() int {
+		resp, err := h.send(later)
+		if err != nil {
+			return 0
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}
+
+// refusal is an answer of a table service.
+type refusal struct {
+	status int
+	code   string
+}
+
+func (r refusal) String() string { return r.code }
+
+func (r refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	body := `{"odata.error":{"code":"` + r.code + `","message":{"lang":"en-US","value":"no"}}}`
+	return &http.Response{StatusCode: r.status, Header: http.Header{"Content-Type": {"application/json"}, "X-Ms-Error-Code": {r.code}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req}, nil
+}
+
+// TestTableRefusedBehindAnUnansweredInsert: the first attempt of an insert is on its way, the second meets no table, and the
+// table is refused to this writer. A rival makes it, and the first attempt arrives: so the refusal was none of the entity.
+// Without such an attempt it is.
+func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
+	for _, no := range []struct {
+		refusal
+		kind error
+	}{
+		{refusal{http.StatusForbidden, "AuthorizationPermissionMismatch"}, patterns.ErrDenied},
+		{refusal{http.StatusBadRequest, "InvalidInput"}, patterns.ErrInvalid},
+	} {
+		for _, unanswered := range []bool{true, false} {
+			s := storagetest.Simulator(t, nil)
+			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
+			first := &held{send: s.ClientOptions.Transport.Do}
+			holds := storagetest.NewToggle(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(first))))
+			holds.Set(unanswered)
+			faulty, _ := s.WithRetries(1).Faulty(storagetest.First(holds, storagetest.On(storagetest.CreateTable, storagetest.Always(no))))
+			rival, l := mustStart(t, s, schema), &login{User: "june", At: noon}
+			err := mustStart(t, faulty, schema).Insert(t.Context(), l)
+			if !errors.Is(err, no.kind) || errors.Is(err, patterns.ErrUnknownOutcome) != unanswered {
+				t.Errorf("%s, with an unanswered attempt (%v): %v", no.code, unanswered, err)
+			}
+			if !unanswered {
+				continue
+			}
+			if err := rival.Prepare(t.Context(), noon, noon); err != nil {
+				t.Fatal(err)
+			}
+			if status := first.arrive(); status/100 != 2 {
+				t.Errorf("the first attempt is answered with %d: the test shows nothing", status)
+			}
+		}
+	}
+}
+
+// TestBeingDeletedBehindAnUnansweredAttempt: names do not come back, so that what is on its way to a table that is being
+// deleted does not matter: it is ErrLate, and not of unknown outcome.
+func TestBeingDeletedBehindAnUnansweredAttempt(t *testing.T) {
+	for _, kind := range []storagetest.Kind{storagetest.InsertEntity, storagetest.CreateTable} {
+		s := storagetest.Simulator(t, nil)
+		faulty, _ := s.WithRetries(1).Faulty(storagetest.On(kind, storagetest.First(
+			storagetest.Once(storagetest.Before500), storagetest.Once(storagetest.Always(refusal{http.StatusConflict, "TableBeingDeleted"})))))
+		err := mustStart(t, faulty, schemaOf("Logins", func() time.Time { return noon })).Insert(t.Context(), &login{User: "june", At: noon})
+		if !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, patterns.ErrTableBeingDeleted) || errors.Is(err, patterns.ErrUnknownOutcome) {
+			t.Errorf("%s: %v, want ErrLate", kind, err)
+		}
+	}
+}
