@@ -1,0 +1,149 @@
+package scatter_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Event is an access that was logged.
+type Event struct {
+	patterns.Meta
+	At       time.Time
+	ID       int
+	User     string
+	Resource string
+}
+
+func rowOfEvent(at time.Time, id int) string {
+	return compoundkey.Join("event", compoundkey.Time(at), compoundkey.Int(id, 8))
+}
+
+// openEvents opens the events of an account. Every program that writes or reads them does this.
+func openEvents(table *patterns.Table, options *scatter.Options) (*scatter.Spread[Event], error) {
+	return scatter.New(table, scatter.Schema[Event]{
+		Order:      scatter.ByTime("event", time.Minute),
+		Row:        func(e *Event) string { return rowOfEvent(e.At, e.ID) },
+		Partitions: 4,
+	}, options)
+}
+
+// Events are named by their time, so that all new ones come last; and yet no partition takes them all. Another n holds from
+// the next minute on, and reads do not show the difference.
+func Example() {
+	ctx := context.Background()
+	now := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
+	table := storage().Table("ExampleEvents")
+	events, err := openEvents(table, &scatter.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := table.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	log4 := func(from int) {
+		for id := from; id < from+4; id++ {
+			now = now.Add(time.Second)
+			if err := events.Insert(ctx, &Event{At: now, ID: id, User: "jonesj", Resource: "printer"}); err != nil { // 1 request
+				log.Fatal(err)
+			}
+		}
+	}
+	log4(1)
+	epoch, err := events.Resize(ctx, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("16 partitions from", epoch.Time.Format(time.TimeOnly))
+	now = now.Add(time.Minute)
+	log4(5)
+
+	from := compoundkey.Time(time.Date(2014, 8, 22, 9, 0, 3, 0, time.UTC))
+	for e, err := range events.Range(ctx, compoundkey.AtLeast(from), &scatter.ReadOptions{Limit: 4}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.At.Format(time.TimeOnly), e.ID, e.Key().Partition)
+	}
+	// Output:
+	// 16 partitions from 09:01:00
+	// 09:00:03 3 event_002
+	// 09:00:04 4 event_002
+	// 09:01:05 5 event_011
+	// 09:01:06 6 event_006
+}
+
+// A program that logs for the employees of a department spreads by them, as the guide does: what one of them did is one query.
+func ExampleNewNatural() {
+	ctx := context.Background()
+	employee := func(id int) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.String("Sales"), compoundkey.Int(id, 6))
+	}
+	table := storage().Table("ExampleAccesses")
+	accesses, err := scatter.NewNatural(table, scatter.NaturalSchema[access]{
+		Name:      "event",
+		RowPrefix: "access",
+		Partition: func(a *access) compoundkey.Part { return employee(a.Employee) },
+		Row:       func(a *access) string { return a.row() },
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := table.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	nine := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
+	for i := range 6 {
+		if err := accesses.Insert(ctx, &access{Department: "Sales", Employee: 223 + i%3, At: nine.Add(time.Duration(i) * time.Hour), ID: i}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for a, err := range accesses.Range(ctx, []compoundkey.Part{employee(223), employee(225)}, compoundkey.All(), nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(a.At.Format("15:04"), a.Employee, a.Key().Partition)
+	}
+	// Output:
+	// 09:00 223 event_Sales!_000223
+	// 11:00 225 event_Sales!_000225
+	// 12:00 223 event_Sales!_000223
+	// 14:00 225 event_Sales!_000225
+}
+
+// A meter tells which partitions are near the service's target, and how many would do.
+func ExampleMeter() {
+	now := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
+	meter, err := scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	meter.Add("event_000", 1900)
+	meter.Add("event_001", 1300)
+	for _, load := range meter.Hot() {
+		fmt.Printf("%s: %d in a second, %.0f %% of the target\n", load.Partition, load.Peak, 100*load.Share)
+	}
+	fmt.Println("enough:", meter.Enough())
+	// Output:
+	// event_000: 1900 in a second, 95 % of the target
+	// enough: 3
+}
+
+// storage opens the service that the tests share.
+func storage() *patterns.Account {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}

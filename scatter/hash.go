@@ -1,0 +1,17 @@
+package scatter
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// MaxPartitions is the largest n.
+const MaxPartitions = 1000
+
+// Bucket is the number of the partition, 0 to n-1, that a text has among n: the first 8 bytes of SHA-256 of the text in
+// UTF-8, read as a big-endian number, modulo n. It is stored data and does not change; n must be 1 or more. Unlike
+// with simpler hashes, keys that differ in nothing but some digits are spread as evenly as any others.
+func Bucket(text string, n int) int {
+	sum := sha256.Sum256([]byte(text))
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))
+}

@@ -1,0 +1,204 @@
+package scatter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// recordKey is where the record is.
+func (s *Spread[T]) recordKey() patterns.Key {
+	return patterns.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
+}
+
+// load reads the record; both are nil when there is none, and so no entity either.
+func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, error) {
+	r, err := s.records.Get(ctx, s.recordKey())
+	if errors.Is(err, patterns.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := r.read(s.order)
+	switch {
+	case errors.Is(err, errOtherOrder):
+		return nil, nil, invalid(op, s.Repository().Table(), err)
+	case err != nil:
+		return nil, nil, failure(op, s.Repository().Table(), patterns.ErrGarbled, err)
+	}
+	s.learn(l)
+	return r, l, nil
+}
+
+// learn keeps what was read, unless more is known.
+func (s *Spread[T]) learn(l *layout) {
+	for {
+		known := s.known.Load()
+		if known != nil && known.horizon >= l.horizon || s.known.CompareAndSwap(known, l) {
+			return
+		}
+	}
+}
+
+// find returns a layout that covers the position, nil where nothing can be stored. It makes a request only where the
+// position lies behind what is known.
+func (s *Spread[T]) find(ctx context.Context, op string, position int64) (*layout, error) {
+	if l := s.known.Load(); l.covers(position) {
+		return l, nil
+	}
+	if _, l, err := s.load(ctx, op); err != nil || l.covers(position) {
+		return l, err
+	}
+	return nil, nil
+}
+
+// reach moves the horizon behind the position, unless it is there.
+func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error {
+	if s.known.Load().covers(position) {
+		return nil
+	}
+	// One goroutine asks for all: the others find what it has learnt.
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if s.known.Load().covers(position) {
+		return nil
+	}
+	_, err := s.change(ctx, op, func(l *layout) (*layout, error) {
+		if l.covers(position) {
+			return nil, nil
+		}
+		if ahead := s.order.ahead(position, s.now()); s.order.isTime() && ahead > s.ahead {
+			return nil, fmt.Errorf("the entity's time is %v ahead of the clock, at most %v", ahead, s.ahead)
+		}
+		next := &layout{horizon: s.order.behind(position), epochs: []epoch{{0, s.first}}}
+		if l != nil {
+			next.epochs = l.epochs
+		}
+		return next, nil
+	})
+	return err
+}
+
+// change writes the record as edit wants it, from the start again while rivals come between. edit gets nil where there is no
+// record, and returns nil to leave it as it is. What it refuses is ErrInvalid. Nothing is to be done about an
+// unknown outcome but to look again: edit tells by the record whether it is done.
+func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
+	var last error
+	for attempt := range s.attempts {
+		if attempt > 0 {
+			if err := backoff.Wait(ctx, attempt-1); err != nil {
+				return nil, errors.Join(err, last)
+			}
+		}
+		r, l, err := s.load(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		next, err := edit(l)
+		if err != nil {
+			return nil, invalid(op, s.Repository().Table(), err)
+		}
+		if next == nil {
+			return l, nil
+		}
+		if len(next.epochs) > maxEpochs {
+			return nil, failure(op, s.Repository().Table(), patterns.ErrTooLarge, fmt.Errorf("%d epochs, at most %d", len(next.epochs), maxEpochs))
+		}
+		switch last = s.write(ctx, r, next); {
+		case last == nil:
+			s.learn(next)
+			return next, nil
+		case !rivalled(last):
+			return nil, last
+		}
+	}
+	return nil, failure(op, s.Repository().Table(), patterns.ErrConflict, fmt.Errorf("the record was changed by others %d times: %w", s.attempts, last))
+}
+
+// write stores a layout in the place of the record that was read, or as the first one.
+func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
+	if r == nil {
+		key := s.recordKey()
+		r = &record{PartitionKey: key.Partition, RowKey: key.Row}
+		next.store(r, s.order)
+		return s.records.Insert(ctx, r)
+	}
+	next.store(r, s.order)
+	return s.records.Replace(ctx, r)
+}
+
+// rivalled reports whether a failed write of the record is to be tried again.
+func rivalled(err error) bool {
+	for _, kind := range []error{patterns.ErrUnknownOutcome, patterns.ErrConflict, patterns.ErrExists, patterns.ErrNotFound} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// Resize has entities behind the horizon spread over n partitions, and tells from where on. What is stored stays where it
+// is. Another Resize takes it back as long as the horizon has not moved. Requests: 2, and 2 for each rival.
+func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
+	const op = "Resize"
+	if err := checkPartitions(n); err != nil {
+		return Epoch{}, invalid(op, s.Repository().Table(), err)
+	}
+	l, err := s.change(ctx, op, func(l *layout) (*layout, error) {
+		if l == nil {
+			return &layout{epochs: []epoch{{0, n}}}, nil
+		}
+		return l.resized(n), nil
+	})
+	if err != nil {
+		return Epoch{}, err
+	}
+	return s.order.public(l.epochs[len(l.epochs)-1]), nil
+}
+
+// Epochs returns how row keys are spread, the oldest first; none before the first write. The last Epoch holds on.
+// Requests: 1.
+func (s *Spread[T]) Epochs(ctx context.Context) ([]Epoch, error) {
+	_, l, err := s.load(ctx, "Epochs")
+	if l == nil || err != nil {
+		return nil, err
+	}
+	all := make([]Epoch, len(l.epochs))
+	for i, e := range l.epochs {
+		all[i] = s.order.public(e)
+	}
+	return all, nil
+}
+
+// Partitions returns the keys of all partitions that can hold entities now. Requests: 1.
+func (s *Spread[T]) Partitions(ctx context.Context) ([]string, error) {
+	_, l, err := s.load(ctx, "Partitions")
+	if l == nil || err != nil {
+		return nil, err
+	}
+	return s.partitions(l.most(s.order, compoundkey.All().Under(s.order.prefix))), nil
+}
+
+func (s *Spread[T]) partitions(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = s.partition(i)
+	}
+	return keys
+}
+
+// Sync looks at the record, so that the Repository takes every entity that is stored now: its Repair and Rebuild write
+// entities that other programs have inserted. Requests: 1.
+func (s *Spread[T]) Sync(ctx context.Context) error {
+	_, _, err := s.load(ctx, "Sync")
+	return err
+}

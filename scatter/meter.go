@@ -1,0 +1,145 @@
+package scatter
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// PartitionTarget is the number of entities a second that the service builds a partition for.
+const PartitionTarget = 2000
+
+// MeterOptions are the options of NewMeter; nil is the same as the zero value.
+type MeterOptions struct {
+	// Target is the number of entities a second that a partition may take, PartitionTarget for 0.
+	Target int
+	// Hot is the share of the target from which on a partition is hot, 0.8 for 0.
+	Hot float64
+	// Seconds is how far the meter looks back, 10 for 0.
+	Seconds int
+	// Partitions is how many partitions it tells apart within a second, 1,024 for 0.
+	Partitions int
+	// Now is the clock, time.Now for nil.
+	Now func() time.Time
+}
+
+// Meter counts the entities that this program writes to each partition in each of the last seconds. It is made of counters
+// only: no goroutine, and in memory Seconds × Partitions counters of some 200 bytes at most. It is safe for concurrent use.
+//
+// Where a second sees more partitions than it tells apart, the least written one gives its counter to the next. So a count can
+// be too high, by Load.Over at most, and is never too low for a partition that has one; and every partition with more than
+// 1/Partitions of a second's writes has one.
+type Meter struct {
+	options MeterOptions
+
+	mu      sync.Mutex
+	seconds []second // a ring: that of Unix second s is seconds[s mod len]
+	latest  int64
+}
+
+// Load is how much was written to a partition.
+type Load struct {
+	Partition string
+	Peak      int     // entities in its busiest second
+	Over      int     // by how many Peak may be too high
+	Total     int     // entities in all seconds the meter looks back
+	Share     float64 // of the target, in the busiest second
+}
+
+// NewMeter makes a meter. Options that make no sense are ErrInvalid.
+func NewMeter(options *MeterOptions) (*Meter, error) {
+	var o MeterOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Target < 0 || o.Hot < 0 || o.Seconds < 0 || o.Partitions < 0 {
+		return nil, invalid("NewMeter", nil, errors.New("an option below zero"))
+	}
+	o.Target, o.Hot = cmp.Or(o.Target, PartitionTarget), cmp.Or(o.Hot, 0.8)
+	o.Seconds, o.Partitions = cmp.Or(o.Seconds, 10), cmp.Or(o.Partitions, 1024)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Meter{options: o, seconds: make([]second, o.Seconds)}, nil
+}
+
+// Add counts entities that are written to a partition now.
+func (m *Meter) Add(partition string, entities int) {
+	if entities <= 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seconds[m.now()%int64(len(m.seconds))].add(partition, entities, m.options.Partitions)
+}
+
+// now moves the ring on and returns the second that it is. A clock that goes back counts into the latest second.
+func (m *Meter) now() int64 {
+	now := max(m.options.Now().Unix(), m.latest)
+	gone := min(now-m.latest, int64(len(m.seconds)))
+	for i := range gone {
+		m.seconds[(now-i)%int64(len(m.seconds))] = second{}
+	}
+	m.latest = now
+	return now
+}
+
+// Loads returns the partitions that were written to, the busiest first.
+func (m *Meter) Loads() []Load {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now()
+	loads := map[string]*Load{}
+	for i := range m.seconds {
+		for _, c := range m.seconds[i].counters {
+			l := loads[c.partition]
+			if l == nil {
+				l = &Load{Partition: c.partition}
+				loads[c.partition] = l
+			}
+			l.Total += c.entities
+			if c.entities > l.Peak {
+				l.Peak, l.Over = c.entities, c.over
+			}
+		}
+	}
+	all := make([]Load, 0, len(loads))
+	for l := range maps.Values(loads) {
+		l.Share = float64(l.Peak) / float64(m.options.Target)
+		all = append(all, *l)
+	}
+	slices.SortFunc(all, func(a, b Load) int {
+		return cmp.Or(cmp.Compare(b.Peak, a.Peak), cmp.Compare(b.Total, a.Total), compoundkey.Compare(a.Partition, b.Partition))
+	})
+	return all
+}
+
+// Hot returns the partitions whose busiest second came near the target, or over it, the busiest first.
+func (m *Meter) Hot() []Load {
+	loads := m.Loads()
+	hot := slices.IndexFunc(loads, func(l Load) bool { return l.Share < m.options.Hot })
+	if hot < 0 {
+		return loads
+	}
+	return loads[:hot]
+}
+
+// Enough returns over how many partitions the busiest second's writes of all partitions must be spread evenly so that none
+// is hot: an n for Resize, times the number of programs that write as much as this one. It is 1 at least.
+func (m *Meter) Enough() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now()
+	most := 0
+	for i := range m.seconds {
+		most = max(most, m.seconds[i].total)
+	}
+	// Just below the share that is hot.
+	return 1 + int(math.Floor(float64(most)/(m.options.Hot*float64(m.options.Target))))
+}

@@ -1,0 +1,101 @@
+package scatter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// NaturalSchema says how entities of type T are spread by a natural key. Its functions are pure.
+type NaturalSchema[T any] struct {
+	// Name is what partition keys begin with.
+	Name string
+	// Partition is the natural key, such as compoundkey.Tuple(compoundkey.String(e.Department), compoundkey.Int(e.ID, 6)).
+	Partition func(*T) compoundkey.Part
+	// Row makes the row key. It begins with RowPrefix and "_"; behind that, Range reads in its order.
+	Row func(*T) string
+	// RowPrefix is that of patterns.Schema, and required.
+	RowPrefix string
+	// Intents and MaxAttempts are those of patterns.Schema.
+	Intents     patterns.IntentRunner
+	MaxAttempts int
+}
+
+// Natural keeps entities spread over as many partitions as there are natural keys, the guide's own solution: the partition key
+// is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. What one natural key writes goes to one
+// partition; reading all in order takes a list of the keys, and a query for each. It is safe for concurrent use.
+type Natural[T any] struct {
+	Writer[T]
+	name   string
+	prefix string
+}
+
+// NewNatural opens the entities of a table that are spread by a natural key, with the patterns to keep in step with them. It
+// makes no request. What does not fit together is ErrInvalid.
+func NewNatural[T any](table *patterns.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern) (*Natural[T], error) {
+	const op = "scatter.NewNatural"
+	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
+		return nil, invalid(op, table, errors.New("it needs a table, a Name, a RowPrefix, a Partition and a Row"))
+	}
+	if _, err := compoundkey.Encode(schema.Name); err != nil {
+		return nil, invalid(op, table, err)
+	}
+	if options == nil {
+		options = &Options{}
+	}
+	n := &Natural[T]{name: schema.Name, prefix: schema.RowPrefix}
+	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), RowPrefix: schema.RowPrefix,
+		Key: func(v *T) patterns.Key {
+			return n.Key(schema.Partition(v), schema.Row(v))
+		},
+		Intents: schema.Intents, MaxAttempts: schema.MaxAttempts}, attached...)
+	if err != nil {
+		return nil, err
+	}
+	n.Writer = newWriter(repository, options.Meter)
+	n.Writer.reach = func(_ context.Context, op string, v *T) error {
+		if row := schema.Row(v); !strings.HasPrefix(row, n.prefix+"_") && compoundkey.CheckKey(row) == nil {
+			return invalid(op, table, fmt.Errorf("the row key does not begin with %q, so that Range would not find it", n.prefix+"_"))
+		}
+		return nil
+	}
+	return n, nil
+}
+
+// Key returns the key of a row under a natural key, for the Repository's methods.
+func (n *Natural[T]) Key(natural compoundkey.Part, row string) patterns.Key {
+	return patterns.Key{Partition: compoundkey.Join(n.name, natural), Row: row}
+}
+
+// Get reads one entity. Requests: 1.
+func (n *Natural[T]) Get(ctx context.Context, natural compoundkey.Part, row string) (*T, error) {
+	return n.Repository().Get(ctx, n.Key(natural, row))
+}
+
+// Update is that of [Spread].
+func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row string, change func(*T) error) (*T, error) {
+	return n.update(ctx, n.Key(natural, row), change)
+}
+
+// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span is that of the
+// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are ErrTooLarge, since each of them
+// holds pages in memory. Requests: 1 for each natural key and page.
+func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		const op = "Range"
+		if len(naturals) > MaxPartitions {
+			yield(nil, failure(op, n.Repository().Table(), patterns.ErrTooLarge, fmt.Errorf("%d natural keys, at most %d", len(naturals), MaxPartitions)))
+			return
+		}
+		partitions := make([]string, len(naturals))
+		for i, natural := range naturals {
+			partitions[i] = n.Key(natural, "").Partition
+		}
+		merged(ctx, n.Repository(), partitions, span.Under(n.prefix), options)(yield)
+	}
+}

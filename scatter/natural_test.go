@@ -1,0 +1,117 @@
+package scatter_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// access is an employee's access to something, as in the guide.
+type access struct {
+	patterns.Meta
+	Department string
+	Employee   int
+	At         time.Time
+	ID         int
+	Resource   string
+}
+
+func natural(department string, employee int) compoundkey.Part {
+	return compoundkey.Tuple(compoundkey.String(department), compoundkey.Int(employee, 6))
+}
+
+func (a *access) row() string {
+	return compoundkey.Join("access", compoundkey.Time(a.At), compoundkey.Int(a.ID, 8))
+}
+
+func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *scatter.Natural[access] {
+	t.Helper()
+	table := must[*patterns.Account](t)(account(s)).Table(newTable(t, s))
+	return must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
+		Name: "access", RowPrefix: "access",
+		Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) },
+		Row:       (*access).row,
+	}, options))
+}
+
+// TestNatural: one employee's events are one query, those of many come merged.
+func TestNatural(t *testing.T) {
+	ctx := t.Context()
+	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	n := naturals(t, storagetest.Open(t), &scatter.Options{Meter: meter})
+	start := time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)
+	for i := range 30 {
+		check(t, n.Insert(ctx, &access{Department: "Sales", Employee: i % 3, At: start.Add(time.Duration(i) * time.Minute), ID: i}))
+	}
+	read := func(span compoundkey.Span, o *scatter.ReadOptions, employees ...int) (ids []int) {
+		t.Helper()
+		var keys []compoundkey.Part
+		for _, e := range employees {
+			keys = append(keys, natural("Sales", e))
+		}
+		for a, err := range n.Range(ctx, keys, span, o) {
+			check(t, err)
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	if got := read(compoundkey.All(), nil, 1); !slices.Equal(got, []int{1, 4, 7, 10, 13, 16, 19, 22, 25, 28}) {
+		t.Errorf("of one employee: %v", got)
+	}
+	if got := read(compoundkey.AtLeast(compoundkey.Time(start.Add(5*time.Minute))), &scatter.ReadOptions{Limit: 4}, 2, 0, 0); !slices.Equal(got, []int{5, 6, 8, 9}) {
+		t.Errorf("of two employees: %v", got)
+	}
+	last := &access{Department: "Sales", Employee: 2, At: start.Add(29 * time.Minute), ID: 29}
+	found := must[*access](t)(n.Update(ctx, natural("Sales", 2), last.row(), func(a *access) error { a.Resource = "printer"; return nil }))
+	if again := must[*access](t)(n.Get(ctx, natural("Sales", 2), last.row())); again.Resource != "printer" || again.ETag != found.ETag {
+		t.Errorf("read again: %+v", again)
+	}
+	check(t, n.Delete(ctx, found))
+	if got := read(compoundkey.All(), nil, 0, 1, 2); len(got) != 29 {
+		t.Errorf("%d left", len(got))
+	}
+	if loads := meter.Loads(); len(loads) != 3 || loads[0].Total != 12 || loads[0].Partition != "access_Sales!_000002" {
+		t.Errorf("written: %+v", loads)
+	}
+}
+
+func TestNaturalRefuses(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	n := naturals(t, s, nil)
+	table := n.Repository().Table()
+	row, part := (*access).row, func(*access) compoundkey.Part { return compoundkey.Bool(true) }
+	for name, schema := range map[string]scatter.NaturalSchema[access]{
+		"no name":      {RowPrefix: "a", Partition: part, Row: row},
+		"no prefix":    {Name: "a", Partition: part, Row: row},
+		"no partition": {Name: "a", RowPrefix: "a", Row: row},
+		"no row":       {Name: "a", RowPrefix: "a", Partition: part},
+		"a bad name":   {Name: "a_b", RowPrefix: "a", Partition: part, Row: row},
+	} {
+		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other := must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", RowPrefix: "other", Partition: part, Row: row}, nil))
+	wantKind(t, other.Insert(ctx, &access{}), patterns.ErrInvalid)
+	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), patterns.ErrInvalid)
+	for _, c := range []struct {
+		keys int
+		span compoundkey.Span
+		kind error
+	}{{scatter.MaxPartitions + 1, compoundkey.All(), patterns.ErrTooLarge}, {1, compoundkey.Exactly(compoundkey.Int(5, 0)), patterns.ErrInvalid}} {
+		var last error
+		for _, last = range n.Range(ctx, make([]compoundkey.Part, c.keys), c.span, nil) {
+		}
+		wantKind(t, last, c.kind)
+	}
+	if got := fmt.Sprint(n.Key(natural("Sales", 1), "r")); got != "{access_Sales!_000001 r}" {
+		t.Errorf("key %s", got)
+	}
+}

@@ -1,0 +1,146 @@
+package scatter
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// Order says how row keys rise, or fall: what they begin with, behind a prefix. Make one with [ByTime], [ByTimeDesc] or
+// [ByNumber]. A row key is the prefix, "_" and that part, and whatever tells entities of one time apart behind it.
+type Order struct {
+	prefix  string
+	name    string // in the record
+	width   int    // digits
+	limit   int64  // positions are below
+	step    int64  // how far the horizon moves at once
+	falling bool   // the digits are limit-1-position
+	err     error
+}
+
+const (
+	timeDigits = 19
+	timeLimit  = 3155378976000000000 // ticks at the beginning of the year 10000
+	ticksEpoch = 621355968000000000  // ticks at 1970-01-01
+	tick       = 100 * time.Nanosecond
+
+	defaultTimeStep   = time.Minute
+	defaultNumberStep = 10_000
+)
+
+// ByTime is for row keys that begin with compoundkey.Time, as in compoundkey.Join("event", compoundkey.Time(at), ...).
+// step is how far the horizon moves at once, a minute for 0: the longer, the fewer looks at the record, and the later a new
+// n begins.
+func ByTime(prefix string, step time.Duration) Order {
+	if step == 0 {
+		step = defaultTimeStep
+	}
+	o := Order{prefix: prefix, name: "time", width: timeDigits, limit: timeLimit, step: int64(step / tick)}
+	return o.checked()
+}
+
+// ByTimeDesc is [ByTime] for row keys that begin with compoundkey.TimeDesc: newest first.
+func ByTimeDesc(prefix string, step time.Duration) Order {
+	o := ByTime(prefix, step)
+	o.name, o.falling = "timedesc", true
+	return o
+}
+
+// ByNumber is for row keys that begin with a rising number, as in compoundkey.Join("order", compoundkey.Int(number, 12)), of
+// 1 to 18 digits and not below zero. step is how far the horizon moves at once, 10,000 for 0.
+func ByNumber(prefix string, width int, step int64) Order {
+	if step == 0 {
+		step = defaultNumberStep
+	}
+	o := Order{prefix: prefix, name: "number:" + strconv.Itoa(width), width: width, limit: 1, step: step}
+	if width < 1 || width > 18 {
+		o.err = fmt.Errorf("an Order of numbers of %d digits: they have 1 to 18", width)
+		return o
+	}
+	for range width {
+		o.limit *= 10
+	}
+	return o.checked()
+}
+
+func (o Order) checked() Order {
+	if o.prefix == "" {
+		o.err = errors.New("an Order without a prefix of the row keys")
+	} else if _, err := compoundkey.Encode(o.prefix); err != nil {
+		o.err = err
+	} else if o.step <= 0 {
+		o.err = errors.New("an Order with a step below zero, or below 100 ns")
+	}
+	return o
+}
+
+// isTime reports whether positions are ticks.
+func (o Order) isTime() bool { return o.width == timeDigits }
+
+// position reads where a row key stands.
+func (o Order) position(row string) (int64, error) {
+	if err := compoundkey.CheckKey(row); err != nil {
+		return 0, err
+	}
+	rest, ok := strings.CutPrefix(row, o.prefix+"_")
+	digits := len(rest) >= o.width && (len(rest) == o.width || rest[o.width] == '_') && strings.Trim(rest[:o.width], "0123456789") == ""
+	if !ok || !digits {
+		return 0, fmt.Errorf("the row key is not %q, and %d digits, and nothing or \"_\" behind them", o.prefix+"_", o.width)
+	}
+	// 19 digits fit but for those above the last time.
+	p, err := strconv.ParseInt(rest[:o.width], 10, 64)
+	if err != nil || p >= o.limit {
+		return 0, errors.New("the row key begins with a time after the year 9999")
+	}
+	if o.falling {
+		p = o.limit - 1 - p
+	}
+	return p, nil
+}
+
+// region returns the span of row keys whose positions are from <= position < to.
+func (o Order) region(from, to int64) (first, end string) {
+	if from >= to {
+		return "", ""
+	}
+	if o.falling {
+		from, to = o.limit-to, o.limit-from
+	}
+	end = o.end()
+	if to < o.limit {
+		end = o.key(to)
+	}
+	return o.key(from), end
+}
+
+// overlaps reports whether a span holds row keys of such positions.
+func (o Order) overlaps(span compoundkey.Span, from, to int64) bool {
+	first, end := o.region(from, to)
+	return first != end && !span.Empty() && compoundkey.Compare(span.From(), end) < 0 && (span.To() == "" || compoundkey.Compare(first, span.To()) < 0)
+}
+
+func (o Order) key(digits int64) string { return fmt.Sprintf("%s_%0*d", o.prefix, o.width, digits) }
+
+// end is the first key behind all of the prefix.
+func (o Order) end() string { return compoundkey.All().Under(o.prefix).To() }
+
+// behind is where the horizon moves to for an entity.
+func (o Order) behind(position int64) int64 {
+	if rest := o.limit - position; rest <= o.step {
+		return o.limit
+	}
+	return min(o.limit, (position/o.step+1)*o.step)
+}
+
+// time is the instant of a position.
+func (o Order) time(position int64) time.Time {
+	ticks := position - ticksEpoch
+	return time.Unix(ticks/1e7, ticks%1e7*100).UTC()
+}
+
+// ahead is how far a position lies in the future.
+func (o Order) ahead(position int64, now time.Time) time.Duration { return o.time(position).Sub(now) }

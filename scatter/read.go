@@ -1,0 +1,189 @@
+package scatter
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// ReadOptions are the options of reads over several partitions; nil is the same as the zero value.
+type ReadOptions struct {
+	// Where are conditions that entities must meet. The service looks at all others in the range, too.
+	Where []patterns.Condition
+	// Select names the properties to read, nil for all.
+	Select []string
+	// Limit ends the read after so many entities, 0 for none. No partition is asked for more.
+	Limit int
+	// PageSize is how many entities one answer has at most, 1,000 for 0. With a Limit, a smaller one reads fewer entities
+	// that are not needed, in more requests.
+	PageSize int
+	// Concurrency is the number of requests under way at once, 8 for 0.
+	Concurrency int
+}
+
+// Get reads one entity. Requests: 1.
+func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
+	key, err := s.key(ctx, "Get", row)
+	if err != nil {
+		return nil, err
+	}
+	return s.Repository().Get(ctx, key)
+}
+
+// GetMany reads entities by their row keys, several at once, and yields those that are there in the order of rows. An error
+// comes once, last. Requests: 1 for each row.
+func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		var keys []patterns.Key
+		for _, row := range rows {
+			key, err := s.key(ctx, "GetMany", row)
+			switch {
+			case err == nil:
+				keys = append(keys, key)
+			case !errors.Is(err, patterns.ErrNotFound):
+				yield(nil, err)
+				return
+			}
+		}
+		parallel := &patterns.ParallelOptions[T]{}
+		if options != nil {
+			parallel.Concurrency = options.Concurrency
+		}
+		s.Repository().GetMany(ctx, keys, parallel)(yield)
+	}
+}
+
+// Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between: see the
+// Repository's. Requests: 2, more under rivals.
+func (s *Spread[T]) Update(ctx context.Context, row string, change func(*T) error) (*T, error) {
+	key, err := s.key(ctx, "Update", row)
+	if err != nil {
+		return nil, err
+	}
+	return s.update(ctx, key, change)
+}
+
+// DeleteUnconditional removes the entity whatever it is now. Requests: 2, more under rivals.
+func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
+	key, err := s.key(ctx, "DeleteUnconditional", row)
+	if err != nil {
+		return err
+	}
+	err = s.Repository().DeleteUnconditional(ctx, key)
+	if err == nil && s.meter != nil {
+		s.meter.Add(key.Partition, 1)
+	}
+	return err
+}
+
+// Key returns the key of a row, for the Repository's methods. It is ErrNotFound where nothing can be stored yet.
+// Requests: 0, and 1 for a row behind the horizon that is known.
+func (s *Spread[T]) Key(ctx context.Context, row string) (patterns.Key, error) {
+	return s.key(ctx, "Key", row)
+}
+
+func (s *Spread[T]) key(ctx context.Context, op, row string) (patterns.Key, error) {
+	position, err := s.order.position(row)
+	if err != nil {
+		return patterns.Key{}, invalid(op, s.Repository().Table(), err)
+	}
+	l, err := s.find(ctx, op, position)
+	switch {
+	case err != nil:
+		return patterns.Key{}, err
+	case l == nil:
+		return patterns.Key{}, failure(op, s.Repository().Table(), patterns.ErrNotFound, errors.New("the row key lies behind the horizon"))
+	}
+	return s.place(l, position, row), nil
+}
+
+// Prepare moves the horizon behind an entity that the Repository is to insert, alone or with others in a transaction.
+// Requests: 0, and 1 or 2 for one behind the horizon that is known.
+func (s *Spread[T]) Prepare(ctx context.Context, v *T) error {
+	const op = "Prepare"
+	if v == nil {
+		return invalid(op, s.Repository().Table(), errors.New("the entity is nil"))
+	}
+	return s.reachEntity(ctx, op, v)
+}
+
+func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
+	position, err := s.order.position(s.row(v))
+	if err != nil {
+		return invalid(op, s.Repository().Table(), err)
+	}
+	if s.known.Load().covers(position) {
+		return nil
+	}
+	// The horizon never goes back, so what cannot be stored must not move it. Its bucket is not known yet, and all names of
+	// partitions are of one length.
+	if err := s.Repository().CheckUnder(ctx, patterns.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
+		if e, ok := err.(*patterns.Error); ok {
+			told := *e
+			told.Op, told.Key = op, patterns.Key{}
+			return &told
+		}
+		return err
+	}
+	return s.reach(ctx, op, position)
+}
+
+// lookAtEntity is for an entity that another program may have inserted. One that cannot be stored is left to the repository.
+func (s *Spread[T]) lookAtEntity(ctx context.Context, op string, v *T) error {
+	position, err := s.order.position(s.row(v))
+	if err != nil {
+		return invalid(op, s.Repository().Table(), err)
+	}
+	_, err = s.find(ctx, op, position)
+	return err
+}
+
+// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span is
+// that of the row keys behind the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)).
+// An error comes once, last. Breaking off ends all queries. Requests: 1 for each partition and page, and 1 for the record
+// unless the span ends below the horizon that is known.
+func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		const op = "Range"
+		whole := span.Under(s.order.prefix)
+		if err := whole.Err(); err != nil {
+			yield(nil, invalid(op, s.Repository().Table(), err))
+			return
+		}
+		l := s.known.Load()
+		if l == nil || s.order.overlaps(whole, l.horizon, s.order.limit) {
+			var err error
+			if _, l, err = s.load(ctx, op); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		if l == nil {
+			return
+		}
+		merged(ctx, s.Repository(), s.partitions(l.most(s.order, whole)), whole, options)(yield)
+	}
+}
+
+// merged reads a span of row keys of several partitions, and merges it by row key. Of equal ones, which only Natural
+// can have, that of the lesser partition comes first.
+func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
+	if r.Table().Account().IsCosmos() {
+		return func(yield func(*T, error) bool) {
+			yield(nil, invalid("Range", r.Table(), errors.New("queries of Cosmos DB come back in no order, and cannot be merged")))
+		}
+	}
+	if options == nil {
+		options = &ReadOptions{}
+	}
+	q := r.Query().Rows(span).Where(options.Where...).Select(options.Select...).Top(options.Limit).PageSize(options.PageSize)
+	if options.PageSize == 0 && options.Limit > 0 {
+		q = q.PageSize(min(options.Limit, patterns.MaxPageSize))
+	}
+	return q.AllPartitions(ctx, partitions, &patterns.ParallelOptions[T]{Concurrency: options.Concurrency, Order: func(a, b *T) int {
+		return compoundkey.Compare(r.MetaOf(a).Key().Row, r.MetaOf(b).Key().Row)
+	}})
+}

@@ -1,0 +1,45 @@
+package scatter_test
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRefusedEntityMovesNoHorizon: what no service stores is refused before any request, by every verb that could move the
+// horizon: it never goes back, and the next n would begin behind it.
+func TestRefusedEntityMovesNoHorizon(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
+	p := must[spread](t)(open(&counted, newTable(t, s), numbered(10, 4), nil))
+	large := func() *event { return &event{Number: 999_990, Text: strings.Repeat("x", 40_000)} }
+	for name, verb := range map[string]func() error{
+		"Insert":  func() error { return p.Insert(ctx, large()) },
+		"Upsert":  func() error { return p.Upsert(ctx, large()) },
+		"Prepare": func() error { return p.Prepare(ctx, large()) },
+		"BulkInsertNonAtomic": func() error {
+			var all iter.Seq2[*event, error] = func(yield func(*event, error) bool) { yield(large(), nil) }
+			_, err := p.BulkInsertNonAtomic(ctx, all, nil)
+			return err
+		},
+	} {
+		err := verb()
+		var e *patterns.Error
+		if n := counter.Reset(); n != 0 || !errors.Is(err, patterns.ErrTooLarge) || !errors.As(err, &e) || e.Op != name {
+			t.Errorf("%s: %d requests, %v", name, n, err)
+		}
+	}
+	epoch := must[scatter.Epoch](t)(p.Resize(ctx, 8))
+	check(t, p.Insert(ctx, &event{Number: 1}))
+	if epoch.Number != 0 {
+		t.Errorf("nothing is stored, and the new n begins at %d", epoch.Number)
+	}
+}

@@ -1,0 +1,277 @@
+package scatter_test
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type spread = *scatter.Spread[event]
+
+// TestVerbs: every verb finds the entity, by the program that wrote it and by another that knows nothing yet.
+func TestVerbs(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	table, schema := newTable(t, s), numbered(10, 4)
+	p := must[spread](t)(open(s, table, schema, nil))
+	fresh := func() spread { return must[spread](t)(open(s, table, schema, nil)) }
+	e := &event{Number: 7, Tag: "a", Text: "1"}
+	check(t, p.Insert(ctx, e))
+	wantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), patterns.ErrExists)
+	e.Text = "2"
+	check(t, fresh().Replace(ctx, must[*event](t)(fresh().Get(ctx, e.row()))))
+	wantKind(t, p.Replace(ctx, e), patterns.ErrConflict)
+	e = must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
+	e.Text = "4"
+	other, f := fresh(), fresh()
+	read := must[*event](t)(other.Get(ctx, e.row()))
+	read.Text = "4"
+	check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
+	if got := must[*event](t)(p.Get(ctx, e.row())); got.Text != "5" {
+		t.Errorf("the text is %s", got.Text)
+	}
+	check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
+	if got := must[[]string](t)(placed(ctx, s, table, schema)); !slices.Equal(got, []string{rowOf(17, "b")}) {
+		t.Errorf("left: %v", got)
+	}
+	check(t, p.Delete(ctx, must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
+	_, err := p.Get(ctx, rowOf(17, "b"))
+	wantKind(t, err, patterns.ErrNotFound)
+	_, err = fresh().Get(ctx, rowOf(99_999, "b"))
+	wantKind(t, err, patterns.ErrNotFound)
+}
+
+// TestResize: what was stored stays where it is, a program that knows the old n only does no harm, and reads span all of it.
+func TestResize(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	table, schema := newTable(t, s), numbered(10, 3)
+	p, old := must[spread](t)(open(s, table, schema, nil)), must[spread](t)(open(s, table, schema, nil))
+	insert := func(p spread, from, to int64) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			check(t, p.Insert(ctx, &event{Number: n, Tag: "x"}))
+		}
+	}
+	insert(p, 0, 5)
+	insert(old, 5, 6)
+	for _, n := range []int{9, 7, 3, 11} { // what has not begun can be taken back
+		if got := must[scatter.Epoch](t)(p.Resize(ctx, n)); n != 3 && got != (scatter.Epoch{Number: 10, Partitions: n}) {
+			t.Fatalf("%d partitions from %+v", n, got)
+		}
+	}
+	insert(p, 10, 20)
+	must[scatter.Epoch](t)(p.Resize(ctx, 2))
+	insert(p, 20, 25)
+	insert(old, 6, 10)  // below the horizon that it knows
+	insert(old, 25, 35) // behind it
+	if err := old.Insert(ctx, &event{Number: 15, Tag: "x"}); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("inserted again: %v", err)
+	}
+	all := must[[]string](t)(placed(ctx, s, table, schema))
+	if len(all) != 35 {
+		t.Errorf("%d are there", len(all))
+	}
+	want := []scatter.Epoch{{Number: 0, Partitions: 3}, {Number: 10, Partitions: 11}, {Number: 20, Partitions: 2}}
+	if got := must[[]scatter.Epoch](t)(old.Epochs(ctx)); !slices.Equal(got, want) {
+		t.Errorf("epochs %v", got)
+	}
+	if got := must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
+		t.Errorf("partitions %v", got)
+	}
+	span := compoundkey.Between(compoundkey.Int(8, numberDigits), compoundkey.Int(31, numberDigits))
+	if got := must[[]string](t)(rowsOf(old.Range(ctx, span, nil))); !slices.Equal(got, all[8:31]) {
+		t.Errorf("8 to 31: %v", got)
+	}
+	for e, err := range p.Range(ctx, span, nil) {
+		check(t, err)
+		check(t, p.Delete(ctx, e))
+	}
+	if got := must[[]string](t)(placed(ctx, s, table, schema)); len(got) != 12 {
+		t.Errorf("%d are left", len(got))
+	}
+}
+
+// TestReads: conditions, selection, limits, many keys, and an order that falls.
+func TestReads(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	table := must[*patterns.Account](t)(account(s)).Table(newTable(t, s))
+	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	options := &scatter.Options{Now: func() time.Time { return now }, Ahead: time.Hour}
+	p := must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
+	var all []*login
+	for i := range 40 {
+		all = append(all, &login{At: now.Add(time.Duration(i) * time.Minute), User: []string{"even", "odd"}[i%2]})
+	}
+	progress, err := p.BulkInsertNonAtomic(ctx, func(yield func(*login, error) bool) {
+		for _, l := range all {
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}, nil)
+	check(t, err)
+	if progress.Entities != 40 {
+		t.Errorf("%+v", progress)
+	}
+	minutes := func(logins iter.Seq2[*login, error]) (got []int) {
+		t.Helper()
+		for l, err := range logins {
+			check(t, err)
+			got = append(got, int(l.At.Sub(now)/time.Minute))
+		}
+		return got
+	}
+	if got := minutes(p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{Limit: 5})); !slices.Equal(got, []int{39, 38, 37, 36, 35}) {
+		t.Errorf("the latest 5: %v", got)
+	}
+	span := compoundkey.Between(compoundkey.TimeDesc(now.Add(20*time.Minute)), compoundkey.TimeDesc(now.Add(10*time.Minute)))
+	odd := &scatter.ReadOptions{Where: []patterns.Condition{patterns.Eq("User", "odd")}, Select: []string{"At"}, PageSize: 2, Concurrency: 2}
+	if got := minutes(p.Range(ctx, span, odd)); !slices.Equal(got, []int{19, 17, 15, 13, 11}) {
+		t.Errorf("odd ones: %v", got)
+	}
+	rows := []string{all[3].newestFirst(), (&login{At: now, User: "nobody"}).newestFirst(), all[30].newestFirst(), (&login{At: now.AddDate(5, 0, 0)}).newestFirst()}
+	if got := minutes(p.GetMany(ctx, rows, &scatter.ReadOptions{Concurrency: 1})); !slices.Equal(got, []int{3, 30}) {
+		t.Errorf("by key: %v", got)
+	}
+	broken := 0
+	for range p.Range(ctx, compoundkey.All(), nil) {
+		if broken++; broken == 3 {
+			break
+		}
+	}
+	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)), nil) {
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+	for _, err := range p.GetMany(ctx, []string{"login_1"}, nil) {
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+}
+
+// TestAhead: a time far in the future is refused where it would move the horizon, and only there.
+func TestAhead(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	schema := scatter.Schema[login]{Order: scatter.ByTime("login", time.Hour), Row: (*login).row}
+	p := must[*scatter.Spread[login]](t)(scatter.New(must[*patterns.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
+	wantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), patterns.ErrInvalid)
+	if epochs := must[[]scatter.Epoch](t)(p.Epochs(ctx)); len(epochs) != 0 {
+		t.Errorf("the refused one has left %v", epochs)
+	}
+	for e, err := range p.Range(ctx, compoundkey.All(), nil) {
+		t.Errorf("there is %v, %v", e, err)
+	}
+	check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
+	wantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), patterns.ErrInvalid)
+}
+
+// TestPatternsCompose: an index within the partition, the repository's own verbs, and its audit.
+func TestPatternsCompose(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	table, schema := newTable(t, s), numbered(10, 2)
+	index := func() *intrapartition.Index[event] {
+		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) })
+	}
+	byTag, meter := index(), must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	p := must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
+	check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
+	must[scatter.Epoch](t)(p.Resize(ctx, 7))
+	e := &event{Number: 12, Tag: "b"}
+	wantKind(t, p.Repository().Insert(ctx, e), patterns.ErrInvalid) // nobody has said where 12 is
+	check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
+	found := must[*event](t)(byTag.Get(ctx, e.Key().Partition, "b"))
+	found.Tag = "b"
+	found.Text = "changed"
+	check(t, p.Replace(ctx, found))
+	key := must[patterns.Key](t)(p.Key(ctx, e.row()))
+	if key != e.Key() {
+		t.Errorf("key %v, want %v", key, e.Key())
+	}
+	for _, audited := range []spread{p, must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
+		for d, err := range audited.Repository().Verify(ctx, nil) {
+			t.Errorf("%v, %v", d, err)
+		}
+	}
+	written := 0
+	for _, l := range meter.Loads() {
+		written += l.Total
+	}
+	if written != 4 {
+		t.Errorf("%d rows counted, an insert and a replace of two rows are 4", written)
+	}
+	late := must[spread](t)(open(s, table, schema, nil)).Repository()
+	if got := late.KeyOf(e); got != key {
+		t.Errorf("an entity that was written is at %v, not at %v", key, got)
+	}
+	e.Number = 13
+	if got := late.KeyOf(e); compoundkey.CheckKey(got.Partition) == nil {
+		t.Errorf("another one is said to be at %v", got)
+	}
+	check(t, p.Sync(ctx))
+}
+
+func TestNewRefuses(t *testing.T) {
+	s := storagetest.Open(t)
+	good := numbered(0, 0)
+	for name, change := range map[string]func(*scatter.Schema[event], *scatter.Options){
+		"no row":              func(c *scatter.Schema[event], _ *scatter.Options) { c.Row = nil },
+		"no order":            func(c *scatter.Schema[event], _ *scatter.Options) { c.Order = scatter.Order{} },
+		"a bad order":         func(c *scatter.Schema[event], _ *scatter.Options) { c.Order = scatter.ByNumber("event", 30, 0) },
+		"a bad name":          func(c *scatter.Schema[event], _ *scatter.Options) { c.Name = "a/b" },
+		"too many partitions": func(c *scatter.Schema[event], _ *scatter.Options) { c.Partitions = 1001 },
+		"minus one partition": func(c *scatter.Schema[event], _ *scatter.Options) { c.Partitions = -1 },
+		"minus one attempt":   func(c *scatter.Schema[event], _ *scatter.Options) { c.MaxAttempts = -1 },
+		"looking back":        func(_ *scatter.Schema[event], o *scatter.Options) { o.Ahead = -1 },
+	} {
+		schema, options := good, &scatter.Options{}
+		change(&schema, options)
+		if _, err := open(s, "Events", schema, options); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := scatter.New(nil, good, nil); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("no table: %v", err)
+	}
+	if _, err := scatter.New(must[*patterns.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("no Meta: %v", err)
+	}
+}
+
+// TestRefusals: what cannot be is refused before any request; a record of another order or version is not touched.
+func TestRefusals(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	table := newTable(t, s)
+	p := must[spread](t)(open(&counted, table, numbered(0, 0), nil))
+	tooLong := &event{Number: 1_000_000}
+	for _, err := range []error{p.Insert(ctx, tooLong), p.Upsert(ctx, tooLong), p.Replace(ctx, tooLong), p.Delete(ctx, tooLong), p.Prepare(ctx, tooLong), p.Insert(ctx, nil), p.Prepare(ctx, nil)} {
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+	for _, n := range []int{0, -1, 1001} {
+		_, err := p.Resize(ctx, n)
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+	if counter.Count() != 0 {
+		t.Errorf("%d requests", counter.Count())
+	}
+	other := numbered(0, 0)
+	other.Order = scatter.ByNumber("event", 7, 0)
+	other.Row = func(e *event) string { return compoundkey.Join("event", compoundkey.Int(e.Number, 7)) }
+	check(t, must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
+	wantKind(t, p.Insert(ctx, &event{}), patterns.ErrInvalid)
+	rows := must[*patterns.Account](t)(account(s)).Table(table).Entities()
+	record := must[*patterns.Entity](t)(rows.Get(ctx, patterns.Key{Partition: "scatter_event", Row: "epochs"}))
+	record.Set("Version", patterns.Int32(2))
+	check(t, rows.Replace(ctx, record))
+	wantKind(t, p.Insert(ctx, &event{}), patterns.ErrGarbled)
+	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	wantKind(t, missing.Insert(ctx, &event{}), patterns.ErrTableNotFound)
+}

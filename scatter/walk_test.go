@@ -1,0 +1,89 @@
+package scatter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// inserts is a process that inserts numbers, one after another, and stops at the first failure that is not a rival's success.
+func inserts(table string, schema scatter.Schema[event], numbers ...int64) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		p, err := open(s, table, schema, nil)
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			if err := p.Insert(ctx, &event{Number: n}); err != nil && !errors.Is(err, patterns.ErrExists) {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func resizes(table string, schema scatter.Schema[event], ns ...int) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		p, err := open(s, table, schema, nil)
+		if err != nil {
+			return err
+		}
+		for _, n := range ns {
+			if _, err := p.Resize(ctx, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// TestWalk goes through every order of requests, and of one death, of two programs that insert the same numbers at both
+// sides of the horizon while a third changes n.
+func TestWalk(t *testing.T) {
+	const table = "Events"
+	schema := numbered(2, 1)
+	cases := map[string]storagetest.InterleavingCase{
+		"same numbers":   {Crashes: 1, Stage: walked(table, schema, 2, inserts(table, schema, 1, 2), inserts(table, schema, 2), resizes(table, schema, 3))},
+		"two changes":    {Stage: walked(table, schema, 2, inserts(table, schema, 2), inserts(table, schema, 3, 5), resizes(table, schema, 3, 4))},
+		"an empty table": {Crashes: 1, Stage: walked(table, schema, 0, inserts(table, schema, 1), inserts(table, schema, 1), resizes(table, schema, 3))},
+	}
+	if raceDetector {
+		delete(cases, "two changes")
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() || raceDetector {
+				c.Crashes = 0
+			}
+			w := storagetest.Interleavings(t, c)
+			w.MustAgree(t)
+			t.Logf("%d states, %d ends, errors %v", w.States, w.Ends, w.Returned)
+			if w.Returned[""] == 0 || w.Ends < 2 {
+				t.Errorf("%d ends, %v: the walk shows nothing", w.Ends, w.Returned)
+			}
+		})
+	}
+}
+
+// walked is a world in which the numbers below before are there.
+func walked(table string, schema scatter.Schema[event], before int64, actors ...storagetest.Actor) func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+	return func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+		check(t, must[*patterns.Account](t)(account(s)).Table(table).Create(t.Context()))
+		p := must[spread](t)(open(s, table, schema, nil))
+		for n := range before {
+			check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
+		}
+		return storagetest.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
+			rows, err := placed(ctx, s, table, schema)
+			if int64(len(rows)) < before {
+				err = errors.Join(err, fmt.Errorf("of %d rows that were there before, not all are in %v", before, rows))
+			}
+			return err
+		}}
+	}
+}
