@@ -1,0 +1,202 @@
+package logdata_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestLostAnswers: an append whose answer is lost, once or until the writer gives up for the time being, is there once,
+// whichever of the attempts were applied.
+func TestLostAnswers(t *testing.T) {
+	s := storagetest.Open(t)
+	for _, fault := range []storagetest.Mode{storagetest.LostAnswer, storagetest.Applied500, storagetest.Before500} {
+		for _, times := range []int{1, 100} {
+			for name, o := range modes() {
+				t.Run(fmt.Sprintf("%v-%d-%s", fault, times, name), func(t *testing.T) {
+					down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Times(times, fault)))
+					faulty, _ := s.WithRetries(0).Faulty(down)
+					l := newLog(t, faulty, nil)
+					w := newWriter(t, l, o)
+					check(t, w.Write(t.Context(), record(noon(), "before")), w.Flush(t.Context()))
+					down.Set(true)
+					err := w.Write(t.Context(), record(noon().Add(1), "during"))
+					if o != nil {
+						check(t, err)
+						err = w.Flush(t.Context())
+					}
+					down.Set(false)
+					if want := times == 100; want != errors.Is(err, patterns.ErrUnknownOutcome) || !want && err != nil {
+						t.Errorf("the answer is %v", err)
+					}
+					check(t, w.Flush(t.Context()))
+					check(t, w.Write(t.Context(), record(noon().Add(2), "after")), w.Close(t.Context()))
+					wantTexts(t, readDay(t, l), []string{"before", "during", "after"})
+					if blobs := blobsOf(t, l); len(blobs) != 1 || !blobs[0].Final || blobs[0].Records != 3 {
+						t.Errorf("blobs %+v", blobs)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRefusedBehindAnUnknownAppend: a record that comes while the service is away is surely not stored, and the one before
+// stays unknown.
+func TestRefusedBehindAnUnknownAppend(t *testing.T) {
+	s := storagetest.Open(t)
+	down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Before500)))
+	faulty, _ := s.WithRetries(0).Faulty(down)
+	l := newLog(t, faulty, nil)
+	w := newWriter(t, l, nil)
+	check(t, w.Write(t.Context(), record(noon(), "first")))
+	down.Set(true)
+	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), patterns.ErrUnknownOutcome)
+	err := w.Write(t.Context(), record(noon().Add(2), "refused"))
+	wantKind(t, err, patterns.ErrUnavailable)
+	if errors.Is(err, patterns.ErrUnknownOutcome) {
+		t.Errorf("%v, and nothing of it was sent", err)
+	}
+	wantKind(t, w.Flush(t.Context()), patterns.ErrUnknownOutcome)
+	wantKind(t, w.Close(t.Context()), patterns.ErrUnknownOutcome)
+	down.Set(false)
+	check(t, w.Close(t.Context()))
+	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
+	if stats := w.Stats(); stats.Records != 0 || stats.Bytes != 0 || stats.Failures != 4 || stats.LastError == nil {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+// TestContextEndsOnTheWay: a Write whose context ends while its record is sent is of unknown outcome; one that waits is
+// taken back.
+func TestContextEndsOnTheWay(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	sending, goOn := make(chan bool), make(chan bool)
+	stalls := storagetest.Before("stall", func() { sending <- true; <-goOn })
+	faulty, _ := s.Faulty(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.Always(stalls))))
+	l := newLog(t, faulty, nil)
+	w := newWriter(t, l, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan error, 2)
+	go func() { answers <- w.Write(ctx, record(noon(), "sent")) }()
+	<-sending
+	waits, giveUp := context.WithCancel(t.Context())
+	go func() { answers <- w.Write(waits, record(noon(), "taken back")) }()
+	for w.Stats().Records < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	giveUp()
+	if err := <-answers; !errors.Is(err, context.Canceled) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		t.Errorf("the one that waits: %v", err)
+	}
+	cancel()
+	if err := <-answers; !errors.Is(err, context.Canceled) || !errors.Is(err, patterns.ErrUnknownOutcome) {
+		t.Errorf("the one on its way: %v", err)
+	}
+	goOn <- true
+	check(t, w.Flush(t.Context()))
+	wantTexts(t, readDay(t, l), []string{"sent"})
+}
+
+// TestRivalForTheNumber: whoever comes second takes another number, also when the answer to the creation was lost.
+func TestRivalForTheNumber(t *testing.T) {
+	s := storagetest.Open(t)
+	for _, fault := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Applied500, storagetest.Before500} {
+		t.Run(fault.String(), func(t *testing.T) {
+			name := newContainer(t, s)
+			l := must[*logdata.Log](t)(openLog(s, name, nil))
+			rival := newWriter(t, l, nil)
+			check(t, rival.Write(t.Context(), record(noon(), "rival")))
+			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutBlob, storagetest.Times(2, fault)))
+			w := newWriter(t, must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
+			check(t, w.Write(t.Context(), record(noon().Add(1), "w")), rival.Write(t.Context(), record(noon().Add(2), "rival")))
+			wantTexts(t, readDay(t, l), []string{"rival", "w", "rival"})
+			if blobs := blobsOf(t, l); len(blobs) != 2 {
+				t.Errorf("blobs %v", names(blobs))
+			}
+		})
+	}
+	// Alone, the blob of the lost answer is known again.
+	for _, fault := range []storagetest.Mode{storagetest.LostAnswer, storagetest.Applied500} {
+		faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutBlob, storagetest.Once(fault)))
+		l := newLog(t, s, nil)
+		lost := newLog(t, faulty, nil)
+		w := newWriter(t, lost, nil)
+		check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
+		if got := names(blobsOf(t, lost)); !slices.Equal(got, []string{"web/2026/11/20/1200/000001.log"}) {
+			t.Errorf("after %v: %v", fault, got)
+		}
+	}
+}
+
+// TestBlobsThatTakeNoMore: a blob that is full, or sealed, is left for another one; not before it is known whether the
+// append whose answer was lost is in it.
+func TestBlobsThatTakeNoMore(t *testing.T) {
+	s := storagetest.Open(t)
+	for _, code := range []string{"BlockCountExceedsLimit", "BlobIsSealed"} {
+		for _, first := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Before500} {
+			t.Run(code+"-"+first.String(), func(t *testing.T) {
+				full := refusal(code)
+				down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.First(
+					storagetest.Once(first), storagetest.Once(storagetest.Always(full)))))
+				faulty, _ := s.WithRetries(0).Faulty(down)
+				l := newLog(t, faulty, nil)
+				w := newWriter(t, l, nil)
+				check(t, w.Write(t.Context(), record(noon(), "one")))
+				down.Set(true)
+				check(t, w.Write(t.Context(), record(noon().Add(1), "two")), w.Write(t.Context(), record(noon().Add(2), "three")), w.Close(t.Context()))
+				wantTexts(t, readDay(t, l), []string{"one", "two", "three"})
+				want := 2
+				if first == storagetest.LostAnswer {
+					want = 1 // it was in the blob; what comes next is not refused any more
+				}
+				if blobs := blobsOf(t, l); len(blobs) != want {
+					t.Errorf("blobs %v", names(blobs))
+				}
+			})
+		}
+	}
+}
+
+// refusal is 409 with a code.
+type refusal string
+
+func (f refusal) String() string { return string(f) }
+
+func (f refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	req.Body.Close()
+	return &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Body: http.NoBody, Request: req, Header: http.Header{"X-Ms-Error-Code": {string(f)}}}, nil
+}
+
+// TestFullBlobs: a blob that takes no more blocks than the service allows is followed by another one, also when the writer
+// has not counted right.
+func TestFullBlobs(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	name := newContainer(t, s)
+	l := must[*logdata.Log](t)(openLog(s, name, nil))
+	w := newWriter(t, l, nil)
+	n := 50_002
+	if testing.Short() || raceDetector {
+		n = 10
+		t.Log("10 appends only, because of -short or -race")
+	}
+	for range n {
+		check(t, w.Write(t.Context(), record(noon(), "")))
+	}
+	check(t, w.Close(t.Context()))
+	blobs, records := blobsOf(t, l), int64(0)
+	for _, b := range blobs {
+		records += b.Records
+	}
+	if records != int64(n) || len(blobs) != (n+49_999)/50_000 || n > 50_000 && blobs[0].Records != 50_000 {
+		t.Errorf("%d records in %+v", records, blobs)
+	}
+}

@@ -1,0 +1,79 @@
+package logdata
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// The service's codes that decide what happens next.
+const (
+	codeBlobExists   = "BlobAlreadyExists"
+	codePosition     = "AppendPositionConditionNotMet"
+	codeBlobNotFound = "BlobNotFound"
+	codeTooMany      = "BlockCountExceedsLimit"
+	codeOtherType    = "InvalidBlobType"
+	codeSealed       = "BlobIsSealed"
+	codeInvalidRange = "InvalidRange"
+	// codeConditionNotMet says of a creation that the blob exists, too.
+	codeConditionNotMet = "ConditionNotMet"
+)
+
+// invalidf is the error of bad input, before any request.
+func invalidf(op, blob, format string, args ...any) error {
+	return &patterns.Error{Op: op, Table: blob, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
+
+// failure turns the error of a request into a patterns.Error. Unknown says that the request, or an attempt at it before,
+// may have been applied.
+func failure(op, blob string, err error, unknown bool) error {
+	if err == nil {
+		return nil
+	}
+	e := &patterns.Error{Op: op, Table: blob, Index: -1, Err: wire.Redact(err)}
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
+	}
+	if unknown {
+		e.Kind = patterns.ErrUnknownOutcome
+	}
+	return e
+}
+
+// kindOf translates the status of an answer; nil for what has no meaning of its own.
+func kindOf(status int) error {
+	switch {
+	case status == http.StatusNotFound:
+		return patterns.ErrNotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return patterns.ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return patterns.ErrDenied
+	case status == http.StatusRequestEntityTooLarge:
+		return patterns.ErrTooLarge
+	case status == http.StatusBadRequest:
+		return patterns.ErrInvalid
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return patterns.ErrUnavailable
+	}
+	return nil
+}
+
+// hasCode reports whether err is an answer of the service with one of these codes.
+func hasCode(err error, codes ...string) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && slices.Contains(codes, answer.ErrorCode)
+}
+
+// unsure reports whether the failed write, or an attempt at it that the SDK has repeated, may have been applied. Of a
+// client that is none of Account.Container nothing is noted: then it always may.
+func unsure(ex *wire.Exchange) bool {
+	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
+}

@@ -1,0 +1,187 @@
+package logdata
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+)
+
+// A record is stored as
+//
+//	0x1E time SP length SP checksum SP data LF
+//
+// time is in UTC with nine decimals, 30 characters; length is the number of bytes of data as they are stored, in decimal;
+// checksum is CRC-32C (Castagnoli), 8 hexadecimal digits, of time, SP, length, SP and data. In data, 0x1E is stored as 0x10
+// 'r', and 0x10 as 0x10 'e'; all else is stored as it is, line feeds too. So 0x1E begins a record and is nowhere else:
+// behind whatever is damaged, the next one is the beginning of a whole record, and never something that a record quotes.
+const (
+	mark        = 0x1e
+	escape      = 0x10
+	escapedMark = 'r'
+	escapedSelf = 'e'
+	timeLayout  = "2006-01-02T15:04:05.000000000Z"
+
+	timeLength     = len(timeLayout)
+	checksumLength = 8
+	lengthDigits   = 9
+	maxHeader      = 1 + timeLength + 1 + lengthDigits + 1 + checksumLength + 1
+	// minFrame is what a record takes without data.
+	minFrame = 1 + timeLength + 1 + 1 + 1 + checksumLength + 1 + 1
+	// maxData is more than any block holds. A length beyond it is damage.
+	maxData = maxBlockBytes
+)
+
+func checksum(head, data []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Update(0, table, head), table, data)
+}
+
+// appendFrame appends a record as it is stored.
+func appendFrame(dst []byte, at time.Time, data []byte) []byte {
+	escapes := bytes.Count(data, []byte{mark}) + bytes.Count(data, []byte{escape})
+	dst = append(dst, mark)
+	head := len(dst)
+	dst = at.UTC().AppendFormat(dst, timeLayout)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(len(data)+escapes), 10)
+	dst = append(dst, ' ')
+	headEnd := len(dst)
+	dst = append(dst, "00000000 "...)
+	body := len(dst)
+	if escapes == 0 {
+		dst = append(dst, data...)
+	} else {
+		dst = appendEscaped(dst, data)
+	}
+	copy(dst[headEnd:], fmt.Appendf(nil, "%08x", checksum(dst[head:headEnd], dst[body:])))
+	return append(dst, '\n')
+}
+
+func appendEscaped(dst, data []byte) []byte {
+	for _, c := range data {
+		switch c {
+		case mark:
+			dst = append(dst, escape, escapedMark)
+		case escape:
+			dst = append(dst, escape, escapedSelf)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// unescaped returns a copy of the data as it was written.
+func unescaped(stored []byte) ([]byte, bool) {
+	data := make([]byte, 0, len(stored))
+	for {
+		i := bytes.IndexByte(stored, escape)
+		if i < 0 {
+			return append(data, stored...), true
+		}
+		data = append(data, stored[:i]...)
+		if i+1 == len(stored) {
+			return nil, false
+		}
+		switch stored[i+1] {
+		case escapedMark:
+			data = append(data, mark)
+		case escapedSelf:
+			data = append(data, escape)
+		default:
+			return nil, false
+		}
+		stored = stored[i+2:]
+	}
+}
+
+// found is what stands at the beginning of a text.
+type found uint8
+
+const (
+	foundWhole  found = iota + 1 // a whole record
+	foundDamage                  // bytes that are no record
+	foundPart                    // what may become a record with more bytes
+)
+
+// nextFrame looks at the beginning of b, and says how many bytes it has dealt with. Last says that nothing comes behind b.
+// It returns foundPart only where more bytes may change what it says; that of an empty b, with 0 bytes, is the end.
+func nextFrame(b []byte, last bool) (Record, int, found) {
+	if len(b) == 0 {
+		return Record{}, 0, foundPart
+	}
+	if b[0] != mark {
+		if i := bytes.IndexByte(b, mark); i >= 0 {
+			return Record{}, i, foundDamage
+		}
+		return Record{}, len(b), foundDamage
+	}
+	// The next mark ends the record, whatever its length says.
+	if i := bytes.IndexByte(b[1:], mark); i >= 0 {
+		b, last = b[:i+1], true
+	}
+	h, state := parseHeader(b)
+	if state == foundWhole && len(b) < h.end+h.length+1 {
+		state = foundPart
+	}
+	if state == foundPart && !last {
+		return Record{}, 0, foundPart
+	}
+	if state != foundWhole {
+		return Record{}, len(b), foundDamage
+	}
+	stored := b[h.end : h.end+h.length]
+	if b[h.end+h.length] != '\n' || checksum(b[1:h.summed], stored) != h.checksum {
+		return Record{}, len(b), foundDamage
+	}
+	data, ok := unescaped(stored)
+	if !ok {
+		return Record{}, len(b), foundDamage
+	}
+	return Record{Time: h.time, Data: data}, h.end + h.length + 1, foundWhole
+}
+
+// header is a record without its data: where the data begin, and where what the checksum is of ends before them.
+type header struct {
+	time        time.Time
+	length      int
+	checksum    uint32
+	summed, end int
+}
+
+func parseHeader(b []byte) (header, found) {
+	short := foundPart
+	if len(b) >= maxHeader {
+		short = foundDamage
+	}
+	const lengthAt = 1 + timeLength + 1
+	if len(b) < lengthAt {
+		return header{}, short
+	}
+	var h header
+	var err error
+	text := string(b[1 : 1+timeLength])
+	if h.time, err = time.Parse(timeLayout, text); err != nil || h.time.Format(timeLayout) != text || b[lengthAt-1] != ' ' {
+		return header{}, foundDamage
+	}
+	digits := bytes.IndexByte(b[lengthAt:], ' ')
+	if digits < 0 {
+		return header{}, short
+	}
+	h.length, err = strconv.Atoi(string(b[lengthAt : lengthAt+digits]))
+	if err != nil || digits > lengthDigits || h.length < 0 || h.length > maxData || strconv.Itoa(h.length) != string(b[lengthAt:lengthAt+digits]) {
+		return header{}, foundDamage
+	}
+	h.summed = lengthAt + digits + 1
+	h.end = h.summed + checksumLength + 1
+	if len(b) < h.end {
+		return header{}, foundPart
+	}
+	sum, err := strconv.ParseUint(string(b[h.summed:h.end-1]), 16, 32)
+	if h.checksum = uint32(sum); err != nil || b[h.end-1] != ' ' {
+		return header{}, foundDamage
+	}
+	return h, foundWhole
+}

@@ -1,0 +1,169 @@
+package logdata
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	defaultPeriod = 10 * time.Minute
+	// disorder is by how much a record may be behind the latest one before it in its blob. A later one goes to another
+	// blob. So blobs are read in the order of time with a little memory, and the first record bounds all.
+	disorder = 2 * time.Second
+)
+
+// Options are the options of New; nil is the same as the zero value.
+type Options struct {
+	// Period is the time whose records share blobs: a divisor of an hour in whole minutes; zero is 10 minutes. It may
+	// differ from writer to writer, and from year to year: readers do not need to know it.
+	Period time.Duration
+}
+
+// Log is the log records under one prefix of a container. It is safe for concurrent use.
+type Log struct {
+	container *container.Client
+	prefix    string
+	period    time.Duration
+}
+
+// New makes a Log. The container is one of Account.Container, and has to exist. The prefix begins the names of the blobs,
+// such as "web/frontend"; other blobs may share it. It makes no request.
+func New(c *container.Client, prefix string, o *Options) (*Log, error) {
+	const op = "New"
+	period := defaultPeriod
+	if o != nil && o.Period != 0 {
+		period = o.Period
+	}
+	if c == nil {
+		return nil, invalidf(op, "", "the container is nil; an account without a blob endpoint has none")
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return nil, invalidf(op, "", "%w", err)
+	}
+	if period < time.Minute || period%time.Minute != 0 || time.Hour%period != 0 {
+		return nil, invalidf(op, "", "a period of %v: it is whole minutes, and divides an hour", period)
+	}
+	return &Log{container: c, prefix: prefix, period: period}, nil
+}
+
+// Blob is a blob of a log, as its name and metadata describe it.
+type Blob struct {
+	Name string
+	// Start and End are the period: all records are from Start up to End.
+	Start, End time.Time
+	// First is a time before which the blob has no record: that of the first one if Final.
+	First time.Time
+	// Last is the time of the last record, if Final.
+	Last time.Time
+	// Records is the number of records, if Final.
+	Records int64
+	// Final says that nothing is appended any more. A blob that is not is being written, or its writer has died.
+	Final bool
+	// Size is its bytes.
+	Size int64
+
+	disorder time.Duration
+	format   string
+}
+
+// mayHold reports whether the blob can hold a record from from up to to.
+func (b *Blob) mayHold(from, to time.Time) bool {
+	if b.Size == 0 || !b.First.Before(to) {
+		return false
+	}
+	if b.Final {
+		return !b.Last.Before(from)
+	}
+	return b.End.After(from)
+}
+
+// Blobs yields the blobs that can hold records from from up to to, in the order of their names, which is that of their
+// periods: what Query reads. Empty ones are left out. Requests: 1 for each 5,000 blobs of an hour, or of a whole day, month
+// or year within.
+func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
+	return func(yield func(Blob, error) bool) {
+		from, to, err := checkRange("Blobs", from, to)
+		if err != nil {
+			yield(Blob{}, err)
+			return
+		}
+		for b, err := range l.list(ctx, from, to) {
+			if err != nil {
+				yield(Blob{}, failure("Blobs", l.prefix, err, false))
+				return
+			}
+			if b.mayHold(from, to) && !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// checkRange refuses a range without times, and cuts it down to those that there can be.
+func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
+	if from, to = from.UTC(), to.UTC(); from.Before(minTime()) {
+		from = minTime()
+	}
+	if to.After(maxTime()) {
+		to = maxTime()
+	}
+	if !from.Before(to) {
+		return from, to, &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid,
+			Err: fmt.Errorf("the range from %v up to %v has no times", from, to)}
+	}
+	return from, to, nil
+}
+
+// list yields all blobs whose hour can hold such a record.
+func (l *Log) list(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
+	return func(yield func(Blob, error) bool) {
+		for prefix := range l.prefixes(from, to) {
+			for b, err := range l.under(ctx, prefix) {
+				if !yield(b, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// under yields the log's blobs whose names begin with prefix.
+func (l *Log) under(ctx context.Context, prefix string) iter.Seq2[Blob, error] {
+	return func(yield func(Blob, error) bool) {
+		pager := l.container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{
+			Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			if err != nil {
+				yield(Blob{}, err)
+				return
+			}
+			if page.Segment == nil {
+				continue
+			}
+			for _, item := range page.Segment.BlobItems {
+				if item == nil || item.Name == nil {
+					continue
+				}
+				start, _, ok := l.parseName(*item.Name)
+				if !ok {
+					continue
+				}
+				b := Blob{Name: *item.Name, Start: start}
+				if item.Properties != nil && item.Properties.ContentLength != nil {
+					b.Size = *item.Properties.ContentLength
+				}
+				b.describe(item.Metadata)
+				if !yield(b, nil) {
+					return
+				}
+			}
+		}
+	}
+}

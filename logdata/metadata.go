@@ -1,0 +1,83 @@
+package logdata
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The names of a blob's metadata; the service knows no case in them.
+const (
+	metaFormat   = "tpformat"   // version of the records' format
+	metaWriter   = "tpwriter"   // whose blob it is: a random id for each blob
+	metaPeriod   = "tpperiod"   // minutes
+	metaDisorder = "tpdisorder" // by how many milliseconds a record may be behind an earlier one
+	metaFirst    = "tpfirst"    // no record is before it
+	metaLast     = "tplast"     // no record is behind it; with it, nothing is appended any more
+	metaRecords  = "tprecords"  // their number; beside tplast only
+
+	formatVersion = 1
+)
+
+// openMetadata are those that a blob is made with. What is in it at least, at most and how often is not known then: the
+// first record may be followed by one that is older, by as much as disorder.
+func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
+	return pointersTo(map[string]string{
+		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
+		metaPeriod:   strconv.Itoa(int(l.period / time.Minute)),
+		metaDisorder: strconv.Itoa(int(disorder / time.Millisecond)),
+		metaFirst:    bound.Format(timeLayout),
+	})
+}
+
+// finalMetadata are those of a blob to which nothing is appended any more. They take the place of the others.
+func (l *Log) finalMetadata(s *segment) map[string]*string {
+	all := l.openMetadata(s.token, s.first)
+	for name, text := range pointersTo(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}) {
+		all[name] = text
+	}
+	return all
+}
+
+func pointersTo(of map[string]string) map[string]*string {
+	all := make(map[string]*string, len(of))
+	for name, text := range of {
+		all[name] = &text
+	}
+	return all
+}
+
+func metaText(metadata map[string]*string, name string) string {
+	for key, value := range metadata {
+		if value != nil && strings.EqualFold(key, name) {
+			return *value
+		}
+	}
+	return ""
+}
+
+// describe completes a Blob by its metadata. What they do not say, or not so that it makes sense, leaves it as wide as its
+// name allows.
+func (b *Blob) describe(metadata map[string]*string) {
+	b.End = hourEnd(b.Start)
+	if minutes, err := strconv.Atoi(metaText(metadata, metaPeriod)); err == nil && minutes > 0 {
+		if end := b.Start.Add(time.Duration(minutes) * time.Minute); minutes <= 60 && !end.After(b.End) {
+			b.End = end
+		}
+	}
+	b.disorder = time.Hour
+	if n, err := strconv.Atoi(metaText(metadata, metaDisorder)); err == nil && n >= 0 && n < int(time.Hour/time.Millisecond) {
+		b.disorder = time.Duration(n) * time.Millisecond
+	}
+	b.format = metaText(metadata, metaFormat)
+	b.First = b.Start
+	if t, err := time.Parse(timeLayout, metaText(metadata, metaFirst)); err == nil && t.After(b.Start) && t.Before(b.End) {
+		b.First = t
+	}
+	last, err := time.Parse(timeLayout, metaText(metadata, metaLast))
+	if err != nil || last.Before(b.First) {
+		return
+	}
+	b.Last, b.Final = last, true
+	b.Records, _ = strconv.ParseInt(metaText(metadata, metaRecords), 10, 64)
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package logdata_test
+
+// raceDetector makes long tests shorter.
+const raceDetector = false

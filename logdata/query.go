@@ -1,0 +1,219 @@
+package logdata
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const defaultParallel = 8
+
+// QueryOptions are the options of Query; nil is the same as the zero value.
+type QueryOptions struct {
+	// Parallel is how many blobs are read at once, and how many ahead of need; zero is 8.
+	Parallel int
+	// Damaged is called for each stretch of a blob that is no record, by the goroutine that iterates. nil passes them over
+	// in silence.
+	Damaged func(Damage)
+}
+
+// Query yields the records from from up to to, in the order of their times; those of one time by blob, and in the order in
+// which they were written to it. It reads a blob that is being written up to the end that it has then. A blob that is
+// deleted meanwhile is passed over. An error comes last. A consumer that stops early stops all requests.
+//
+// Requests: those of Blobs, and 1 for each MiB of the blobs that Blobs yields.
+func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		from, to, err := checkRange("Query", from, to)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		q := &query{log: l, from: from, to: to, parallel: defaultParallel}
+		if o != nil {
+			q.damaged = o.Damaged
+			if q.parallel = o.Parallel; q.parallel == 0 {
+				q.parallel = defaultParallel
+			}
+		}
+		if q.parallel < 0 {
+			yield(Record{}, invalidf("Query", l.prefix, "Parallel is %d", q.parallel))
+			return
+		}
+		if err := q.run(ctx, yield); err != nil {
+			yield(Record{}, err)
+		}
+	}
+}
+
+// query is one run of Query: it merges the streams of blobs by time. A blob is read when its first record may be the next,
+// or ahead of that.
+type query struct {
+	log      *Log
+	from, to time.Time
+	parallel int
+	damaged  func(Damage)
+
+	ctx     context.Context
+	slots   chan struct{} // one for each request under way
+	readers sync.WaitGroup
+
+	next    func() (Blob, error, bool)
+	peeked  *Blob
+	waiting []*stream // by the times that they may begin with
+	merging merge     // with a record each
+}
+
+func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer q.readers.Wait()
+	defer cancel()
+	next, stop := iter.Pull2(q.log.list(ctx, q.from, q.to))
+	defer stop()
+	q.ctx, q.next, q.slots = ctx, next, make(chan struct{}, q.parallel)
+	for {
+		done, err := q.ready()
+		if err != nil || done {
+			return err
+		}
+		top := q.merging[0]
+		record := top.pop()
+		if err := top.fill(); err != nil {
+			return err
+		}
+		if top.empty() {
+			heap.Pop(&q.merging)
+		} else {
+			heap.Fix(&q.merging, 0)
+		}
+		if !yield(record, nil) {
+			return nil
+		}
+	}
+}
+
+// ready brings all streams into the merge whose records may be the next. It returns true when there is no record left.
+func (q *query) ready() (done bool, err error) {
+	for {
+		if err := q.lookAhead(); err != nil {
+			return false, err
+		}
+		if len(q.merging) == 0 && len(q.waiting) == 0 {
+			return true, nil
+		}
+		if len(q.waiting) == 0 || len(q.merging) > 0 && q.waiting[0].blob.First.After(q.merging[0].head()) {
+			return false, nil
+		}
+		s := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.start(s)
+		if err := s.fill(); err != nil {
+			return false, err
+		}
+		if !s.empty() {
+			heap.Push(&q.merging, s)
+		}
+	}
+}
+
+// lookAhead lists the blobs that may begin before the record that would be the next, and some more, and starts to read the
+// first of them.
+func (q *query) lookAhead() error {
+	for {
+		b, err := q.peek()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		// A blob's first record may be as early as its period.
+		needed := len(q.merging) == 0 && len(q.waiting) == 0 ||
+			len(q.merging) > 0 && !b.Start.After(q.merging[0].head()) ||
+			len(q.waiting) > 0 && !b.Start.After(q.waiting[0].blob.First)
+		if !needed && len(q.waiting) >= q.parallel {
+			break
+		}
+		q.peeked = nil
+		s := &stream{query: q, blob: *b}
+		at, _ := slices.BinarySearchFunc(q.waiting, s, func(a, b *stream) int {
+			if c := a.blob.First.Compare(b.blob.First); c != 0 {
+				return c
+			}
+			return strings.Compare(a.blob.Name, b.blob.Name)
+		})
+		q.waiting = slices.Insert(q.waiting, at, s)
+	}
+	for _, s := range q.waiting[:min(len(q.waiting), q.parallel)] {
+		q.start(s)
+	}
+	return nil
+}
+
+// peek returns the next blob of the listing that can hold a record of the range, nil behind the last.
+func (q *query) peek() (*Blob, error) {
+	for q.peeked == nil {
+		b, err, ok := q.next()
+		if !ok {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, failure("Query", q.log.prefix, err, false)
+		}
+		if !b.mayHold(q.from, q.to) {
+			continue
+		}
+		if b.format != "" && b.format != strconv.Itoa(formatVersion) {
+			return nil, &patterns.Error{Op: "Query", Table: b.Name, Index: -1, Kind: patterns.ErrGarbled,
+				Err: fmt.Errorf("version %q of the format, and this build reads version %d", b.format, formatVersion)}
+		}
+		q.peeked = &b
+	}
+	return q.peeked, nil
+}
+
+// start begins to read a blob, if that has not begun.
+func (q *query) start(s *stream) {
+	if s.chunks != nil {
+		return
+	}
+	s.decoder.damaged = func(offset, n int64) {
+		if q.damaged != nil {
+			q.damaged(Damage{Blob: s.blob.Name, Offset: offset, Bytes: n})
+		}
+	}
+	ctx, cancel := context.WithCancel(q.ctx)
+	s.cancel, s.chunks = cancel, make(chan chunk)
+	q.readers.Go(func() {
+		defer cancel()
+		defer close(s.chunks)
+		s.read(ctx)
+	})
+}
+
+// merge is a heap of streams with a record each.
+type merge []*stream
+
+func (m merge) Len() int      { return len(m) }
+func (m merge) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
+func (m merge) Less(i, j int) bool {
+	if c := m[i].head().Compare(m[j].head()); c != 0 {
+		return c < 0
+	}
+	return m[i].blob.Name < m[j].blob.Name
+}
+func (m *merge) Push(s any) { *m = append(*m, s.(*stream)) }
+func (m *merge) Pop() any {
+	old := *m
+	s := old[len(old)-1]
+	*m = old[:len(old)-1]
+	return s
+}

@@ -1,0 +1,234 @@
+package logdata
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// forever is longer than a writer waits for anything without being woken.
+const forever = time.Hour
+
+// run is the writer's goroutine: it alone makes requests, one at a time, so that each append's position is known. It ends
+// with Close.
+func (w *Writer) run(ctx context.Context) {
+	timer := time.NewTimer(forever)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		w.mu.Lock()
+		closing := len(w.closers) > 0
+		due, wait := w.due(now)
+		w.mu.Unlock()
+		switch {
+		case closing:
+			w.end(w.finish(ctx))
+			return
+		case due:
+			if w.step(ctx) == nil && len(w.retired) > 0 && !now.Before(w.tidyAfter) {
+				if w.tidy(ctx) != nil {
+					w.tidyAfter = w.pauseFrom(now) // Close tells of it if it never works out
+				}
+			}
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-w.wake:
+		}
+	}
+}
+
+// due says whether something is to be sent now, or how long that can wait.
+func (w *Writer) due(now time.Time) (bool, time.Duration) {
+	durable := !w.options.Buffered
+	switch {
+	case w.flying == nil && len(w.queue) == 0:
+		return false, forever
+	case len(w.flushes) > 0, durable && slices.ContainsFunc(w.queue, (*entry).waited):
+		return true, 0
+	case now.Before(w.pause):
+		return false, w.pause.Sub(now)
+	case w.flying != nil, durable, w.starving > 0, w.records >= (w.options.BufferRecords+1)/2,
+		w.bytes >= min(w.options.BlockBytes, (w.options.BufferBytes+1)/2):
+		return true, 0
+	}
+	wait := w.queue[0].accepted.Add(w.options.Interval).Sub(now)
+	return wait <= 0, wait
+}
+
+// waited reports whether somebody waits for the record.
+func (e *entry) waited() bool { return !e.kept }
+
+// step sends one batch: the one of unknown outcome before all others.
+func (w *Writer) step(ctx context.Context) error {
+	w.mu.Lock()
+	if w.flying == nil {
+		w.flying = w.form(time.Now())
+	}
+	b := w.flying
+	w.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	err := w.store(ctx, b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.stored(b)
+	} else {
+		w.failed(b, err)
+	}
+	return err
+}
+
+// stored ends a batch that is stored.
+func (w *Writer) stored(b *batch) {
+	w.flying = nil
+	if w.options.Buffered {
+		w.err = nil // what had failed is stored
+	}
+	if !slices.ContainsFunc(w.queue, (*entry).keeps) {
+		w.pause = time.Time{} // which is for what has failed
+	}
+	w.forget(b.entries...)
+	answer(b.entries, nil)
+	waiting := w.flushes[:0:0]
+	for _, f := range w.flushes {
+		if len(w.queue) == 0 || w.queue[0].seq > f.upTo {
+			f.done <- nil
+		} else {
+			waiting = append(waiting, f)
+		}
+	}
+	w.flushes = waiting
+}
+
+// failed says what becomes of a batch that could not be sent, or of which nobody knows.
+func (w *Writer) failed(b *batch, err error) {
+	w.failures++
+	w.lastErr, w.pause = err, w.pauseFrom(time.Now())
+	told := len(w.flushes) > 0
+	for _, f := range w.flushes {
+		f.done <- err
+	}
+	w.flushes = nil
+	switch {
+	case b.unknown:
+		answer(b.entries, err)
+		for _, e := range b.entries {
+			e.kept = e.done != nil
+		}
+		// What waits behind it is surely not stored, and need not wait for longer than that.
+		w.refuse(notAccepted(err))
+	case w.options.Buffered:
+		w.flying = nil
+		w.putBack(b.entries)
+	default:
+		w.flying = nil
+		kept, refused := parted(b.entries)
+		w.putBack(kept)
+		w.forget(refused...)
+		answer(refused, err)
+	}
+	if w.options.Buffered && !told {
+		w.err = err
+	}
+	w.forget() // those that wait for room are to see that it will take time
+}
+
+// putBack has records wait again, where they have waited before.
+func (w *Writer) putBack(entries []*entry) {
+	w.queue = append(slices.Clip(entries), w.queue...)
+	slices.SortFunc(w.queue, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
+}
+
+// keeps is the contrary of waited.
+func (e *entry) keeps() bool { return e.kept }
+
+// parted tells the records that are the writer's from those that somebody waits for.
+func parted(entries []*entry) (kept, waited []*entry) {
+	for _, e := range entries {
+		if e.kept {
+			kept = append(kept, e)
+		} else {
+			waited = append(waited, e)
+		}
+	}
+	return kept, waited
+}
+
+// refuse ends the Writes whose records are not on their way. Those of which they were told that nobody knows stay.
+func (w *Writer) refuse(err error) {
+	if w.options.Buffered {
+		return
+	}
+	var refused []*entry
+	w.queue, refused = parted(w.queue)
+	w.forget(refused...)
+	answer(refused, err)
+}
+
+func answer(entries []*entry, err error) {
+	for _, e := range entries {
+		if e.done != nil {
+			select {
+			case e.done <- err:
+			default: // it has been told that nobody knows
+			}
+		}
+	}
+}
+
+// finish is what Close asks for.
+func (w *Writer) finish(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		empty := w.flying == nil && len(w.queue) == 0
+		w.mu.Unlock()
+		if empty {
+			break
+		}
+		if err := w.step(ctx); err != nil {
+			return err
+		}
+	}
+	w.retired, w.open = append(w.retired, w.open...), nil
+	return w.tidy(ctx)
+}
+
+// end tells all who wait what has become of it. What is in memory then is there for the next Close.
+func (w *Writer) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.refuse(notAccepted(err))
+	}
+	for _, f := range w.flushes {
+		f.done <- err
+	}
+	for _, c := range w.closers {
+		c <- err
+	}
+	w.flushes, w.closers = nil, nil
+	w.running = false
+	w.cancel()
+	w.forget()
+}
+
+// notAccepted is the error of a Write that was refused for the sake of other records. That nobody knows of those does not
+// make this one of unknown outcome.
+func notAccepted(err error) error {
+	var e *patterns.Error
+	if !errors.Is(err, patterns.ErrUnknownOutcome) || !errors.As(err, &e) {
+		return err
+	}
+	return &patterns.Error{Op: "Write", Table: e.Table, Index: -1, Kind: patterns.ErrUnavailable, Code: e.Code,
+		Err: fmt.Errorf("an append before it has no answer yet: %w", e.Err)}
+}

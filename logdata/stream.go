@@ -1,0 +1,193 @@
+package logdata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	// chunkBytes is how much of a blob is read in one request.
+	chunkBytes = 1 << 20
+	// readAttempts is how often a chunk is asked for whose answer is cut off on its way.
+	readAttempts = 5
+)
+
+// stream yields a blob's records of the query's range, in the order of time.
+type stream struct {
+	query  *query
+	blob   Blob
+	chunks chan chunk // nil until it is read
+	cancel context.CancelFunc
+
+	decoder decoder
+	ended   bool      // no more records come
+	latest  time.Time // of all records so far
+	sorted  []Record  // those of the range that were read, by time; as many as a record can be late
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// read fetches the blob piece by piece: one is ready while another is parsed. It ends where the blob ends at that time.
+func (s *stream) read(ctx context.Context) {
+	send := func(c chunk) bool {
+		select {
+		case s.chunks <- c:
+			return c.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for offset, total := int64(0), s.blob.Size; offset < total; {
+		select {
+		case s.query.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		data, size, err := s.query.log.download(ctx, s.blob.Name, offset, chunkBytes)
+		<-s.query.slots
+		if !send(chunk{data, err}) || len(data) == 0 {
+			return
+		}
+		offset, total = offset+int64(len(data)), size
+	}
+}
+
+// fill reads on until the first record of sorted is the stream's next: none that comes later can be before it.
+func (s *stream) fill() error {
+	for !s.ended && (len(s.sorted) == 0 || s.sorted[0].Time.After(s.latest.Add(-s.blob.disorder))) {
+		record, ok := s.decoder.next()
+		if ok {
+			s.add(record)
+			continue
+		}
+		if s.decoder.last {
+			s.ended = true
+			return nil
+		}
+		c, more := <-s.chunks
+		if c.err != nil {
+			return c.err
+		}
+		if !more && s.query.ctx.Err() != nil {
+			return failure("Query", s.blob.Name, s.query.ctx.Err(), false)
+		}
+		s.decoder.add(c.data)
+		s.decoder.last = !more
+	}
+	return nil
+}
+
+// add takes a record in. One that is late goes before those that it was to come before.
+func (s *stream) add(r Record) {
+	if r.Time.After(s.latest) {
+		s.latest = r.Time
+	}
+	if !s.latest.Add(-s.blob.disorder).Before(s.query.to) {
+		s.ended = true // what comes is behind the range
+		s.cancel()
+	}
+	if r.Time.Before(s.query.from) || !r.Time.Before(s.query.to) {
+		return
+	}
+	at := len(s.sorted)
+	for at > 0 && s.sorted[at-1].Time.After(r.Time) {
+		at--
+	}
+	s.sorted = slices.Insert(s.sorted, at, r)
+}
+
+func (s *stream) empty() bool     { return len(s.sorted) == 0 }
+func (s *stream) head() time.Time { return s.sorted[0].Time }
+
+func (s *stream) pop() Record {
+	r := s.sorted[0]
+	s.sorted[0] = Record{} // not to be kept by the slice
+	s.sorted = s.sorted[1:]
+	return r
+}
+
+// download reads a piece of a blob, which is shorter than asked for only where the blob ends, and tells the blob's size.
+// Behind the end, and where there is no blob any more, it is empty. Requests: 1.
+func (l *Log) download(ctx context.Context, name string, offset, count int64) (data []byte, size int64, err error) {
+	for attempt := 0; ; attempt++ {
+		data, size, err = l.downloadOnce(ctx, name, offset, count)
+		switch {
+		case err == nil:
+			return data, size, nil
+		case hasCode(err, codeInvalidRange, codeBlobNotFound):
+			return nil, offset, nil
+		case !errors.Is(err, errCutOff) || attempt == readAttempts:
+			return nil, 0, failure("Query", name, err, false)
+		}
+		if waitErr := backoff.Wait(ctx, attempt); waitErr != nil {
+			return nil, 0, failure("Query", name, waitErr, false)
+		}
+	}
+}
+
+// errCutOff is an answer whose end is missing.
+var errCutOff = errors.New("the answer was cut off")
+
+func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) ([]byte, int64, error) {
+	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
+	if err != nil {
+		var refused *azcore.ResponseError
+		if errors.As(err, &refused) && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+			return nil, offset, nil // whatever its code
+		}
+		return nil, 0, err
+	}
+	defer answer.Body.Close()
+	first, last, size, err := contentRange(answer.ContentRange)
+	if err == nil && first == offset && last == first-1 && size == first {
+		return nil, offset, nil // Azurite's answer for a range behind the end
+	}
+	if err != nil || last < first || first != offset || last-first >= count {
+		return nil, 0, fmt.Errorf("%w: the answer is not of the range that was asked for", patterns.ErrGarbled)
+	}
+	data := make([]byte, last-first+1)
+	if _, err := io.ReadFull(answer.Body, data); err != nil {
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		return nil, 0, fmt.Errorf("%w: %w", errCutOff, err)
+	}
+	return data, size, nil
+}
+
+// contentRange reads "bytes 0-9/100".
+func contentRange(text *string) (first, last, size int64, err error) {
+	if text == nil {
+		return 0, 0, 0, errors.New("no Content-Range")
+	}
+	span, all, _ := strings.Cut(strings.TrimPrefix(*text, "bytes "), "/")
+	from, to, _ := strings.Cut(span, "-")
+	for _, n := range []struct {
+		text string
+		to   *int64
+	}{{from, &first}, {to, &last}, {all, &size}} {
+		if *n.to, err = strconv.ParseInt(n.text, 10, 64); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	if first < 0 || last < first-1 || size <= last {
+		return 0, 0, 0, errors.New("a Content-Range that makes no sense")
+	}
+	return first, last, size, nil
+}
