@@ -1,0 +1,125 @@
+package encryption_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// TestBeacons: the same value has the same one, in every process; another value, name, type or registry has another one; no
+// value has none.
+func TestBeacons(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
+	if err := w.registry.CreateBeacon(ctx, "number"); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("a second key of the name: %v", err)
+	}
+	number := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	again := must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
+	salary := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
+	if number.Part(patterns.String("x")) != again.Part(patterns.String("x")) {
+		t.Error("another process makes another beacon")
+	}
+	seen := map[string]bool{}
+	for _, part := range []compoundkey.Part{number.Part(patterns.String("")), number.Part(patterns.String("x")), number.Part(patterns.String("X")), number.Part(patterns.Binary([]byte("x"))),
+		number.Part(patterns.Int32(7)), number.Part(patterns.Int64(7)), salary.Part(patterns.String("x"))} {
+		key := must[string](t)(compoundkey.Encode("", part))
+		if seen[key] || len(key) != 32 {
+			t.Errorf("beacon %s, %v", key, seen)
+		}
+		seen[key] = true
+	}
+	if !number.Part(patterns.Value{}).IsZero() {
+		t.Error("no value has a beacon")
+	}
+	if part := (encryption.Beacon{}).Part(patterns.String("x")); part.IsZero() || part.Err() == nil {
+		t.Error("a beacon without a key makes keys")
+	}
+	short := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
+	values := map[string]int{}
+	for i := range 5_000 {
+		values[must[string](t)(compoundkey.Encode("", short.Part(patterns.Int64(int64(i)))))]++
+	}
+	if len(values) < 2700 || len(values) > 3100 {
+		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
+	}
+	for what, err := range map[string]error{
+		"7 bits": second(w.registry.Beacon(ctx, "number", 7)), "129 bits": second(w.registry.Beacon(ctx, "number", 129)), "no name": w.registry.CreateBeacon(ctx, ""),
+	} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := w.registry.Beacon(ctx, "missing", 0); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("one that was not made: %v", err)
+	}
+}
+
+// TestLookUpByBeacon: an index by a short beacon finds all that have the value, and others, which are filtered out; a
+// list of keys by a beacon as well. The value itself is in no row.
+func TestLookUpByBeacon(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
+	of := func(number string) compoundkey.Part { return beacon.Part(patterns.String(number)) }
+	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
+		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
+	})
+	list := indexentities.NewInPartition("numbers", func(e *employee) compoundkey.Part { return of(e.Number) })
+	r := w.employees(t, w.s.TableName(t), nil, byNumber, list)
+	const n = 120 // of 60 numbers, which have 256 beacons
+	for id := range n {
+		e := june("Sales", id)
+		e.Number = fmt.Sprint("number ", id/2)
+		check(t, r.Insert(ctx, e))
+		if id > 24 && testing.Short() {
+			break
+		}
+	}
+	for _, number := range []string{"number 0", "number 7", "number 100000"} {
+		found, right := 0, 0
+		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(of(number)))
+		for e, err := range hits {
+			check(t, err)
+			if e.Number == number {
+				right++
+			}
+			found++
+		}
+		filtered := 0
+		for e, err := range encryption.Matching(hits, func(e *employee) bool { return e.Number == number }) {
+			check(t, err)
+			if filtered++; e.Number != number {
+				t.Errorf("%s finds %s", number, e.Number)
+			}
+		}
+		listed := 0
+		for e, err := range list.FindPart(ctx, "Sales", of(number), nil) {
+			check(t, err)
+			if e.Number == number {
+				listed++
+			}
+		}
+		want := 2
+		if number == "number 100000" {
+			want = 0
+		}
+		if right != want || filtered != want || listed != want {
+			t.Errorf("%s: %d found, %d of them right, %d filtered, %d listed; want %d", number, found, right, filtered, listed, want)
+		}
+	}
+	failing := func(yield func(*employee, error) bool) { yield(nil, patterns.ErrUnavailable) }
+	for _, err := range encryption.Matching(failing, func(*employee) bool { return true }) {
+		if !errors.Is(err, patterns.ErrUnavailable) {
+			t.Errorf("an error comes out as %v", err)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package encryption_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// indexes are of every kind: full and lean, in the partition and outside.
+type indexes struct {
+	name, lean     *intrapartition.Index[employee]
+	badge, badgeID *interpartition.Index[employee]
+}
+
+func newIndexes() indexes {
+	byID := func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }
+	return indexes{
+		name:    byName(),
+		lean:    intrapartition.NewIndex("lean", byID).Keep("Name", "Salary"),
+		badge:   interpartition.NewIndex("badge", byID),
+		badgeID: interpartition.NewIndex("badgeid", byID).Keep("Number"),
+	}
+}
+
+func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Repository[employee], *eventual.Queue) {
+	t.Helper()
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	check(t, queue.Create(t.Context()))
+	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	}, encryption.New("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
+	check(t, r.Table().CreateIfMissing(t.Context()))
+	return r, queue
+}
+
+// TestCopies: copies in the partition and outside are read with the entity's key; those that keep less, and projections, with what they have.
+func TestCopies(t *testing.T) {
+	w := newWorld(t)
+	ctx, x := t.Context(), newIndexes()
+	r, _ := w.indexed(t, w.s.TableName(t), x)
+	wrote := june("Sales", 223)
+	check(t, r.Insert(ctx, wrote))
+	for range 2 {
+		check(t, sameEmployee(must[*employee](t)(x.badge.GetPart(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		found := 0
+		for e, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
+			check(t, err, sameEmployee(e, wrote))
+			found++
+		}
+		if found != 1 {
+			t.Errorf("%d are found by name", found)
+		}
+		lean, err := x.lean.GetPart(ctx, "Sales", compoundkey.Int(223, 6))
+		if err != nil || lean.Salary != wrote.Salary || lean.Number != "" || lean.Name != wrote.Name {
+			t.Errorf("the lean copy: %+v, %v", lean, err)
+		}
+		number, err := x.badgeID.GetPart(ctx, "Sales", compoundkey.Int(223, 6))
+		if err != nil || number.Number != wrote.Number {
+			t.Errorf("the lean copy outside: %+v, %v", number, err)
+		}
+		check(t, sameEmployee(must[*employee](t)(x.lean.GetWhole(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		wrote = must[*employee](t)(x.name.GetPart(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
+		wrote.Salary++
+		check(t, r.Replace(ctx, wrote))
+	}
+	for e, err := range r.Query().Partition("Sales").Select("Number").All(ctx) {
+		if err != nil || e.Number != wrote.Number || e.Salary != 0 {
+			t.Errorf("a projection: %+v, %v", e, err)
+		}
+	}
+	check(t, r.Delete(ctx, wrote))
+}
+
+// TestVerifyAndRepair: what is in step is found to be; what is missing is written again with the ciphertext that the entity has.
+func TestVerifyAndRepair(t *testing.T) {
+	w := newWorld(t)
+	ctx, x := t.Context(), newIndexes()
+	r, _ := w.indexed(t, w.s.TableName(t), x)
+	for id := range 5 {
+		check(t, r.Insert(ctx, june("Sales", id)))
+	}
+	o := &patterns.VerifyOptions{Lag: time.Millisecond}
+	for d, err := range r.Verify(ctx, o) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	check(t, r.Table().Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "Sales", Row: "lean_000003"}))
+	check(t, r.Table().Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "badge_Sales", Row: "000002"}))
+	repaired := 0
+	for _, err := range r.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *o}) {
+		check(t, err)
+		repaired++
+	}
+	if repaired != 2 {
+		t.Errorf("%d are repaired", repaired)
+	}
+	for d, err := range r.Verify(ctx, o) {
+		t.Errorf("after the repair: %+v, %v", d, err)
+	}
+	check(t, sameEmployee(must[*employee](t)(x.badge.GetPart(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
+	check(t, second(x.lean.GetPart(ctx, "Sales", compoundkey.Int(3, 6))))
+}
+
+// TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.
+func TestOtherWrites(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	r := w.employees(t, w.s.TableName(t), nil, byName())
+	p, err := r.BulkInsertNonAtomic(ctx, func(yield func(*employee, error) bool) {
+		for id := range 20 {
+			if !yield(june("Sales", id), nil) {
+				return
+			}
+		}
+	}, nil)
+	check(t, err)
+	if p.Entities != 20 {
+		t.Errorf("%+v", p)
+	}
+	x := r.Table().NewTransaction()
+	check(t, r.StageInsert(ctx, x, june("Sales", 20)))
+	check(t, second(x.Commit(ctx)))
+	upserted := june("Sales", 21)
+	check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
+	must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
+	n := 0
+	for e, err := range r.Query().Partition("Sales").All(ctx) {
+		want := june("Sales", e.ID)
+		if e.ID == 2 {
+			want.Grade++
+		}
+		check(t, err, sameEmployee(e, want))
+		n++
+	}
+	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	for _, count := range uses {
+		if n != 22 || count != 22*2*9 {
+			t.Errorf("%d entities, %v", n, uses)
+		}
+	}
+}
+
+// TestMover: an entity that moves is encrypted anew under its new key.
+func TestMover(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	current := w.employees(t, w.s.TableName(t), nil)
+	archive := w.employees(t, w.s.TableName(t), nil)
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
+	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(queue, "archive", current, eventual.ToRepository(archive, func(e *employee) { e.Department = "Left" }), nil))
+	e := must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
+	check(t, mover.Move(ctx, e))
+	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	check(t, second(worker.Drain(ctx)))
+	check(t, sameEmployee(must[*employee](t)(archive.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
+	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("it is still in its old place: %v", err)
+	}
+}
+
+// TestRequestCounts holds what the package's comment says of requests.
+func TestRequestCounts(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	table := w.account.Table(w.s.TableName(t))
+	check(t, table.Create(ctx))
+	counter := &storagetest.RequestCounter{}
+	counted := *w.s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	account, vault := open(t, &counted), &counting{KeyWrapper: w.wrapper}
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
+	cost := func(want, unwrapped int, what string, errs ...error) {
+		t.Helper()
+		check(t, errs...)
+		if got, asked := counter.Count(), int(vault.unwrapped.Load()); got != want || asked != unwrapped {
+			t.Errorf("%s: %d requests and %d to unwrap, want %d and %d", what, got, asked, want, unwrapped)
+		}
+		counter.Reset()
+		vault.unwrapped.Store(0)
+	}
+	e := june("Sales", 1)
+	cost(3, 1, "the first Insert", r.Insert(ctx, e))
+	cost(1, 0, "Replace", r.Replace(ctx, e))
+	cost(1, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
+	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	reader := must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
+	cost(2, 1, "the first Get", second(reader.Get(ctx, employeeKey("Sales", 1))))
+	cost(2, 0, "CreateDataKey", second(registry.CreateDataKey(ctx))) // and 1 to wrap
+	p, err := encryption.Reencrypt(ctx, r, nil)
+	cost(1+1+1+1+2, 1, "Reencrypt of one entity, with the new data key", err) // which is current, twice; the key; the page; read, write
+	cost(1+1, 0, "Reencrypt of none", second(encryption.Reencrypt(ctx, r, nil)))
+	if p.Rewritten != 1 {
+		t.Errorf("%+v", p)
+	}
+	cost(1+0, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
+	cost(1+1, 2, "Rewrap of two keys that stay", second(registry.Rewrap(ctx)))
+}

@@ -1,0 +1,68 @@
+package encryption
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+)
+
+// writeKeys are the keys of one write, or one stream. The salt is 32 random bytes, so that they are never those of another.
+//
+//	HKDF-SHA256(data key, salt, domain ‖ data key id) = 32 bytes key of AES-256-GCM ‖ 32 bytes key of HMAC-SHA256 ‖ 32 bytes commitment
+//
+// The commitment is stored: AES-GCM alone lets somebody who knows two keys make a ciphertext that opens under both.
+type writeKeys struct {
+	aead       cipher.AEAD
+	mac        []byte
+	commitment []byte
+}
+
+func derive(dataKey []byte, domain string, id DataKeyID, salt *[saltSize]byte) (*writeKeys, error) {
+	info := make([]byte, 0, 64)
+	info = append(append(info, domain...), id[:]...)
+	okm, err := hkdf.Key(sha256.New, dataKey, salt[:], string(info), 3*keySize)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(okm[:keySize])
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &writeKeys{aead: aead, mac: okm[keySize : 2*keySize], commitment: okm[2*keySize:]}, nil
+}
+
+// newWrite draws the salt of a write and makes its keys.
+func newWrite(dataKey []byte, domain string, id DataKeyID) (origin, *writeKeys, error) {
+	o := origin{key: id, salt: newSalt()}
+	keys, err := derive(dataKey, domain, id, &o.salt)
+	if err != nil {
+		return o, nil, err
+	}
+	copy(o.commitment[:], keys.commitment)
+	return o, keys, nil
+}
+
+func newSalt() (salt [saltSize]byte) {
+	rand.Read(salt[:]) // never fails: it ends the program instead
+	return salt
+}
+
+// commits reports whether the keys are those that the commitment was made for.
+func (k *writeKeys) commits(o *origin) bool {
+	return subtle.ConstantTimeCompare(k.commitment, o.commitment[:]) == 1
+}
+
+// valueNonce is unlike that of any other value under the same key: a key serves one write, and a write has each index once.
+func valueNonce(index uint16) []byte {
+	nonce := make([]byte, 12)
+	binary.BigEndian.PutUint16(nonce[10:], index)
+	return nonce
+}

@@ -1,0 +1,162 @@
+package encryption
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Options are the options of an Encryption; nil is the same as the zero value.
+type Options struct {
+	// Resolver says which properties are encrypted, beside those with the tag. It is pure. With it, a condition on any
+	// property is refused that Plain does not name, since its value would be sent as it is.
+	Resolver func(partitionKey, rowKey, property string) bool
+	// Plain names properties that the Resolver is not asked for.
+	Plain []string
+	// Scope is bound into everything, such as a tenant or an environment: what was written in one is not read in another,
+	// also where both have the same data keys, tables and keys. It stays the same for as long as the data lives.
+	Scope string
+	// Padding rounds the length of plaintexts up to a multiple, so that it tells less; 0 and 1 are none. It can change.
+	Padding int
+	// AcceptPlaintext is for the migration of a table that was not encrypted, or not all that is now. Rows without a seal are
+	// read as they are, and so are properties that the declaration has and the row's seal does not. While it is
+	// set, who can write rows can pass plaintext off as what was encrypted. Reencrypt brings it to an end.
+	AcceptPlaintext bool
+	// Legacy reads rows that the client-side encryption of .NET, Java or Python has written, whose wrapping keys it holds; nil
+	// refuses them. They have no MAC: who can write rows can change their values. Reencrypt brings it to an end.
+	Legacy KeyWrapper
+}
+
+// Encryption is the pattern: it encrypts properties of the entities of the one Repository that it is given to.
+type Encryption struct {
+	hidden
+	name     string
+	registry *Registry
+	options  Options
+	host     patterns.Host
+	tagged   []string // properties, sorted
+}
+
+// New makes the pattern. Properties are encrypted whose field has the tag
+//
+//	Number string `encrypt:"true"`
+//
+// and those that Options.Resolver chooses. It makes no request.
+func New(name string, registry *Registry, o *Options) *Encryption {
+	if o == nil {
+		o = &Options{}
+	}
+	e := &Encryption{name: name, registry: registry, options: *o}
+	e.options.Plain = slices.Clone(o.Plain)
+	return e
+}
+
+// PatternName implements patterns.Pattern.
+func (e *Encryption) PatternName() string { return e.name }
+
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (e *Encryption) Attach(host patterns.Host) error {
+	if host == nil {
+		e.host, e.tagged = nil, nil
+		return nil
+	}
+	switch {
+	case e.host != nil:
+		return fmt.Errorf("the encryption belongs to a repository on table %s already", e.host.Table().Name())
+	case e.registry == nil || e.registry.state == nil:
+		return errors.New("the encryption has no registry of data keys")
+	case e.options.Padding < 0 || e.options.Padding > maxPadding:
+		return fmt.Errorf("a padding of %d; it is at most %d", e.options.Padding, maxPadding)
+	}
+	tagged, err := taggedProperties(host.EntityType())
+	if err != nil {
+		return err
+	}
+	known := host.PropertyNames()
+	for _, name := range tagged {
+		if known != nil && !slices.Contains(known, name) {
+			return fmt.Errorf("property %s has the tag, and %s does not store it", name, host.EntityType())
+		}
+		if slices.Contains(e.options.Plain, name) {
+			return fmt.Errorf("property %s has the tag, and is to be plain", name)
+		}
+	}
+	for _, name := range known {
+		if isOurs(name) {
+			return fmt.Errorf("property name %s is not for entities", name)
+		}
+	}
+	if err := e.refuseSpilled(host, append(slices.Clone(tagged), known...), tagged); err != nil {
+		return err
+	}
+	if len(tagged) == 0 && e.options.Resolver == nil {
+		return fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", host.EntityType())
+	}
+	e.host, e.tagged = host, tagged
+	return nil
+}
+
+// refuseSpilled refuses properties that another pattern takes out of the row before they can be encrypted.
+func (e *Encryption) refuseSpilled(host patterns.Host, names, tagged []string) error {
+	for _, p := range patternsOf(host) {
+		t, ok := p.(patterns.PropertyTransformer)
+		if !ok || t.Stage() >= patterns.StageEncrypt {
+			continue
+		}
+		for _, name := range append(names, p.PatternName()) { // of a property that nobody lists, it may be called by
+			chosen := slices.Contains(tagged, name) || e.options.Resolver != nil && !slices.Contains(e.options.Plain, name)
+			if chosen && !t.Filterable(name) {
+				return fmt.Errorf("property %s is to be encrypted, and pattern %q stores it elsewhere, in clear", name, p.PatternName())
+			}
+		}
+	}
+	return nil
+}
+
+// patternsOf are all patterns of the repository, those too that are attached later.
+func patternsOf(host patterns.Host) []patterns.Pattern {
+	if r, ok := host.(interface{ Patterns() []patterns.Pattern }); ok {
+		return r.Patterns()
+	}
+	return nil
+}
+
+// maxPadding keeps a padded value within a property.
+const maxPadding = 4096
+
+// isOurs reports whether a name is one of the encryption's own properties, of this one or the legacy one.
+func isOurs(name string) bool {
+	return name == SealProperty || name == legacyMetadata || name == legacyNames
+}
+
+// declared reports whether a property is to be encrypted.
+func (e *Encryption) declared(key patterns.Key, property string) bool {
+	if slices.Contains(e.tagged, property) {
+		return true
+	}
+	return e.options.Resolver != nil && !slices.Contains(e.options.Plain, property) && e.options.Resolver(key.Partition, key.Row, property)
+}
+
+// place is what the values of an entity are bound to. Names of tables do not differ by case.
+func (e *Encryption) place(key patterns.Key) place {
+	return place{e.options.Scope, strings.ToLower(e.host.Table().Name()), key.Partition, key.Row}
+}
+
+// Stage implements patterns.PropertyTransformer.
+func (e *Encryption) Stage() patterns.Stage { return patterns.StageEncrypt }
+
+// RefusesMerge implements patterns.PropertyTransformer, with the guide's reason.
+func (e *Encryption) RefusesMerge() error { return errMerge }
+
+// Filterable implements patterns.PropertyTransformer.
+func (e *Encryption) Filterable(property string) bool {
+	if isOurs(property) || slices.Contains(e.tagged, property) {
+		return false
+	}
+	return e.options.Resolver == nil || slices.Contains(e.options.Plain, property)
+}
+
+var _ patterns.PropertyTransformer = (*Encryption)(nil)

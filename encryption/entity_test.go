@@ -1,0 +1,209 @@
+package encryption_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRoundTrip: every type comes back, and nothing of it is in the stored row.
+func TestRoundTrip(t *testing.T) {
+	w := newWorld(t)
+	r := w.employees(t, w.s.TableName(t), nil)
+	wrote := june("Sales", 223)
+	check(t, r.Insert(t.Context(), wrote))
+	read := must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	check(t, sameEmployee(read, wrote))
+
+	stored := bag(t, r.Table(), employeeKey("Sales", 223))
+	for _, name := range []string{"Number", "Salary", "Grade", "Rating", "Born", "Photo", "Abroad", "Badge", encryption.SealProperty} {
+		b, binary := stored.Get(name).Bytes()
+		if !binary || bytes.Contains(b, []byte("078-05")) || len(b) < 88+16 {
+			t.Errorf("%s is stored as %#v", name, stored.Get(name))
+		}
+	}
+	if name, _ := stored.Get("Name").Str(); name != "June Jones" || stored.Properties.Has("Phone") {
+		t.Error("a plain property is not stored as it is, or a nil one is stored")
+	}
+	phone := "+1"
+	read.Phone, read.Number = &phone, ""
+	check(t, r.Replace(t.Context(), read))
+	again := must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	check(t, sameEmployee(again, &employee{Department: "Sales", ID: 223, Name: read.Name, Salary: read.Salary, Grade: read.Grade, Rating: read.Rating,
+		Born: read.Born, Photo: read.Photo, Abroad: read.Abroad, Badge: read.Badge, Phone: again.Phone}))
+	if again.Phone == nil || *again.Phone != phone {
+		t.Error("a property that came with the second write is not there")
+	}
+}
+
+// anything takes any property; a resolver chooses.
+type anything struct {
+	patterns.Meta
+	PartitionKey, RowKey string
+	Rest                 map[string]patterns.Value `table:",rest"`
+}
+
+func anythings(t testing.TB, table *patterns.Table, registry *encryption.Registry, o *encryption.Options) *patterns.Repository[anything] {
+	t.Helper()
+	return must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
+		Key: func(a *anything) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+	}, encryption.New("encryption", registry, o)))
+}
+
+// TestResolver: what it chooses is encrypted, by key and property, and readers need no list.
+func TestResolver(t *testing.T) {
+	w := newWorld(t)
+	table := w.account.Table(w.s.TableName(t))
+	check(t, table.Create(t.Context()))
+	r := anythings(t, table, w.registry, &encryption.Options{Plain: []string{"City"}, Resolver: func(partition, row, property string) bool {
+		return partition == "Secret" && (row == "all" || strings.HasPrefix(property, "S"))
+	}})
+	for _, key := range []patterns.Key{{Partition: "Secret", Row: "all"}, {Partition: "Secret", Row: "some"}, {Partition: "Open", Row: "all"}} {
+		wrote := &anything{PartitionKey: key.Partition, RowKey: key.Row, Rest: map[string]patterns.Value{
+			"S1": patterns.String("x"), "S2": patterns.Int32(-7), "P": patterns.Double(math.Inf(-1)), "City": patterns.String("Seattle")}}
+		check(t, r.Insert(t.Context(), wrote))
+		stored := bag(t, table, key)
+		for name, value := range wrote.Rest {
+			want := key.Partition == "Secret" && name != "City" && (key.Row == "all" || name != "P")
+			if encrypted := stored.Get(name) != value; encrypted != want {
+				t.Errorf("%v %s: encrypted %v, want %v", key, name, encrypted, want)
+			}
+		}
+		// One that would choose nothing reads it all the same.
+		reader := anythings(t, table, w.registry, &encryption.Options{Resolver: func(string, string, string) bool { return false }})
+		for _, by := range []*patterns.Repository[anything]{r, reader} {
+			read := must[*anything](t)(by.Get(t.Context(), key))
+			for name, value := range wrote.Rest {
+				if read.Rest[name] != value || len(read.Rest) != len(wrote.Rest) {
+					t.Errorf("%v: read %d properties, %s is %#v", key, len(read.Rest), name, read.Rest[name])
+				}
+			}
+		}
+	}
+	for name, allowed := range map[string]bool{"City": true, "P": false, "S1": false, encryption.SealProperty: false} {
+		_, err := r.Query().Partition("Open").Where(patterns.Eq(name, "x")).First(t.Context())
+		if wants := map[bool]error{true: patterns.ErrNotFound, false: patterns.ErrInvalid}[allowed]; !errors.Is(err, wants) {
+			t.Errorf("a condition on %s: %v", name, err)
+		}
+	}
+}
+
+// TestEveryValue: whatever value of whatever type comes back equal.
+func TestEveryValue(t *testing.T) {
+	e := loader(t, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		moment, err := patterns.DateTime(time.Unix(rapid.Int64Range(-11_000_000_000, 250_000_000_000).Draw(t, "s"), 100*rapid.Int64Range(0, 9_999_999).Draw(t, "100ns")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := []patterns.Value{
+			patterns.String(rapid.String().Draw(t, "string")), patterns.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "binary")),
+			patterns.Boolean(rapid.Bool().Draw(t, "bool")), patterns.Int32(rapid.Int32().Draw(t, "int32")), patterns.Int64(rapid.Int64().Draw(t, "int64")),
+			patterns.Double(rapid.Float64().Draw(t, "double")), moment, patterns.Guid(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid"))),
+		}
+		var p patterns.Properties
+		for i, v := range values {
+			p.Set(string(rune('A'+i)), v)
+		}
+		key := patterns.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
+		stored, err := e.Store(background(), &patterns.Change{Key: key}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := e.Load(background(), allOf(key), stored)
+		if err != nil || len(read) != len(p) {
+			t.Fatalf("%v, %d properties", err, len(read))
+		}
+		for i := range p {
+			if read[i] != p[i] {
+				t.Fatalf("%#v came back as %#v", p[i], read[i])
+			}
+		}
+	})
+}
+
+// TestPadding: lengths within a step are not told, and programs with other paddings read each other.
+func TestPadding(t *testing.T) {
+	padded := loader(t, &encryption.Options{Padding: 64})
+	sizes := map[int]bool{}
+	for n := range 63 {
+		stored := must[patterns.Properties](t)(padded.Store(t.Context(), &patterns.Change{Key: aKey}, patterns.Properties{{Name: "A", Value: patterns.String(strings.Repeat("x", n))}}))
+		b, _ := stored.Get("A").Bytes()
+		sizes[len(b)] = true
+		read := must[patterns.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
+		if s, _ := read.Get("A").Str(); len(s) != n {
+			t.Errorf("%d characters came back as %d", n, len(s))
+		}
+	}
+	if len(sizes) != 1 {
+		t.Errorf("lengths 0 to 62 have %d sizes", len(sizes))
+	}
+	if _, err := employeesOf(padded.table, padded.registry, &encryption.Options{Padding: 1 << 20}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a padding of 1 MiB: %v", err)
+	}
+}
+
+// TestRefusals: what would be read wrong, or stored in plain, is refused before any request.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	r := w.employees(t, w.s.TableName(t), nil)
+	e := june("Sales", 1)
+	check(t, r.Insert(ctx, e))
+	counter := &storagetest.RequestCounter{}
+	counted := *w.s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	r = must[*patterns.Repository[employee]](t)(employeesOf(open(t, &counted).Table(r.Table().Name()), w.registry, nil))
+	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
+		t.Errorf("a merge: %v", err)
+	}
+	for _, property := range []string{"Number", "Photo", encryption.SealProperty} {
+		if _, err := r.Query().Partition("Sales").Where(patterns.Eq(property, "078-05-1120")).First(ctx); !errors.Is(err, patterns.ErrInvalid) || strings.Contains(err.Error(), "078") {
+			t.Errorf("a condition on %s: %v", property, err)
+		}
+	}
+	big := june("Sales", 2)
+	big.Number = strings.Repeat("é", 32_768)
+	if err := r.Insert(ctx, big); !errors.Is(err, patterns.ErrTooLarge) {
+		t.Errorf("a value that does not fit with its header: %v", err)
+	}
+	if counter.Count() != 0 {
+		t.Errorf("%d requests were made", counter.Count())
+	}
+	rest := anythings(t, r.Table(), w.registry, &encryption.Options{Resolver: func(_, _, p string) bool { return p == "S" }})
+	for name, v := range map[string]patterns.Value{"P": patterns.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: patterns.Int32(1), "_ClientEncryptionMetadata1": patterns.String("{}")} {
+		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]patterns.Value{name: v}}); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("a plain %s %#v: %v", name, v, err)
+		}
+	}
+	empty := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
+	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
+	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "CreateDataKey") {
+		t.Errorf("an insert without any data key: %v", err)
+	}
+}
+
+// TestDryRun: Explain makes no request, needs no data key, and has the right sizes.
+func TestDryRun(t *testing.T) {
+	w := newWorld(t)
+	counter := &storagetest.RequestCounter{}
+	counted := *w.s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	account := open(t, &counted)
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
+	r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
+	x := must[*patterns.Explanation](t)(r.Explain(t.Context(), patterns.ChangeInsert, june("Sales", 1)))
+	if counter.Count() != 0 || len(x.Rows) != 1 {
+		t.Errorf("%d requests, %d rows", counter.Count(), len(x.Rows))
+	}
+}

@@ -1,0 +1,112 @@
+package encryption
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// Whatever is stored begins with a header of 88 bytes:
+//
+//	 0   3  "TPE"
+//	 3   1  format version, 1
+//	 4   1  kind: 1 a property's value, 2 a row's seal, 3 a stream
+//	 5   1  type code of the value (value.go); 0 for a seal and a stream
+//	 6   2  place of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
+//	 8  16  id of the data key
+//	24  32  salt of the write
+//	56  32  key commitment
+//
+// A value goes on with ciphertext and tag (16 bytes), a seal as seal.go says, a stream as stream.go says.
+const (
+	headerSize = 88
+	version1   = 1
+
+	kindValue  = 1
+	kindSeal   = 2
+	kindStream = 3
+
+	saltSize = 32
+	keySize  = 32
+	tagSize  = 16
+)
+
+const magic = "TPE"
+
+// DataKeyID names a data key of a Registry. It is public.
+type DataKeyID [16]byte
+
+// String returns the id as 32 hexadecimal digits.
+func (id DataKeyID) String() string { return hex.EncodeToString(id[:]) }
+
+// IsZero reports whether the id names no key.
+func (id DataKeyID) IsZero() bool { return id == DataKeyID{} }
+
+func parseDataKeyID(text string) (id DataKeyID, ok bool) {
+	b, err := hex.DecodeString(text)
+	return DataKeyID(append(b, make([]byte, 16)...)[:16]), err == nil && len(b) == len(id)
+}
+
+// origin is what all that one write stores has in common.
+type origin struct {
+	key        DataKeyID
+	salt       [saltSize]byte
+	commitment [keySize]byte
+}
+
+type header struct {
+	kind, typeCode byte
+	index          uint16
+	origin
+}
+
+func (h *header) append(dst []byte) []byte {
+	dst = append(dst, magic...)
+	dst = append(dst, version1, h.kind, h.typeCode)
+	dst = binary.BigEndian.AppendUint16(dst, h.index)
+	dst = append(dst, h.key[:]...)
+	dst = append(dst, h.salt[:]...)
+	return append(dst, h.commitment[:]...)
+}
+
+// parseHeader reads a header of one kind. It returns one also where it is not ok, so that the rest of the work is the same.
+func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
+	if len(b) < headerSize {
+		return header{}, nil, false
+	}
+	h.kind, h.typeCode, h.index = b[4], b[5], binary.BigEndian.Uint16(b[6:])
+	copy(h.key[:], b[8:])
+	copy(h.salt[:], b[24:])
+	copy(h.commitment[:], b[56:])
+	return h, b[headerSize:], looksEncrypted(b) && h.kind == kind
+}
+
+// looksEncrypted reports whether a binary begins as what this package stores does. No plain value may.
+func looksEncrypted(b []byte) bool {
+	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && b[len(magic)] == version1
+}
+
+// appendField appends a text so that no two lists of texts come out alike.
+func appendField(dst []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint32(dst, uint32(len(text))), text...)
+}
+
+// place is what a value is bound to beside its header.
+type place struct {
+	scope, table, partition, row string
+}
+
+// context is the beginning of the associated data of a value, and of what a seal's MAC is over.
+func (p place) context(domain string) []byte {
+	b := make([]byte, 0, 256+len(p.partition)+len(p.row))
+	for _, field := range []string{domain, p.scope, p.table, p.partition, p.row} {
+		b = appendField(b, field)
+	}
+	return b
+}
+
+const (
+	domainValue  = "tablepatterns/encryption/1/value"
+	domainSeal   = "tablepatterns/encryption/1/seal"
+	domainStream = "tablepatterns/encryption/1/stream"
+)

@@ -1,0 +1,166 @@
+package encryption_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+var makeGolden = flag.Bool("make-golden", false, "make the golden files that are missing; those that are there are never changed")
+
+// golden is what a format version has stored, once and for all.
+type golden struct {
+	Registry map[string]map[string]string // row key, property, text or hexadecimal
+	Scope    string
+	Table    string
+	Key      patterns.Key
+	Padding  int
+	Row      map[string]string // property, hexadecimal
+	Beacon   string            // of "078-05-1120"
+	Binding  string
+	Stream   string // hexadecimal
+	Plain    string
+}
+
+// goldenValues are the properties A to H of the golden row, one of each type.
+func goldenValues(t testing.TB) patterns.Properties {
+	moment := must[patterns.Value](t)(patterns.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
+	return patterns.Properties{text("A", "078-05-1120 é€😀"), {Name: "B", Value: patterns.Binary([]byte{0, 0x80, 0xff})}, {Name: "C", Value: patterns.Boolean(true)},
+		{Name: "D", Value: patterns.Int32(-2)}, {Name: "E", Value: patterns.Int64(-1 << 60)}, {Name: "F", Value: patterns.Double(-0.1)}, {Name: "G", Value: moment},
+		{Name: "H", Value: patterns.Guid(uuid.MustParse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"))}}
+}
+
+const goldenPlain = "a photo of June, stored apart"
+
+func goldenWorld(t testing.TB) *world {
+	t.Helper()
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	w.wrapper = localKey(t, "golden", 0x42)
+	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
+	return w
+}
+
+// TestGolden: what version 1 has stored is read for ever: rows, streams, beacons, and the registry's rows. It is still
+// what is written.
+func TestGolden(t *testing.T) {
+	const file = "testdata/version1.json"
+	if *makeGolden {
+		writeGolden(t, file)
+	}
+	var g golden
+	check(t, json.Unmarshal(must[[]byte](t)(os.ReadFile(filepath.FromSlash(file))), &g))
+	w := goldenWorld(t)
+	for row, properties := range g.Registry {
+		var p patterns.Properties
+		for name, value := range properties {
+			switch name {
+			case "Wrapped", "Check":
+				p.Set(name, patterns.Binary(unhex(t, value)))
+			case "Created", "Since":
+				p.Set(name, must[patterns.Value](t)(patterns.DateTime(must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
+			default:
+				p.Set(name, patterns.String(value))
+			}
+		}
+		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "golden", Row: row}, Properties: p})
+	}
+	check(t, w.registry.Check(t.Context()))
+	a := loaderIn(t, w, g.Table, &encryption.Options{Scope: g.Scope})
+	var p patterns.Properties
+	for name, value := range g.Row {
+		p.Set(name, patterns.Binary(unhex(t, value)))
+	}
+	read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
+	want := goldenValues(t)
+	for _, property := range want {
+		if read.Get(property.Name) != property.Value || len(read) != len(want) {
+			t.Errorf("%s is read as %#v, was %#v", property.Name, read.Get(property.Name), property.Value)
+		}
+	}
+	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	if got := must[string](t)(compoundkey.Encode("", beacon.Part(patterns.String("078-05-1120")))); got != g.Beacon {
+		t.Errorf("the beacon is %s, was %s", got, g.Beacon)
+	}
+	plain, err := opened(streamOf(t, w.registry, g.Scope), []byte(g.Binding), unhex(t, g.Stream))
+	if err != nil || string(plain) != g.Plain {
+		t.Errorf("the stream is %q, %v", plain, err)
+	}
+	goldenIsStillWritten(t, w, &g)
+}
+
+// goldenIsStillWritten makes the row again, under the salt it has.
+func goldenIsStillWritten(t *testing.T, w *world, g *golden) {
+	t.Helper()
+	seal := unhex(t, g.Row[encryption.SealProperty])
+	id, salt := encryption.DataKeyID(seal[8:24]), [32]byte(seal[24:56])
+	row := g.Registry["key_"+id.String()]
+	key := must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: row["WrappedBy"], Algorithm: row["Algorithm"], Bytes: unhex(t, row["Wrapped"])}))
+	var names []string
+	var values []patterns.Value
+	for _, property := range goldenValues(t) {
+		names, values = append(names, property.Name), append(values, property.Value)
+	}
+	sealed, again, err := encryption.SealUnder(key, id, salt, g.Scope, g.Table, g.Key.Partition, g.Key.Row, names, values, g.Padding)
+	check(t, err)
+	for i, name := range names {
+		if hex.EncodeToString(sealed[i]) != g.Row[name] {
+			t.Errorf("%s is written as %x", name, sealed[i])
+		}
+	}
+	if !bytes.Equal(again, seal) {
+		t.Errorf("the seal is written as %x", again)
+	}
+}
+
+// writeGolden makes the file, if there is none.
+func writeGolden(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	w := goldenWorld(t)
+	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	check(t, w.registry.CreateBeacon(t.Context(), "number"))
+	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain}
+	for row, err := range w.keys.Entities().Query().Partition("golden").All(t.Context()) {
+		check(t, err)
+		texts := map[string]string{}
+		for _, p := range row.Properties {
+			switch v := p.Value.Any().(type) {
+			case string:
+				texts[p.Name] = v
+			case []byte:
+				texts[p.Name] = hex.EncodeToString(v)
+			case time.Time:
+				texts[p.Name] = v.Format(time.RFC3339Nano)
+			}
+		}
+		g.Registry[row.Key.Row] = texts
+	}
+	a := loaderIn(t, w, "Employees", &encryption.Options{Scope: g.Scope, Padding: g.Padding})
+	for _, p := range a.stored(t, aKey, goldenValues(t)...) {
+		b, _ := p.Value.Bytes()
+		g.Row[p.Name] = hex.EncodeToString(b)
+	}
+	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	g.Beacon = must[string](t)(compoundkey.Encode("", beacon.Part(patterns.String("078-05-1120"))))
+	s := streamOf(t, w.registry, g.Scope)
+	var b bytes.Buffer
+	_, err := b.ReadFrom(must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))
+	check(t, err, os.MkdirAll(filepath.Dir(file), 0o755))
+	g.Stream = hex.EncodeToString(b.Bytes())
+	check(t, os.WriteFile(file, append(must[[]byte](t)(json.MarshalIndent(g, "", "  ")), '\n'), 0o644))
+}

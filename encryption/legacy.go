@@ -1,0 +1,156 @@
+package encryption
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// The client-side encryption of the storage libraries for .NET, Java and Python, which is read and never written: strings
+// as Edm.Binary, AES-256-CBC with PKCS#7, under a content key for each entity, and two properties beside them.
+const (
+	legacyMetadata = "_ClientEncryptionMetadata1" // JSON: the wrapped content key, the IV
+	legacyNames    = "_ClientEncryptionMetadata2" // the names of the encrypted properties, encrypted
+)
+
+// legacyEnvelope is what legacyMetadata holds.
+type legacyEnvelope struct {
+	WrappedContentKey struct {
+		KeyID        string `json:"KeyId"`
+		EncryptedKey []byte
+		Algorithm    string
+	}
+	EncryptionAgent struct {
+		Protocol            string
+		EncryptionAlgorithm string
+	}
+	ContentEncryptionIV []byte
+	KeyWrappingMetadata *struct{ EncryptionLibrary string }
+}
+
+// isJava reports whether the Java library wrote it, which made IVs in another order of keys.
+func (l *legacyEnvelope) isJava() bool {
+	return l.KeyWrappingMetadata == nil || strings.Contains(l.KeyWrappingMetadata.EncryptionLibrary, "Java")
+}
+
+// legacyCipher decrypts the values of one entity.
+type legacyCipher struct {
+	block  cipher.Block
+	iv     []byte
+	keys   string // of the entity, in the order of the library
+	intact bool   // so far
+}
+
+// open decrypts one value. There is no MAC; padding and text are looked at together, so that the error is one.
+func (c *legacyCipher) open(name string, v patterns.Value) string {
+	sealed, binary := v.Bytes()
+	whole := len(sealed) > 0 && len(sealed)%aes.BlockSize == 0
+	if !binary || !whole {
+		c.intact = false
+		return ""
+	}
+	iv := sha256.Sum256(append(slices.Clone(c.iv), c.keys+name...))
+	cipher.NewCBCDecrypter(c.block, iv[:aes.BlockSize]).CryptBlocks(sealed, sealed)
+	n, padded := pkcs7(sealed)
+	plain := sealed[:n]
+	valid := utf8.Valid(plain)
+	c.intact = c.intact && padded == 1 && valid
+	return string(plain)
+}
+
+// pkcs7 returns the length without padding, and 1 if the padding is right, in the same time for all paddings.
+func pkcs7(b []byte) (length, ok int) {
+	n := int(b[len(b)-1])
+	ok = subtle.ConstantTimeLessOrEq(1, n) & subtle.ConstantTimeLessOrEq(n, aes.BlockSize)
+	for i := 1; i <= aes.BlockSize; i++ {
+		inside := subtle.ConstantTimeLessOrEq(i, n)
+		equal := subtle.ConstantTimeByteEq(b[len(b)-i], byte(n))
+		ok &= subtle.ConstantTimeSelect(inside, equal, 1)
+	}
+	return len(b) - subtle.ConstantTimeSelect(ok, n, 0), ok
+}
+
+// loadLegacy decrypts an entity of the old libraries. A wrapping key that cannot be asked just now is the only other error.
+func (e *Encryption) loadLegacy(ctx context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	c, err := e.legacyCipher(ctx, key, p)
+	if err != nil {
+		return nil, err
+	}
+	names, listed := parseLegacyNames(c.open(legacyNames, p.Get(legacyNames)))
+	c.intact = c.intact && listed
+	out := make(patterns.Properties, 0, len(p))
+	found := 0
+	for _, property := range p {
+		switch {
+		case property.Name == legacyMetadata || property.Name == legacyNames:
+			continue
+		case slices.Contains(names, property.Name):
+			found++
+			property.Value = patterns.String(c.open(property.Name, property.Value))
+		case isEncrypted(property) || e.declared(key, property.Name) && !e.options.AcceptPlaintext:
+			c.intact = false
+		}
+		out = append(out, property)
+	}
+	if !c.intact || found != len(names) {
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}
+
+// legacyCipher unwraps the content key. Where it cannot, the rest of the work is done with another one.
+func (e *Encryption) legacyCipher(ctx context.Context, key patterns.Key, p patterns.Properties) (*legacyCipher, error) {
+	text, intact := p.Get(legacyMetadata).Str()
+	var l legacyEnvelope
+	if json.Unmarshal([]byte(text), &l) != nil || l.EncryptionAgent.Protocol != "1.0" || l.EncryptionAgent.EncryptionAlgorithm != "AES_CBC_256" || len(l.ContentEncryptionIV) != aes.BlockSize {
+		intact = false
+	}
+	contentKey := make([]byte, keySize)
+	wrapped := WrappedKey{KeyID: l.WrappedContentKey.KeyID, Algorithm: l.WrappedContentKey.Algorithm, Bytes: l.WrappedContentKey.EncryptedKey}
+	if intact && e.options.Legacy.Holds(wrapped.KeyID, wrapped.Algorithm) {
+		unwrapped, err := e.options.Legacy.Unwrap(ctx, wrapped)
+		switch {
+		case err == nil && len(unwrapped) == keySize:
+			contentKey = unwrapped
+		case err == nil || unreadable(err):
+			intact = false
+		default:
+			return nil, err
+		}
+	} else {
+		intact = false
+	}
+	block, err := aes.NewCipher(contentKey)
+	if err != nil {
+		return nil, ErrNotAuthentic
+	}
+	keys := key.Row + key.Partition
+	if l.isJava() {
+		keys = key.Partition + key.Row
+	}
+	return &legacyCipher{block: block, iv: l.ContentEncryptionIV, keys: keys, intact: intact}, nil
+}
+
+// parseLegacyNames reads the list of names: a JSON array, or Java's [a, b].
+func parseLegacyNames(text string) (names []string, ok bool) {
+	if json.Unmarshal([]byte(text), &names) == nil {
+		return names, true
+	}
+	inner, opened := strings.CutPrefix(text, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	if !opened || !closed {
+		return nil, false
+	}
+	if inner == "" {
+		return nil, true
+	}
+	return strings.Split(inner, ", "), true
+}

@@ -1,0 +1,143 @@
+package encryption
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Load implements patterns.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read,
+// without the seal, nobody can tell what was left out from what somebody has removed. Each value that is there is checked
+// all the same; but it may be that of an older version of the entity, unless SealProperty was selected with it.
+func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+	key := of.Key
+	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
+		return s.note(key, p), nil
+	}
+	switch {
+	case p.Has(SealProperty):
+		return e.loadSealed(ctx, key, p, of.Partial)
+	case e.options.Legacy != nil && p.Has(legacyMetadata):
+		return e.loadLegacy(ctx, key, p)
+	case of.Partial:
+		return e.loadProjected(ctx, key, p)
+	case e.options.AcceptPlaintext && !slices.ContainsFunc(p, isEncrypted):
+		return p, nil
+	}
+	return nil, ErrNotAuthentic
+}
+
+func isEncrypted(p patterns.Property) bool {
+	b, binary := p.Value.Bytes()
+	return binary && looksEncrypted(b)
+}
+
+// row is the decryption of one row. It goes on to the end whatever is wrong, so that the time it takes does not tell.
+type row struct {
+	e       *Encryption
+	key     patterns.Key
+	context []byte
+	keys    *writeKeys
+	origin  origin
+	genuine bool // so far
+}
+
+// begin fetches the keys of a row. A key that is not to be had is a mark of tampering like others.
+func (e *Encryption) begin(ctx context.Context, key patterns.Key, o origin, genuine bool) (*row, error) {
+	dataKey := make([]byte, keySize)
+	if genuine {
+		found, err := e.registry.state.dataKey(ctx, o.key)
+		switch {
+		case err == nil:
+			dataKey = found
+		case unreadable(err):
+			genuine = false
+		default:
+			return nil, err
+		}
+	}
+	keys, err := derive(dataKey, domainValue, o.key, &o.salt)
+	if err != nil {
+		return nil, err
+	}
+	return &row{e: e, key: key, context: e.place(key).context(domainValue), keys: keys, origin: o, genuine: genuine}, nil
+}
+
+// open decrypts a property; index is its place, -1 to go by its header.
+func (r *row) open(p patterns.Property, index int) patterns.Property {
+	stored, _ := p.Value.Bytes()
+	h, _, ok := parseHeader(stored, kindValue)
+	v, opened := r.keys.open(h, r.context, p.Name, stored)
+	r.genuine = r.genuine && ok && opened && h.origin == r.origin && (index < 0 || int(h.index) == index)
+	return patterns.Property{Name: p.Name, Value: v}
+}
+
+// plain passes on a property that is not encrypted.
+func (r *row) plain(p patterns.Property) patterns.Property {
+	undeclared := r.e.options.AcceptPlaintext || !r.e.declared(r.key, p.Name)
+	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
+	return p
+}
+
+// loadSealed decrypts what the seal names.
+func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p patterns.Properties, partial bool) (patterns.Properties, error) {
+	stored, _ := p.Get(SealProperty).Bytes()
+	s, ok := parseSeal(stored)
+	r, err := e.begin(ctx, key, s.origin, ok)
+	if err != nil {
+		return nil, err
+	}
+	verified := r.keys.verifies(&s, e.place(key))
+	r.genuine = r.genuine && verified
+	out := make(patterns.Properties, 0, len(p))
+	found := 0
+	for _, property := range p {
+		if property.Name == SealProperty {
+			continue
+		}
+		if index, encrypted := slices.BinarySearch(s.names, property.Name); encrypted {
+			found++
+			out = append(out, r.open(property, index))
+		} else {
+			out = append(out, r.plain(property))
+		}
+	}
+	if !r.genuine || found != len(s.names) && !partial {
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}
+
+// loadProjected decrypts what there is of a row without its seal: values of one and the same write.
+func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	first := slices.IndexFunc(p, isEncrypted)
+	if first < 0 {
+		r := &row{e: e, key: key, genuine: true}
+		for _, property := range p {
+			r.plain(property)
+		}
+		if !r.genuine {
+			return nil, ErrNotAuthentic
+		}
+		return p, nil
+	}
+	stored, _ := p[first].Value.Bytes()
+	h, _, ok := parseHeader(stored, kindValue)
+	r, err := e.begin(ctx, key, h.origin, ok)
+	if err != nil {
+		return nil, err
+	}
+	out := make(patterns.Properties, 0, len(p))
+	for _, property := range p {
+		if isEncrypted(property) {
+			out = append(out, r.open(property, -1))
+		} else {
+			out = append(out, r.plain(property))
+		}
+	}
+	if !r.genuine {
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}

@@ -1,0 +1,54 @@
+package encryption_test
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+var aKey = patterns.Key{Partition: "Sales", Row: "empid_000223"}
+
+// attached is an encryption of a repository of anything, for tests that call Store and Load themselves, many times. A
+// resolver of its own chooses A to H.
+type attached struct {
+	*encryption.Encryption
+	*world
+	table *patterns.Table
+}
+
+func loader(t testing.TB, o *encryption.Options) attached {
+	t.Helper()
+	return loaderIn(t, worldOn(t, storagetest.Simulator(t, nil)), "Employees", o)
+}
+
+func loaderIn(t testing.TB, w *world, table string, o *encryption.Options) attached {
+	t.Helper()
+	options := encryption.Options{Resolver: func(_, _, property string) bool { return len(property) == 1 && property <= "H" }}
+	if o != nil {
+		options.Scope, options.Padding, options.AcceptPlaintext, options.Legacy = o.Scope, o.Padding, o.AcceptPlaintext, o.Legacy
+		if o.Resolver != nil {
+			options.Resolver = o.Resolver
+		}
+	}
+	a := attached{Encryption: encryption.New("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
+	must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
+		Key: func(a *anything) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+	}, a))
+	return a
+}
+
+// stored encrypts properties for a key.
+func (a attached) stored(t testing.TB, key patterns.Key, p ...patterns.Property) patterns.Properties {
+	t.Helper()
+	return must[patterns.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: key}, p))
+}
+
+func text(name, s string) patterns.Property {
+	return patterns.Property{Name: name, Value: patterns.String(s)}
+}
+
+// allOf and partOf are readings of a whole row, and of some of its properties.
+func allOf(key patterns.Key) patterns.Reading  { return patterns.Reading{Key: key} }
+func partOf(key patterns.Key) patterns.Reading { return patterns.Reading{Key: key, Partial: true} }

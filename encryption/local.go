@@ -1,0 +1,110 @@
+package encryption
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"hash"
+	"strconv"
+)
+
+// The algorithms of wrapping keys, as Key Vault calls them.
+const (
+	AlgorithmA128KW     = "A128KW"       // RFC 3394
+	AlgorithmA192KW     = "A192KW"       // RFC 3394
+	AlgorithmA256KW     = "A256KW"       // RFC 3394
+	AlgorithmRSAOAEP    = "RSA-OAEP"     // with SHA-1: read, never written
+	AlgorithmRSAOAEP256 = "RSA-OAEP-256" // with SHA-256
+)
+
+// LocalKey is a KeyWrapper whose AES key the program holds itself: for tests, for legacy data, or where another store of
+// secrets has it.
+type LocalKey struct {
+	hidden
+	id        string
+	algorithm string
+	key       secret
+}
+
+// NewLocalKey makes a wrapper of 16, 24 or 32 bytes; 32 is the length for new data. id is stored with what it wraps.
+func NewLocalKey(id string, key []byte) (LocalKey, error) {
+	switch {
+	case id == "":
+		return LocalKey{}, invalidf("NewLocalKey", "a wrapping key needs an id")
+	case len(key) != 16 && len(key) != 24 && len(key) != 32:
+		return LocalKey{}, invalidf("NewLocalKey", "a wrapping key of %d bytes; it has 16, 24 or 32", len(key))
+	}
+	return LocalKey{id: id, algorithm: "A" + strconv.Itoa(8*len(key)) + "KW", key: newSecret(key)}, nil
+}
+
+// Wrap implements KeyWrapper.
+func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
+	b, err := keyWrap(k.key.bytes(), key)
+	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
+}
+
+// Holds implements KeyWrapper.
+func (k LocalKey) Holds(keyID, algorithm string) bool {
+	return k.id != "" && keyID == k.id && algorithm == k.algorithm
+}
+
+// Unwrap implements KeyWrapper.
+func (k LocalKey) Unwrap(_ context.Context, wrapped WrappedKey) ([]byte, error) {
+	if !k.Holds(wrapped.KeyID, wrapped.Algorithm) {
+		return nil, errNoWrapper(wrapped)
+	}
+	return keyUnwrap(k.key.bytes(), wrapped.Bytes)
+}
+
+// LocalRSAKey is a KeyWrapper whose RSA key the program holds itself. It wraps by RSA-OAEP-256, and unwraps RSA-OAEP as
+// well, for legacy data. Whoever has the public key can wrap keys of their own under it: see the package comment.
+type LocalRSAKey struct {
+	hidden
+	id  string
+	key **rsa.PrivateKey // twice, so that fmt stops at an address wherever the wrapper is a field
+}
+
+// NewLocalRSAKey makes a wrapper of a key of at least 2,048 bits.
+func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
+	switch {
+	case id == "" || key == nil:
+		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a wrapping key needs an id and a key")
+	case key.N.BitLen() < 2048:
+		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a key of %d bits; it has at least 2,048", key.N.BitLen())
+	}
+	return LocalRSAKey{id: id, key: &key}, nil
+}
+
+// Wrap implements KeyWrapper.
+func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
+	if k.key == nil {
+		return WrappedKey{}, invalidf("Wrap", "the wrapper was not made by NewLocalRSAKey")
+	}
+	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
+	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err
+}
+
+// Holds implements KeyWrapper.
+func (k LocalRSAKey) Holds(keyID, algorithm string) bool {
+	return k.key != nil && keyID == k.id && (algorithm == AlgorithmRSAOAEP || algorithm == AlgorithmRSAOAEP256)
+}
+
+// Unwrap implements KeyWrapper.
+func (k LocalRSAKey) Unwrap(_ context.Context, wrapped WrappedKey) ([]byte, error) {
+	var h hash.Hash
+	switch {
+	case !k.Holds(wrapped.KeyID, wrapped.Algorithm):
+		return nil, errNoWrapper(wrapped)
+	case wrapped.Algorithm == AlgorithmRSAOAEP:
+		h = sha1.New()
+	default:
+		h = sha256.New()
+	}
+	key, err := rsa.DecryptOAEP(h, nil, *k.key, wrapped.Bytes, nil)
+	if err != nil {
+		return nil, errNotWrapped()
+	}
+	return key, nil
+}

@@ -1,0 +1,195 @@
+package encryption
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// ReencryptOptions are the options of Reencrypt; nil is the same as the zero value.
+type ReencryptOptions struct {
+	// Partitions are those to go through; nil is the whole table.
+	Partitions []string
+	// Concurrency is the number of entities under way at once, 8 for 0.
+	Concurrency int
+	// Resume goes on where an earlier run was when ReencryptProgress.Resume was this text, with the same Partitions.
+	Resume string
+	// Progress is called after each page of at most 1,000 entities.
+	Progress func(ReencryptProgress)
+	// Failed is called, one call at a time, with each entity that could not be written, and why. The run goes on.
+	Failed func(key patterns.Key, err error)
+}
+
+// ReencryptProgress is how far a run is.
+type ReencryptProgress struct {
+	Entities  int64  // seen
+	Rewritten int64  // written under the current data key
+	Failed    int64  // could not be
+	Resume    string // for ReencryptOptions.Resume; "" at the end
+}
+
+// Reencrypt writes every entity anew that is not encrypted under the registry's current data key, with all its copies: one of
+// an older data key, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
+// written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
+// over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
+// Requests: 1 for the current key, 1 for each 1,000 entities, 2 and those of a Replace for each that is written.
+func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o *ReencryptOptions) (ReencryptProgress, error) {
+	const op = "Reencrypt"
+	if o == nil {
+		o = &ReencryptOptions{}
+	}
+	var e *Encryption
+	for _, p := range repository.Patterns() {
+		if found, ok := p.(*Encryption); ok {
+			e = found
+		}
+	}
+	if e == nil || o.Concurrency < 0 {
+		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", o.Concurrency)
+	}
+	_, current, err := e.registry.state.readCurrent(ctx)
+	if err != nil {
+		return ReencryptProgress{}, err
+	}
+	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
+		e.registry.state.current.forget(struct{}{}) // or it would be written under what this program took for current
+		if err != nil {
+			return ReencryptProgress{}, err
+		}
+	}
+	run := &reencryption[T]{repository: repository, options: *o, current: current}
+	if run.options.Concurrency == 0 {
+		run.options.Concurrency = 8
+	}
+	return run.all(ctx)
+}
+
+// reencryption is one run.
+type reencryption[T any] struct {
+	repository *patterns.Repository[T]
+	options    ReencryptOptions
+	current    DataKeyID
+
+	mu       sync.Mutex
+	progress ReencryptProgress
+}
+
+func (r *reencryption[T]) all(ctx context.Context) (ReencryptProgress, error) {
+	partitions := r.options.Partitions
+	if partitions == nil {
+		return r.pages(ctx, r.repository.Query().AllowTableScan(), r.options.Resume, "", "")
+	}
+	done, token := 0, r.options.Resume
+	if token != "" {
+		var err error
+		if done, token, err = parseResume(token, partitions); err != nil {
+			return r.progress, err
+		}
+	}
+	for i := done; i < len(partitions); i++ {
+		next := ""
+		if i+1 < len(partitions) {
+			next = resumePrefix(i + 1)
+		}
+		if _, err := r.pages(ctx, r.repository.Query().Partition(partitions[i]), token, resumePrefix(i), next); err != nil {
+			return r.progress, err
+		}
+		token = ""
+	}
+	return r.progress, nil
+}
+
+// pages goes through a query, of the seals only: nothing is decrypted to see what is to be done. after is where a run resumes
+// that has come to the query's end.
+func (r *reencryption[T]) pages(ctx context.Context, q patterns.Query[T], token, prefix, after string) (ReencryptProgress, error) {
+	q = q.Select(SealProperty)
+	for {
+		s := &survey{}
+		page, err := q.Page(context.WithValue(ctx, surveyKey{}, s), token)
+		if err != nil {
+			return r.progress, err
+		}
+		if err := r.rewrite(ctx, s.found); err != nil {
+			return r.progress, err
+		}
+		r.progress.Entities += int64(len(s.found))
+		r.progress.Resume = after
+		if page.Next != "" {
+			r.progress.Resume = prefix + page.Next
+		}
+		if r.options.Progress != nil {
+			r.options.Progress(r.progress)
+		}
+		if token = page.Next; token == "" {
+			return r.progress, nil
+		}
+	}
+}
+
+// rewrite writes those of a page that need it, several at once.
+func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, r.options.Concurrency)
+	for _, s := range found {
+		if s.sealed && s.key == r.current {
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			r.rewriteOne(ctx, s.entity)
+		})
+	}
+	wait.Wait()
+	return ctx.Err()
+}
+
+func (r *reencryption[T]) rewriteOne(ctx context.Context, key patterns.Key) {
+	_, err := r.repository.Update(ctx, key, func(*T) error { return nil })
+	if errors.Is(err, patterns.ErrNotFound) || ctx.Err() != nil {
+		return // deleted meanwhile; or the run is over, and the page will be gone through again
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.progress.Rewritten++
+		return
+	}
+	r.progress.Failed++
+	if r.options.Failed != nil {
+		r.options.Failed(key, err)
+	}
+}
+
+type surveyKey struct{}
+
+// survey is what Load notes of rows of which only the seal was read.
+type survey struct {
+	mu    sync.Mutex
+	found []surveyed
+}
+
+type surveyed struct {
+	entity patterns.Key
+	key    DataKeyID
+	sealed bool
+}
+
+// note takes down under which key an entity is. The seal is not checked: whoever changes it makes the entity be written
+// once more, or not, and is found out when it is read.
+func (s *survey) note(entity patterns.Key, p patterns.Properties) patterns.Properties {
+	seal, _ := p.Get(SealProperty).Bytes()
+	h, _, ok := parseHeader(seal, kindSeal)
+	s.mu.Lock()
+	s.found = append(s.found, surveyed{entity: entity, key: h.key, sealed: ok})
+	s.mu.Unlock()
+	return nil
+}

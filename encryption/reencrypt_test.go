@@ -1,0 +1,189 @@
+package encryption_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func byName() *intrapartition.Index[employee] {
+	return intrapartition.NewIndex("name", func(e *employee) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.String(e.Name), compoundkey.Int(e.ID, 6))
+	})
+}
+
+// TestReencrypt: from an old data key to none of its uses, with copies, and only then is it removed.
+func TestReencrypt(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	const n = 30
+	r := w.employees(t, w.s.TableName(t), nil, byName())
+	for id := range n {
+		check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+	}
+	var old encryption.DataKeyID
+	for info, err := range w.registry.DataKeys(ctx) {
+		check(t, err)
+		old = info.ID
+	}
+	const each = 2 * 9 // rows, encrypted properties with the seal
+	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	if len(uses) != 1 || uses[old] != n*each {
+		t.Fatalf("before: %v", uses)
+	}
+	refused := func(what string) {
+		t.Helper()
+		if err := w.registry.RemoveUnusedDataKey(ctx, old, r.Table()); !errors.Is(err, patterns.ErrConflict) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("the current key")
+	now := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	refused("its successor is new")
+	w.registry.SetNow(func() time.Time { return time.Now().Add(time.Hour) })
+	refused("it has uses")
+	if err := w.registry.RemoveUnusedDataKey(ctx, old); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("no table to look at: %v", err)
+	}
+
+	// Cut off after each page, and resumed.
+	var progress encryption.ReencryptProgress
+	cut, runs := errors.New("cut off"), 0
+	for {
+		runs++
+		stopped, stop := context.WithCancelCause(ctx)
+		var at encryption.ReencryptProgress
+		p, err := encryption.Reencrypt(stopped, r, &encryption.ReencryptOptions{Partitions: []string{"Sales", "Works"}, Resume: progress.Resume, Concurrency: 3,
+			Progress: func(p encryption.ReencryptProgress) { at = p; stop(cut) },
+			Failed:   func(key patterns.Key, err error) { t.Errorf("%v: %v", key, err) }})
+		stop(nil)
+		progress.Entities += at.Entities
+		progress.Rewritten += at.Rewritten
+		progress.Resume = at.Resume
+		if err == nil || at.Resume == "" {
+			if p.Resume != "" {
+				t.Errorf("the end has a mark to resume: %+v", p)
+			}
+			break
+		}
+	}
+	if progress.Rewritten != n || progress.Entities != n || runs != 2 {
+		t.Errorf("%+v in %d runs", progress, runs)
+	}
+	uses = must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	if uses[old] != 0 || uses[now] != n*each {
+		t.Errorf("after: %v", uses)
+	}
+	whole := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(ctx, r, nil))
+	if whole.Rewritten != 0 || whole.Entities != n {
+		t.Errorf("another run: %+v", whole)
+	}
+	check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
+	reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+	for id := range n {
+		check(t, second(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
+	}
+	check(t, w.registry.Check(ctx))
+	for what, o := range map[string]*encryption.ReencryptOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1}} {
+		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestReencryptFaults: cut off at any call by any fault, what is there stays readable, and the next run brings it to the end.
+func TestReencryptFaults(t *testing.T) {
+	points := 0
+	for i := 0; ; i++ {
+		struck := false
+		for _, fault := range storagetest.SweepFaults() {
+			w := worldOn(t, storagetest.Simulator(t, nil))
+			r := w.employees(t, "Employees", nil, byName())
+			for id := range 3 {
+				check(t, r.Insert(t.Context(), june("Sales", id)))
+			}
+			current := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+			faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
+			account := open(t, faulty)
+			registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
+			struckBy := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
+			_, _ = encryption.Reencrypt(t.Context(), struckBy, &encryption.ReencryptOptions{Concurrency: 1})
+			struck = struck || len(faults.Met()) > 0
+			points++
+			for id := range 3 {
+				check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
+			}
+			if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
+				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
+			}
+			uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
+			if len(uses) != 1 || uses[current] != 3*2*9 {
+				t.Errorf("call %d, %v: %v", i, fault, uses)
+			}
+			for d, err := range r.Verify(t.Context(), nil) {
+				t.Errorf("call %d, %v: %v, %v", i, fault, d, err)
+			}
+		}
+		if !struck {
+			break
+		}
+	}
+	t.Logf("%d points", points)
+	if points < 40 {
+		t.Errorf("only %d points", points)
+	}
+}
+
+// TestReencryptUnderWriters: what rivals write meanwhile is not lost, and what cannot be decrypted is told and passed over.
+func TestReencryptUnderWriters(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	table := w.account.Table(w.s.TableName(t))
+	check(t, table.Create(ctx))
+	before := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](table))
+	for id := range 12 { // in plaintext, from before
+		check(t, before.Insert(ctx, &patterns.Entity{Key: employeeKey("Sales", id), Properties: patterns.Properties{
+			text("Department", "Sales"), {Name: "ID", Value: patterns.Int64(int64(id))}, text("Name", "June"), {Name: "Salary", Value: patterns.Int64(0)},
+			{Name: "Born", Value: must[patterns.Value](t)(patterns.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
+	}
+	r := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
+	check(t, r.Insert(ctx, june("Sales", 99)))
+	broken := bag(t, table, employeeKey("Sales", 99))
+	broken.Properties.Delete(encryption.SealProperty)
+	put(t, table, broken)
+
+	done := make(chan error)
+	go func() {
+		for id := range 12 {
+			for range 3 {
+				if _, err := r.Update(ctx, employeeKey("Sales", id), func(e *employee) error { e.Salary++; return nil }); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+		done <- nil
+	}()
+	var failed []patterns.Key
+	p, err := encryption.Reencrypt(ctx, r, &encryption.ReencryptOptions{Failed: func(key patterns.Key, err error) {
+		refusedBy(t, err, "the broken one")
+		failed = append(failed, key)
+	}})
+	check(t, err, <-done)
+	if len(failed) != 1 || failed[0] != employeeKey("Sales", 99) || p.Failed != 1 || p.Entities != 13 {
+		t.Errorf("failed: %v, %+v", failed, p)
+	}
+	strict := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
+	for id := range 12 {
+		if e := must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))); e.Salary != 3 {
+			t.Errorf("employee %d has the salary %d", id, e.Salary)
+		}
+	}
+}

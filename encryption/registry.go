@@ -1,0 +1,262 @@
+package encryption
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Registry holds data keys: random, each stored wrapped under a KeyWrapper's, in one partition of a table.
+//
+//	PartitionKey  RowKey                                properties
+//	datakeys      key_5f0a...                           Wrapped WrappedBy Algorithm Check Created
+//	datakeys      beacon_email                          Wrapped WrappedBy Algorithm Check Created
+//	datakeys      current                               DataKey=5f0a... Since
+//
+// What it reads it keeps, unwrapped, in memory for a time. It is safe for concurrent use, and one serves any number of
+// repositories.
+type Registry struct {
+	hidden
+	state *registry
+}
+
+// RegistryOptions are the options of a Registry; nil is the same as the zero value.
+type RegistryOptions struct {
+	// Name is the partition, "datakeys" for "". Registries of different tenants or environments have tables, or names, of their own.
+	Name string
+	// TTL is how long an unwrapped key, and which one is current, is kept in memory, 5 minutes for 0. Taking a wrapping key
+	// away from a program, and a new data key, take effect within it.
+	TTL time.Duration
+	// MaxUses is how often an unwrapped key is used before it is fetched again, 1,048,576 times for 0.
+	MaxUses int64
+}
+
+const (
+	defaultRegistry = "datakeys"
+	defaultTTL      = 5 * time.Minute
+	defaultUses     = 1 << 20
+)
+
+// registry is what lies behind a Registry, behind a pointer, so that fmt never comes to the keys.
+type registry struct {
+	table   *patterns.Table
+	wrapper KeyWrapper
+	name    string
+	ttl     time.Duration
+	now     func() time.Time
+
+	current *cache[struct{}, DataKeyID]
+	keys    *cache[DataKeyID, secret]
+}
+
+// NewRegistry makes a registry on a table, which has to be there. It makes no request.
+func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) (*Registry, error) {
+	const op = "NewRegistry"
+	if o == nil {
+		o = &RegistryOptions{}
+	}
+	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, now: time.Now}
+	uses := o.MaxUses
+	if r.name == "" {
+		r.name = defaultRegistry
+	}
+	if r.ttl == 0 {
+		r.ttl = defaultTTL
+	}
+	if uses == 0 {
+		uses = defaultUses
+	}
+	switch {
+	case table == nil || wrapper == nil:
+		return nil, invalidf(op, "it needs a table and a KeyWrapper")
+	case r.ttl < 0 || uses < 0:
+		return nil, invalidf(op, "a TTL of %v and %d uses", r.ttl, uses)
+	case compoundkey.CheckKey(r.name) != nil:
+		return nil, invalidf(op, "the name cannot be a partition key")
+	}
+	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
+	r.keys = newCache[DataKeyID, secret](r.ttl, uses)
+	return &Registry{state: r}, nil
+}
+
+// DataKeyInfo says what the registry knows of a data key, which is nothing secret.
+type DataKeyInfo struct {
+	ID        DataKeyID
+	Created   time.Time
+	WrappedBy string // the wrapping key's id
+	Current   bool   // new writes use it
+}
+
+// The registry's rows.
+const (
+	rowCurrent   = "current"
+	prefixKey    = "key"
+	prefixBeacon = "beacon"
+)
+
+// keyRow is a wrapped key.
+type keyRow struct {
+	patterns.Meta
+	PartitionKey, RowKey string
+	Wrapped              []byte
+	WrappedBy            string
+	Algorithm            string
+	Check                []byte // so that a wrapped key cannot be put into another row
+	Created              time.Time
+}
+
+func (k *keyRow) wrapped() WrappedKey {
+	return WrappedKey{KeyID: k.WrappedBy, Algorithm: k.Algorithm, Bytes: k.Wrapped}
+}
+
+// currentRow says which data key is for new writes.
+type currentRow struct {
+	patterns.Meta
+	PartitionKey, RowKey string
+	DataKey              string
+	Since                time.Time
+}
+
+func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
+
+// checkOf binds a key to its row.
+func checkOf(key []byte, row string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(appendField([]byte("tablepatterns/encryption/1/registry"), row))
+	return mac.Sum(nil)
+}
+
+// newKey makes a random key, wrapped, for a row.
+func (r *registry) newKey(ctx context.Context, row string) (*keyRow, error) {
+	key := make([]byte, keySize)
+	rand.Read(key) // never fails: it ends the program instead
+	wrapped, err := r.wrapper.Wrap(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &keyRow{PartitionKey: r.name, RowKey: row, Wrapped: wrapped.Bytes, WrappedBy: wrapped.KeyID, Algorithm: wrapped.Algorithm,
+		Check: checkOf(key, row), Created: r.stamp()}, nil
+}
+
+// stamp is the time, as the service can hold it.
+func (r *registry) stamp() time.Time { return r.now().UTC().Truncate(time.Millisecond) }
+
+// unwrap returns the key in a row. patterns.ErrGarbled says that it is not the one which was put there.
+func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
+	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
+		return nil, errNoWrapper(row.wrapped())
+	}
+	key, err := r.wrapper.Unwrap(ctx, row.wrapped())
+	if err != nil {
+		return nil, err
+	}
+	if len(key) != keySize || subtle.ConstantTimeCompare(checkOf(key, row.RowKey), row.Check) != 1 {
+		return nil, errNotWrapped()
+	}
+	return key, nil
+}
+
+// fetch reads and unwraps the key in a row.
+func (r *registry) fetch(ctx context.Context, row string) (secret, error) {
+	rows, err := patterns.Typed[keyRow](r.table)
+	if err != nil {
+		return secret{}, err
+	}
+	stored, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: row})
+	if err != nil {
+		return secret{}, err
+	}
+	key, err := r.unwrap(ctx, stored)
+	if err != nil {
+		return secret{}, err
+	}
+	return newSecret(key), nil
+}
+
+// dataKey returns a data key by its id. See unreadable for its errors.
+func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
+	key, err := r.keys.get(ctx, id, func(ctx context.Context) (secret, error) { return r.fetch(ctx, keyRowKey(id)) })
+	return key.bytes(), err
+}
+
+// readCurrent reads which data key is for new writes.
+func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
+	rows, err := patterns.Typed[currentRow](r.table)
+	if err != nil {
+		return nil, DataKeyID{}, err
+	}
+	row, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: rowCurrent})
+	if err != nil {
+		return nil, DataKeyID{}, err
+	}
+	id, ok := parseDataKeyID(row.DataKey)
+	if !ok {
+		return nil, DataKeyID{}, errNotWrapped()
+	}
+	return row, id, nil
+}
+
+// writeKey returns the data key for new writes.
+func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
+	id, err := r.current.get(ctx, struct{}{}, func(ctx context.Context) (DataKeyID, error) {
+		_, id, err := r.readCurrent(ctx)
+		return id, err
+	})
+	if errors.Is(err, patterns.ErrNotFound) {
+		return id, nil, invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
+	}
+	if err != nil {
+		return id, nil, err
+	}
+	key, err := r.dataKey(ctx, id)
+	if err != nil && unreadable(err) {
+		return id, nil, &patterns.Error{Op: "Store", Index: -1, Kind: patterns.ErrInvalid, Err: errUnusableKey}
+	}
+	return id, key, err
+}
+
+var errUnusableKey = errors.New("the registry's current data key cannot be unwrapped: Registry.Check says why")
+
+// DataKeys yields what the registry holds. Requests: 2, 1 more for each 1,000 keys.
+func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
+	return func(yield func(DataKeyInfo, error) bool) {
+		_, current, err := r.state.readCurrent(ctx)
+		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+			yield(DataKeyInfo{}, err)
+			return
+		}
+		for row, err := range r.state.rows(ctx, prefixKey) {
+			if err != nil {
+				yield(DataKeyInfo{}, err)
+				return
+			}
+			info := DataKeyInfo{Created: row.Created, WrappedBy: row.WrappedBy}
+			var id []byte
+			if err := compoundkey.Parse(row.RowKey, prefixKey, compoundkey.ToBytes(&id)); err != nil || len(id) != len(info.ID) {
+				continue // no row of this package's
+			}
+			info.ID = DataKeyID(id)
+			info.Current = info.ID == current
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// rows yields the wrapped keys whose row keys begin with a prefix.
+func (r *registry) rows(ctx context.Context, prefix string) iter.Seq2[*keyRow, error] {
+	typed, err := patterns.Typed[keyRow](r.table)
+	if err != nil {
+		return func(yield func(*keyRow, error) bool) { yield(nil, err) }
+	}
+	return typed.Query().Partition(r.name).Rows(compoundkey.All().Under(prefix)).All(ctx)
+}

@@ -1,0 +1,181 @@
+package encryption
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// CreateDataKey makes a data key that new writes use from now on, in other programs within their TTL. The first one has to
+// be made before anything is written. It is ErrConflict when somebody else made one at the same time; theirs is as good.
+// Requests: 1 to wrap, 1 to read, 1 transaction.
+func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
+	const op = "CreateDataKey"
+	var id DataKeyID
+	rand.Read(id[:])
+	s := r.state
+	row, err := s.newKey(ctx, keyRowKey(id))
+	if err != nil {
+		return DataKeyID{}, err
+	}
+	current, _, err := s.readCurrent(ctx)
+	first := errors.Is(err, patterns.ErrNotFound)
+	if err != nil && !first {
+		return DataKeyID{}, err
+	}
+	if first {
+		current = &currentRow{PartitionKey: s.name, RowKey: rowCurrent}
+	}
+	current.DataKey, current.Since = id.String(), s.stamp()
+	x := s.table.NewTransaction()
+	keyEntity, err := entityOf(s.table, row)
+	if err != nil {
+		return DataKeyID{}, err
+	}
+	currentEntity, err := entityOf(s.table, current)
+	if err != nil {
+		return DataKeyID{}, err
+	}
+	x.Insert(keyEntity)
+	if first {
+		x.Insert(currentEntity)
+	} else {
+		x.Replace(currentEntity)
+	}
+	_, err = x.Commit(ctx)
+	if errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome) {
+		return DataKeyID{}, &patterns.Error{Op: op, Table: s.table.Name(), Index: -1, Kind: patterns.ErrConflict, Err: errors.New("somebody else made the first data key")}
+	}
+	if err != nil {
+		return DataKeyID{}, err
+	}
+	s.current.forget(struct{}{})
+	return id, nil
+}
+
+func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
+	typed, err := patterns.Typed[T](table)
+	if err != nil {
+		return nil, err
+	}
+	return typed.Entity(row)
+}
+
+// Rewrap wraps every key of the registry anew, by the wrapper as it is now: with a Chain whose first is the new wrapping
+// key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
+// it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash.
+// Requests: 1 for each 1,000 keys; for each key 1 to unwrap, 1 to wrap, 1 to write.
+func (r *Registry) Rewrap(ctx context.Context) (int, error) {
+	typed, err := patterns.Typed[keyRow](r.state.table)
+	if err != nil {
+		return 0, err
+	}
+	written := 0
+	for _, prefix := range []string{prefixKey, prefixBeacon} {
+		for row, err := range r.state.rows(ctx, prefix) {
+			if err != nil {
+				return written, err
+			}
+			key, err := r.state.unwrap(ctx, row)
+			if err != nil {
+				return written, keyError("Rewrap", row, err)
+			}
+			wrapped, err := r.state.wrapper.Wrap(ctx, key)
+			if err != nil {
+				return written, err
+			}
+			if wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
+				continue
+			}
+			row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
+			err = typed.Replace(ctx, row)
+			if errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrNotFound) {
+				continue // another Rewrap has it, or it was removed
+			}
+			if err != nil {
+				return written, err
+			}
+			written++
+		}
+	}
+	return written, nil
+}
+
+// keyError names the row.
+func keyError(op string, row *keyRow, err error) error {
+	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
+}
+
+// Check unwraps every key of the registry and says which one cannot be unwrapped, and why; where entities cannot be
+// decrypted, their error does not say so. Requests: 1 for each 1,000 keys, 1 to unwrap each.
+func (r *Registry) Check(ctx context.Context) error {
+	var problems []error
+	_, current, err := r.state.readCurrent(ctx)
+	if err != nil {
+		problems = append(problems, fmt.Errorf("the current data key: %w", err))
+	}
+	found := false
+	for _, prefix := range []string{prefixKey, prefixBeacon} {
+		for row, err := range r.state.rows(ctx, prefix) {
+			if err != nil {
+				return errors.Join(append(problems, err)...)
+			}
+			found = found || row.RowKey == keyRowKey(current)
+			if _, err := r.state.unwrap(ctx, row); err != nil {
+				problems = append(problems, keyError("Check", row, err))
+			}
+		}
+	}
+	if err == nil && !found {
+		problems = append(problems, fmt.Errorf("%w: the current data key %s is not in the registry", patterns.ErrNotFound, current))
+	}
+	return errors.Join(problems...)
+}
+
+// settleTime is added to the TTL: for a write that took the old key at the TTL's last moment and is on its way.
+const settleTime = time.Minute
+
+// RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
+// the entities, and those of their copies elsewhere. Whatever was, in another table, a blob or a backup, is lost for good.
+// It is ErrConflict for the current key, while other programs may still write with it (the TTL and a minute from the day
+// that its successor was made), and when there are uses, which Reencrypt removes. Requests: those of Uses, 3 more.
+func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables ...*patterns.Table) error {
+	const op = "RemoveUnusedDataKey"
+	s := r.state
+	refuse := func(kind error, format string, args ...any) error {
+		return &patterns.Error{Op: op, Table: s.table.Name(), Index: -1, Kind: kind, Err: fmt.Errorf(format, args...)}
+	}
+	if len(tables) == 0 {
+		return refuse(patterns.ErrInvalid, "it names no table to look at")
+	}
+	row, current, err := s.readCurrent(ctx)
+	switch {
+	case err != nil:
+		return err
+	case current == id:
+		return refuse(patterns.ErrConflict, "data key %s is the current one", id)
+	case s.now().Before(row.Since.Add(s.ttl + settleTime)):
+		return refuse(patterns.ErrConflict, "data key %s may be in use until %v after its successor was made", id, s.ttl+settleTime)
+	}
+	uses, err := Uses(ctx, tables...)
+	if err != nil {
+		return err
+	}
+	if uses[id] != 0 {
+		return refuse(patterns.ErrConflict, "data key %s has %d uses", id, uses[id])
+	}
+	typed, err := patterns.Typed[keyRow](s.table)
+	if err != nil {
+		return err
+	}
+	key, err := typed.Get(ctx, patterns.Key{Partition: s.name, Row: keyRowKey(id)})
+	if err == nil {
+		err = typed.Delete(ctx, key)
+	}
+	s.keys.forget(id)
+	return err
+}

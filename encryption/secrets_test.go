@@ -1,0 +1,96 @@
+package encryption_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestSecretsAreNotPrinted: keys come out of nothing, by no verb, in JSON, in logs; as they are, behind pointers, and as
+// exported and unexported fields. Plaintext is in no error.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	raw := []byte("0123456789abcdefABCDEF9876543210")
+	local := must[encryption.LocalKey](t)(encryption.NewLocalKey("local", raw))
+	private := must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	local2 := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
+	id := must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	check(t, registry.CreateBeacon(t.Context(), "b"))
+	beacon := must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
+	stream := streamOf(t, registry, "")
+	w.registry = registry
+	e := encryption.New("encryption", registry, &encryption.Options{Legacy: local})
+	a := loaderIn(t, w, "Employees", nil)
+	a.stored(t, aKey, text("A", "1")) // so that the key is in the cache
+
+	secrets := []string{string(raw), private.D.String(), private.D.Text(16), private.Primes[0].String()}
+	row := bag(t, w.keys, patterns.Key{Partition: "printed", Row: "key_" + id.String()})
+	wrapped, _ := row.Get("Wrapped").Bytes()
+	dataKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	row = bag(t, w.keys, patterns.Key{Partition: "printed", Row: "beacon_b"})
+	wrapped, _ = row.Get("Wrapped").Bytes()
+	beaconKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	for _, key := range [][]byte{raw, dataKey, beaconKey} {
+		decimal := strings.Trim(fmt.Sprint(key), "[]")
+		secrets = append(secrets, string(key), hex.EncodeToString(key), strings.ToUpper(hex.EncodeToString(key)), decimal, strings.ReplaceAll(decimal, " ", ","),
+			strings.Trim(fmt.Sprintf("%#v", key)[7:], "{}"), fmt.Sprintf("% x", key))
+	}
+	type open struct{ Value any }
+	type closed struct {
+		local    encryption.LocalKey
+		rsa      encryption.LocalRSAKey
+		chain    encryption.Chain
+		beacon   encryption.Beacon
+		stream   encryption.Stream
+		registry encryption.Registry
+	}
+	in := closed{local, local2, encryption.NewChain(local, local2), beacon, stream, *registry}
+	tried := 0
+	for _, v := range []any{local, local2, in.chain, beacon, stream, *registry, registry, e, a.Encryption, &in, in, open{local}, open{beacon}, []any{local, local2, beacon}, map[string]any{"k": registry}} {
+		var texts []string
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%p", "%t"} {
+			texts = append(texts, fmt.Sprintf(verb, v))
+		}
+		encoded, err := json.Marshal(v)
+		texts = append(texts, string(encoded), fmt.Sprint(err))
+		for _, handler := range []func(*bytes.Buffer) slog.Handler{
+			func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) }, func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) }} {
+			var b bytes.Buffer
+			slog.New(handler(&b)).Info("x", "v", v, slog.Group("g", "v", v))
+			texts = append(texts, b.String())
+		}
+		for _, text := range texts {
+			tried++
+			for _, secret := range secrets {
+				if strings.Contains(text, secret) {
+					t.Fatalf("a %T prints a secret: %q in %q", v, secret, text)
+				}
+			}
+		}
+	}
+	t.Logf("%d texts", tried)
+	if got := fmt.Sprintf("%v %+v %#v", local, registry, beacon); got != "REDACTED REDACTED REDACTED" {
+		t.Errorf("they print as %s", got)
+	}
+	for _, err := range []error{
+		second(a.Load(t.Context(), allOf(aKey), patterns.Properties{text("A", "078-05-1120")})),
+		second(a.Store(t.Context(), &patterns.Change{Key: aKey}, patterns.Properties{{Name: "P", Value: patterns.Binary([]byte("TPE\x01078-05-1120"))}})),
+		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
+		second(encryption.NewLocalKey("x", raw[:9])),
+	} {
+		if err == nil || strings.Contains(err.Error(), "078-05") || strings.Contains(err.Error(), string(raw[:9])) {
+			t.Errorf("an error says %v", err)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package encryption
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of 65,536 bytes of plaintext and a tag, the last one
+// of what is left: 1 to 65,536 bytes, or none where the whole plaintext is empty. Nonces are 7 zeros, the chunk's number
+// (4 bytes, big endian), and 1 for the last chunk, else 0. The associated data of every chunk are
+//
+//	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
+//
+// with the first three preceded by 4 bytes of length. The key serves this stream alone (derive.go).
+const (
+	chunkSize  = 64 << 10
+	sealedSize = chunkSize + tagSize
+	maxChunks  = math.MaxUint32
+)
+
+// Stream seals large values, such as those in blobs: in constant memory, with random access. A stream is bound to what the
+// caller says, such as the name of its blob, its entity and property. It is safe for concurrent use.
+type Stream struct {
+	hidden
+	registry *Registry
+	scope    string
+}
+
+// StreamOptions are the options of a Stream; nil is the same as the zero value.
+type StreamOptions struct {
+	Scope string // as in Options
+}
+
+// NewStream makes a Stream with the registry's data keys. It makes no request.
+func NewStream(registry *Registry, o *StreamOptions) (Stream, error) {
+	if registry == nil || registry.state == nil {
+		return Stream{}, invalidf("NewStream", "it needs a registry of data keys")
+	}
+	if o == nil {
+		o = &StreamOptions{}
+	}
+	return Stream{registry: registry, scope: o.Scope}, nil
+}
+
+// SealedSize is the size of a sealed stream of n bytes.
+func (s Stream) SealedSize(n int64) int64 {
+	return headerSize + n + tagSize*max(1, (n+chunkSize-1)/chunkSize)
+}
+
+// PlainSize is the inverse of SealedSize, ErrNotAuthentic for a size that no sealed stream has. The size itself is only as
+// trustworthy as where it comes from, until the last chunk has been read.
+func (s Stream) PlainSize(sealed int64) (int64, error) {
+	body := sealed - headerSize
+	chunks := (body + sealedSize - 1) / sealedSize
+	n := body - tagSize*chunks
+	if body < tagSize || n < 0 || s.SealedSize(n) != sealed {
+		return 0, ErrNotAuthentic
+	}
+	return n, nil
+}
+
+// DataKey returns the id of the data key that a stream was sealed under, given its beginning of 88 bytes or more. A data key
+// that streams were sealed under has to be kept for as long as they are.
+func (s Stream) DataKey(beginning []byte) (DataKeyID, error) {
+	h, _, ok := parseHeader(beginning, kindStream)
+	if !ok {
+		return DataKeyID{}, ErrNotAuthentic
+	}
+	return h.key, nil
+}
+
+// chunks is the cipher of one stream.
+type chunks struct {
+	keys *writeKeys
+	data []byte
+}
+
+func (s Stream) chunks(keys *writeKeys, binding, header []byte) chunks {
+	h := sha256.New()
+	for _, field := range []string{domainStream, s.scope, string(binding)} {
+		h.Write(appendField(nil, field))
+	}
+	h.Write(header)
+	return chunks{keys: keys, data: h.Sum(nil)}
+}
+
+func chunkNonce(number uint32, last bool) []byte {
+	nonce := make([]byte, 12)
+	binary.BigEndian.PutUint32(nonce[7:], number)
+	if last {
+		nonce[11] = 1
+	}
+	return nonce
+}
+
+// Seal returns a reader of the sealed form of plaintext. Two of the same plaintext have nothing in common. An error of plaintext comes out
+// of it as it is, and leaves a stream that Open refuses.
+func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
+	if s.registry == nil {
+		return nil, invalidf("Seal", "the stream was not made by NewStream")
+	}
+	id, key, err := s.registry.state.writeKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, keys, err := newWrite(key, domainStream, id)
+	if err != nil {
+		return nil, err
+	}
+	h := header{kind: kindStream, origin: o}
+	beginning := h.append(nil)
+	c := s.chunks(keys, binding, beginning)
+	return &chunkReader{source: plaintext, size: chunkSize, ready: beginning, turn: func(dst, in []byte, number uint32, last bool) ([]byte, error) {
+		return c.keys.aead.Seal(dst, chunkNonce(number, last), in, c.data), nil
+	}}, nil
+}
+
+// Open returns a reader of the plaintext of a sealed stream. Each chunk comes out only once it has been checked; that the stream
+// is whole is certain at io.EOF and no earlier. What was changed, cut, extended, put in another order or sealed for another
+// binding is ErrNotAuthentic. An error of ciphertext comes out of it as it is.
+func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) (io.Reader, error) {
+	beginning := make([]byte, headerSize)
+	n, _, err := fill(ciphertext, beginning)
+	if err != nil {
+		return nil, err
+	}
+	if n < headerSize {
+		return nil, ErrNotAuthentic
+	}
+	c, err := s.openChunks(ctx, binding, beginning)
+	if err != nil {
+		return nil, err
+	}
+	return &chunkReader{source: ciphertext, size: sealedSize, least: tagSize, turn: c.open}, nil
+}
+
+// openChunks makes the cipher of a stream that begins so.
+func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
+	if s.registry == nil {
+		return chunks{}, invalidf("Open", "the stream was not made by NewStream")
+	}
+	h, _, ok := parseHeader(beginning, kindStream)
+	if !ok {
+		return chunks{}, ErrNotAuthentic
+	}
+	key, err := s.registry.state.dataKey(ctx, h.key)
+	if err != nil && unreadable(err) {
+		return chunks{}, ErrNotAuthentic
+	}
+	if err != nil {
+		return chunks{}, err
+	}
+	keys, err := derive(key, domainStream, h.key, &h.salt)
+	if err != nil || !keys.commits(&h.origin) {
+		return chunks{}, ErrNotAuthentic
+	}
+	return s.chunks(keys, binding, beginning), nil
+}
+
+func (c chunks) open(dst, in []byte, number uint32, last bool) ([]byte, error) {
+	out, err := c.keys.aead.Open(dst, chunkNonce(number, last), in, c.data)
+	if err != nil || last && number > 0 && len(out) == len(dst) { // an empty last chunk behind a full one is no form of ours
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}
+
+// chunkReader turns a source into another one chunk by chunk. It reads one byte ahead, to know the last.
+type chunkReader struct {
+	source io.Reader
+	size   int // of a chunk of the source
+	least  int // that a chunk has
+	turn   func(dst, in []byte, number uint32, last bool) ([]byte, error)
+
+	ready  []byte // turned and not handed out
+	in     []byte // with room for one byte more than a chunk
+	held   int    // bytes of in that are there already
+	out    []byte
+	number uint32
+	done   bool
+	err    error
+}
+
+// Read implements io.Reader.
+func (r *chunkReader) Read(p []byte) (int, error) {
+	for len(r.ready) == 0 && r.err == nil && len(p) > 0 {
+		if r.done {
+			r.err = io.EOF
+			break
+		}
+		r.ready, r.err = r.next()
+	}
+	n := copy(p, r.ready)
+	r.ready = r.ready[n:]
+	if n > 0 {
+		return n, nil
+	}
+	return 0, r.err
+}
+
+// next turns one chunk.
+func (r *chunkReader) next() ([]byte, error) {
+	if r.in == nil {
+		r.in = make([]byte, r.size+1)
+		r.out = make([]byte, 0, sealedSize)
+	}
+	n, last, err := fill(r.source, r.in[r.held:])
+	n += r.held
+	switch {
+	case err != nil:
+		return nil, err
+	case !last && r.number == maxChunks:
+		return nil, &patterns.Error{Op: "Seal", Index: -1, Kind: patterns.ErrTooLarge}
+	case last && n < r.least:
+		return nil, ErrNotAuthentic
+	}
+	out, err := r.turn(r.out[:0], r.in[:min(n, r.size)], r.number, last)
+	if err != nil {
+		return nil, err
+	}
+	r.out, r.done = out, last
+	r.number++
+	r.held = copy(r.in, r.in[min(n, r.size):n])
+	return out, nil
+}
+
+// fill reads until b is full or the source ends. Unlike io.ReadFull it tells an end from a connection that broke off with
+// io.ErrUnexpectedEOF, behind which there was more.
+func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
+	for n < len(b) && err == nil {
+		var more int
+		more, err = source.Read(b[n:])
+		n += more
+	}
+	switch {
+	case n == len(b):
+		return n, false, nil // whatever came with the last byte, the end too, the next reading meets again
+	case err == io.EOF:
+		return n, true, nil
+	}
+	return n, false, err
+}

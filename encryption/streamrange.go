@@ -1,0 +1,116 @@
+package encryption
+
+import (
+	"context"
+	"io"
+)
+
+// RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is asked for ranges within the stream only.
+type RangeFetcher = func(ctx context.Context, offset, length int64) (io.ReadCloser, error)
+
+// OpenRange returns a reader of a part of the plaintext, given the size of the sealed stream. What is outside of it is cut off: a
+// range that begins behind the end is empty. Each chunk is checked as in Open, and its place in the stream. That nothing was
+// cut off behind it is only known of a range that reaches the end. Requests: 2 fetches.
+func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, length int64, fetch RangeFetcher) (io.ReadCloser, error) {
+	size, err := s.PlainSize(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if offset < 0 || length < 0 {
+		return nil, invalidf("OpenRange", "a range of %d bytes at %d", length, offset)
+	}
+	offset = min(offset, size)
+	length = min(length, size-offset)
+	first, last := offset/chunkSize, max(0, offset+length-1)/chunkSize
+	if length == 0 {
+		first = last // of an empty range, one chunk is checked
+	}
+	beginning, err := fetchHeader(ctx, fetch)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.openChunks(ctx, binding, beginning)
+	if err != nil {
+		return nil, err
+	}
+	from := headerSize + first*sealedSize
+	to := min(sealed, headerSize+(last+1)*sealedSize)
+	body, err := fetch(ctx, from, to-from)
+	if err != nil {
+		return nil, err
+	}
+	total := max(1, (size+chunkSize-1)/chunkSize)
+	return &rangeReader{body: body, cipher: c, number: first, last: last, total: total, skip: offset - first*chunkSize, left: length, sealed: sealed}, nil
+}
+
+func fetchHeader(ctx context.Context, fetch RangeFetcher) ([]byte, error) {
+	body, err := fetch(ctx, 0, headerSize)
+	if err != nil {
+		return nil, err
+	}
+	beginning := make([]byte, headerSize)
+	n, _, err := fill(body, beginning)
+	if closing := body.Close(); err == nil {
+		err = closing
+	}
+	if err == nil && n < headerSize {
+		err = ErrNotAuthentic
+	}
+	return beginning, err
+}
+
+// rangeReader reads the chunks from number to last, and hands out left bytes of them after skip.
+type rangeReader struct {
+	body                io.ReadCloser
+	cipher              chunks
+	number, last, total int64
+	sealed              int64
+	skip, left          int64
+
+	in, out, ready []byte
+	err            error
+}
+
+// Read implements io.Reader.
+func (r *rangeReader) Read(p []byte) (int, error) {
+	for len(r.ready) == 0 && r.err == nil && len(p) > 0 {
+		if r.number > r.last {
+			r.err = io.EOF
+			break
+		}
+		r.err = r.next()
+	}
+	n := copy(p, r.ready)
+	r.ready = r.ready[n:]
+	if n > 0 {
+		return n, nil
+	}
+	return 0, r.err
+}
+
+func (r *rangeReader) next() error {
+	if r.in == nil {
+		r.in = make([]byte, sealedSize)
+	}
+	size := min(sealedSize, r.sealed-headerSize-r.number*sealedSize)
+	n, _, err := fill(r.body, r.in[:size])
+	if err != nil {
+		return err
+	}
+	if int64(n) < size {
+		return ErrNotAuthentic
+	}
+	out, err := r.cipher.open(r.out[:0], r.in[:size], uint32(r.number), r.number == r.total-1)
+	if err != nil {
+		return err
+	}
+	r.out, r.ready = out, out[min(r.skip, int64(len(out))):]
+	r.ready = r.ready[:min(r.left, int64(len(r.ready)))]
+	r.left -= int64(len(r.ready))
+	r.skip = 0
+	r.number++
+	return nil
+}
+
+// Close closes what was fetched.
+func (r *rangeReader) Close() error { return r.body.Close() }

@@ -1,0 +1,90 @@
+package encryption
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+const (
+	tagEncrypt = "encrypt"
+	tagTable   = "table"
+)
+
+// taggedProperties lists the properties whose fields have the tag. A tag that would have no effect is an error: what was
+// meant to be secret would be stored as it is.
+func taggedProperties(t reflect.Type) ([]string, error) {
+	var names []string
+	visible := map[string]bool{}
+	for _, field := range reflect.VisibleFields(t) {
+		visible[fmt.Sprint(field.Index)] = true
+		encrypted, err := tagOf(t, field)
+		if err != nil {
+			return nil, err
+		}
+		if !encrypted {
+			continue
+		}
+		name, options, _ := strings.Cut(field.Tag.Get(tagTable), ",")
+		if name == "" {
+			name = field.Name
+		}
+		unstored := name == "-" || !field.IsExported() || options == "rest" || field.Anonymous && field.Tag.Get(tagTable) == ""
+		if unstored || name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+			return nil, fmt.Errorf("field %s of %s has the tag and is not stored as a property of its own", field.Name, t)
+		}
+		if slices.Contains(names, name) {
+			return nil, fmt.Errorf("two fields of %s are property %s", t, name)
+		}
+		names = append(names, name)
+	}
+	if err := checkNested(t, nil, visible, nil); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func tagOf(t reflect.Type, field reflect.StructField) (bool, error) {
+	switch value, tagged := field.Tag.Lookup(tagEncrypt); {
+	case !tagged || value == "false":
+		return false, nil
+	case value == "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf("field %s of %s has the tag %s:%q; it can be true or false", field.Name, t, tagEncrypt, value)
+	}
+}
+
+// checkNested finds tags on fields that are no properties: hidden by others, or inside of a value that is stored whole.
+func checkNested(t reflect.Type, index []int, visible map[string]bool, path []reflect.Type) error {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+		t, index = t.Elem(), nil
+	}
+	if t.Kind() != reflect.Struct || slices.Contains(path, t) {
+		return nil
+	}
+	path = append(path, t)
+	for i := range t.NumField() {
+		field := t.Field(i)
+		at := append(slices.Clone(index), i)
+		_, named := field.Tag.Lookup(tagTable)
+		top := len(path) == 1
+		property := top || index != nil && visible[fmt.Sprint(at)]
+		if encrypted, err := tagOf(t, field); err != nil || encrypted && !property {
+			return fmt.Errorf("field %s of %s has the tag and is not a property by itself (%v)", field.Name, t, err)
+		}
+		if !field.Anonymous || named {
+			at = nil // what is below is stored in one property, or not at all
+		}
+		inner := field.Type
+		if at != nil && inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if err := checkNested(inner, at, visible, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package encryption_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type inner struct {
+	Secret string `encrypt:"true"`
+	Open   string
+}
+
+type outerHides struct {
+	inner
+	Secret string // hides the one with the tag, and has none
+}
+
+type self struct {
+	Next *self `table:"-"`
+	Name string
+}
+
+type (
+	flat struct { // the tag of an embedded struct's field counts
+		patterns.Meta
+		inner
+		Renamed string `table:"Other" encrypt:"true"`
+		Not     string `encrypt:"false"`
+		Self    self   `table:",json"`
+	}
+	ofKey struct {
+		patterns.Meta
+		RowKey string `encrypt:"true"`
+	}
+	ofTime struct {
+		patterns.Meta
+		Timestamp time.Time `encrypt:"true"`
+	}
+	leftOut struct {
+		patterns.Meta
+		Secret string `table:"-" encrypt:"true"`
+	}
+	unexported struct {
+		patterns.Meta
+		secret string `encrypt:"true"`
+	}
+	ofRest struct {
+		patterns.Meta
+		Rest map[string]patterns.Value `table:",rest" encrypt:"true"`
+	}
+	misspelt struct {
+		patterns.Meta
+		Secret string `encrypt:"yes"`
+	}
+	whole struct {
+		patterns.Meta
+		Inner inner `table:",json"`
+	}
+	wholeSlice struct {
+		patterns.Meta
+		Inners []*inner `table:",json"`
+	}
+	embeddedWhole struct {
+		patterns.Meta
+		inner `table:"Inner,json"`
+	}
+	hides struct {
+		patterns.Meta
+		outerHides
+		Other string `encrypt:"true"`
+	}
+	ofSeal struct {
+		patterns.Meta
+		Seal   []byte `table:"_encryptionSeal"`
+		Secret string `encrypt:"true"`
+	}
+	none struct {
+		patterns.Meta
+		Name string
+	}
+)
+
+func (unexported) use() string { return unexported{}.secret }
+
+func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[T], error) {
+	t.Helper()
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	check(t, w.account.Table("Things").Create(t.Context()))
+	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) patterns.Key { return aKey }}, encryption.New("encryption", w.registry, o))
+}
+
+// TestTagsWithoutEffect: a tag that would leave in plain what was meant to be secret is refused when it is declared.
+func TestTagsWithoutEffect(t *testing.T) {
+	refused := map[string]error{
+		"a row key":                second(attachTo[ofKey](t, nil)),
+		"a timestamp":              second(attachTo[ofTime](t, nil)),
+		"a field that is left out": second(attachTo[leftOut](t, nil)),
+		"an unexported field":      second(attachTo[unexported](t, nil)),
+		"the rest":                 second(attachTo[ofRest](t, nil)),
+		"another word":             second(attachTo[misspelt](t, nil)),
+		"a field within JSON":      second(attachTo[whole](t, nil)),
+		"one within a list":        second(attachTo[wholeSlice](t, nil)),
+		"one within an embedded":   second(attachTo[embeddedWhole](t, nil)),
+		"one that is hidden":       second(attachTo[hides](t, nil)),
+		"the seal's name":          second(attachTo[ofSeal](t, nil)),
+		"no tag":                   second(attachTo[none](t, nil)),
+		"a tag and Plain":          second(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
+	}
+	for what, err := range refused {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_ = unexported{}.use()
+	r := must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
+	check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
+	stored := bag(t, r.Table(), aKey)
+	for name, want := range map[string]patterns.Type{"Secret": patterns.TypeBinary, "Other": patterns.TypeBinary, "Open": patterns.TypeString, "Not": patterns.TypeString, "Self": patterns.TypeString} {
+		if stored.Get(name).Type() != want {
+			t.Errorf("%s is stored as %v", name, stored.Get(name).Type())
+		}
+	}
+	read := must[*flat](t)(r.Get(t.Context(), aKey))
+	if read.Secret != "s" || read.Renamed != "r" {
+		t.Errorf("read %+v", read)
+	}
+}
+
+// TestOneErrorForAll: through a repository, whatever was done to a row has the same text for the same verb; a broken row is
+// not taken for one that is not there, and what was read in part is not written back.
+func TestOneErrorForAll(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	r := w.employees(t, w.s.TableName(t), nil)
+	e := june("Sales", 1)
+	check(t, r.Insert(ctx, e))
+	whole := bag(t, r.Table(), employeeKey("Sales", 1))
+	texts := map[string]bool{}
+	for _, at := range []int{0, 3, 4, 5, 7, 10, 30, 60, 88, 100} {
+		for _, name := range []string{"Number", "Salary", encryption.SealProperty} {
+			b, _ := whole.Get(name).Bytes()
+			if at >= len(b) {
+				continue
+			}
+			b[at] ^= 0x40
+			put(t, r.Table(), &patterns.Entity{Key: whole.Key, Properties: with(whole.Properties, name, patterns.Binary(b))})
+			_, err := r.Get(ctx, employeeKey("Sales", 1))
+			texts[refusedBy(t, err, name)] = true
+			_, err = r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { t.Error("a broken entity is handed out"); return nil })
+			refusedBy(t, err, name)
+			if errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	if len(texts) != 1 {
+		t.Errorf("%d texts: %v", len(texts), texts)
+	}
+	for text := range texts {
+		t.Log(text)
+	}
+	put(t, r.Table(), whole)
+	part := must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
+	if err := r.Replace(ctx, part); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a write of what was read in part: %v", err)
+	}
+}

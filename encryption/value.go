@@ -1,0 +1,159 @@
+package encryption
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding:
+//
+//	1  Edm.String    UTF-8
+//	2  Edm.Binary    the octets
+//	3  Edm.Boolean   1 byte, 0 or 1
+//	4  Edm.Int32     4 bytes, big endian
+//	5  Edm.Int64     8 bytes, big endian
+//	6  Edm.Double    8 bytes, IEEE 754, big endian
+//	7  Edm.DateTime  8 bytes, big endian: units of 100 ns since 0001-01-01 UTC
+//	8  Edm.Guid      16 bytes
+//
+// The code stands in the header as well, and so in the associated data.
+const (
+	codeString = iota + 1
+	codeBinary
+	codeBoolean
+	codeInt32
+	codeInt64
+	codeDouble
+	codeDateTime
+	codeGuid
+)
+
+const padMark = 0x80
+
+// appendValue appends code and octets of a value; code 0 is null, which is never stored.
+func appendValue(dst []byte, v patterns.Value) (out []byte, code byte) {
+	switch v.Type() {
+	case patterns.TypeString:
+		s, _ := v.Str()
+		return append(append(dst, codeString), s...), codeString
+	case patterns.TypeBinary:
+		b, _ := v.Bytes()
+		return append(append(dst, codeBinary), b...), codeBinary
+	case patterns.TypeBoolean:
+		b, _ := v.Bool()
+		if b {
+			return append(dst, codeBoolean, 1), codeBoolean
+		}
+		return append(dst, codeBoolean, 0), codeBoolean
+	case patterns.TypeInt32:
+		i, _ := v.Int()
+		return binary.BigEndian.AppendUint32(append(dst, codeInt32), uint32(i)), codeInt32
+	case patterns.TypeInt64:
+		i, _ := v.Int()
+		return binary.BigEndian.AppendUint64(append(dst, codeInt64), uint64(i)), codeInt64
+	case patterns.TypeDouble:
+		f, _ := v.Float()
+		return binary.BigEndian.AppendUint64(append(dst, codeDouble), math.Float64bits(f)), codeDouble
+	case patterns.TypeDateTime:
+		t, _ := v.Time()
+		ticks, _ := edm.Ticks(t) // a Value has no time that has none
+		return binary.BigEndian.AppendUint64(append(dst, codeDateTime), uint64(ticks)), codeDateTime
+	case patterns.TypeGuid:
+		u, _ := v.UUID()
+		return append(append(dst, codeGuid), u[:]...), codeGuid
+	}
+	return dst, 0
+}
+
+// parseValue is the inverse of appendValue.
+func parseValue(b []byte, code byte) (v patterns.Value, ok bool) {
+	if len(b) == 0 || b[0] != code {
+		return v, false
+	}
+	b = b[1:]
+	switch code {
+	case codeString:
+		return patterns.String(string(b)), utf8.Valid(b)
+	case codeBinary:
+		return patterns.Binary(b), true
+	case codeBoolean:
+		return patterns.Boolean(len(b) == 1 && b[0] == 1), len(b) == 1 && b[0] <= 1
+	case codeInt32:
+		if len(b) == 4 {
+			return patterns.Int32(int32(binary.BigEndian.Uint32(b))), true
+		}
+	case codeInt64:
+		if len(b) == 8 {
+			return patterns.Int64(int64(binary.BigEndian.Uint64(b))), true
+		}
+	case codeDouble:
+		if len(b) == 8 {
+			return patterns.Double(math.Float64frombits(binary.BigEndian.Uint64(b))), true
+		}
+	case codeDateTime:
+		if len(b) == 8 {
+			v, err := patterns.DateTime(edm.TimeOfTicks(int64(binary.BigEndian.Uint64(b))))
+			return v, err == nil
+		}
+	case codeGuid:
+		if len(b) == 16 {
+			return patterns.Guid(uuid.UUID(b)), true
+		}
+	}
+	return v, false
+}
+
+// pad appends the mark and zeros up to a multiple.
+func pad(b []byte, multiple int) []byte {
+	b = append(b, padMark)
+	for multiple > 1 && len(b)%multiple != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// unpad is only called on what was authenticated, so that it has no secret to keep.
+func unpad(b []byte) ([]byte, bool) {
+	for i := len(b) - 1; i >= 0; i-- {
+		switch b[i] {
+		case 0:
+		case padMark:
+			return b[:i], true
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// seal encrypts one value.
+func (k *writeKeys) seal(o origin, context []byte, name string, index int, v patterns.Value, multiple int) []byte {
+	plain, code := appendValue(make([]byte, 0, 64), v)
+	plain = pad(plain, multiple)
+	h := header{kind: kindValue, typeCode: code, index: uint16(index), origin: o}
+	out := h.append(make([]byte, 0, headerSize+len(plain)+tagSize))
+	data := append(appendField(append([]byte(nil), context...), name), out...)
+	return k.aead.Seal(out, valueNonce(h.index), plain, data)
+}
+
+// open decrypts what seal made. It takes the same steps whatever is wrong.
+func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v patterns.Value, ok bool) {
+	if len(stored) < headerSize {
+		stored = make([]byte, headerSize)
+	}
+	data := append(appendField(append([]byte(nil), context...), name), stored[:headerSize]...)
+	plain, err := k.aead.Open(nil, valueNonce(h.index), stored[headerSize:], data)
+	committed := k.commits(&h.origin)
+	if err != nil || !committed {
+		return v, false
+	}
+	plain, padded := unpad(plain)
+	v, valid := parseValue(plain, h.typeCode)
+	return v, padded && valid
+}
