@@ -1,0 +1,69 @@
+package access
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Client is what the holder of a token works with: a table that reaches no further than the token. It is safe for concurrent use.
+type Client struct {
+	token   Token
+	account *patterns.Account
+	table   *patterns.Table
+}
+
+// Open opens the table of a token, which Parse reads. It makes no request. The options are those of the account.
+//
+// Everything that the table offers, and what is built on it, such as repositories, refuses a request that the token surely does
+// not allow before it is sent: another table, an operation without its permission (ErrNotPermitted), a key outside of the
+// range, in a transaction too, and a query of which nothing can be within the range (ErrOutside). Of a query that
+// reaches further than the range, the service returns what is within. Time is left to the service's clock: a token that
+// has expired, or been revoked, is patterns.ErrDenied by its answer.
+func Open(token Token, options *patterns.AccountOptions) (*Client, error) {
+	const op = "Open"
+	if token.IsZero() {
+		return nil, invalidf(op, "", "there is no token")
+	}
+	endpoint, err := url.Parse(token.endpoint)
+	if err != nil {
+		return nil, invalidf(op, token.table, "the token's endpoint is no address")
+	}
+	if endpoint.Scheme == "http" && !token.fields.plain {
+		return nil, invalidf(op, token.table, "the token is for HTTPS only, and its endpoint is not")
+	}
+	var own patterns.AccountOptions
+	if options != nil {
+		own = *options
+	}
+	// Last of the caller's policies, so that nothing changes a request any more once it has passed.
+	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
+	account, err := patterns.NewAccountWithSAS(patterns.Endpoints{Table: token.endpoint}, token.query(), &own)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{token: token, account: account, table: account.Table(token.table)}, nil
+}
+
+// Table is the token's table.
+func (c *Client) Table() *patterns.Table { return c.table }
+
+// Account has the token's table and no other, no queues and no blobs.
+func (c *Client) Account() *patterns.Account { return c.account }
+
+// Token is the token.
+func (c *Client) Token() Token { return c.token }
+
+// String is that of the token, which shows no secret.
+func (c *Client) String() string { return c.token.String() }
+
+// Format is String for every verb.
+func (c *Client) Format(f fmt.State, verb rune) { format(f, verb, c.String()) }
+
+// LogValue is String for log/slog.
+func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

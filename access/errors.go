@@ -1,0 +1,49 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// What this package refuses beyond the errors of package patterns. Each comes inside of a *patterns.Error.
+var (
+	// ErrOutside: the token does not reach this key; nothing was sent. It is patterns.ErrDenied too.
+	ErrOutside = errors.New("outside of the token's range")
+	// ErrNotPermitted: the token does not permit the operation; nothing was sent. It is patterns.ErrDenied too.
+	ErrNotPermitted = errors.New("not permitted by the token")
+	// ErrNoSharedKey: only the account's key signs. The SDK has no user delegation signatures for tables, so an account
+	// with a token credential of Microsoft Entra ID cannot issue tokens, nor can one that is open by a token itself.
+	ErrNoSharedKey = errors.New("tokens for tables are signed with the account's key only, and there is none: the SDK has no user delegation signatures for tables")
+)
+
+// invalidf is the error of bad input, before any request.
+func invalidf(op, table, format string, args ...any) error {
+	return invalid(op, table, fmt.Errorf(format, args...))
+}
+
+func invalid(op, table string, err error) error {
+	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+}
+
+// refusal is the error of a request that a client does not send. NonRetriable keeps the SDK from trying again.
+type refusal struct {
+	kind error // ErrOutside or ErrNotPermitted
+	key  *patterns.Key
+	what string
+}
+
+// Error says what was refused. A key in it is one that the caller gave.
+func (r *refusal) Error() string {
+	if r.key != nil {
+		return fmt.Sprintf("%v: (%q, %q)", r.kind, r.key.Partition, r.key.Row)
+	}
+	return fmt.Sprintf("%v: %s", r.kind, r.what)
+}
+
+// Unwrap makes it patterns.ErrDenied as well.
+func (r *refusal) Unwrap() []error { return []error{r.kind, patterns.ErrDenied} }
+
+// NonRetriable marks it for the SDK's retry policy.
+func (r *refusal) NonRetriable() {}

@@ -1,0 +1,144 @@
+package access_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantIs(t testing.TB, err error, kinds ...error) {
+	t.Helper()
+	for _, kind := range kinds {
+		if !errors.Is(err, kind) {
+			t.Errorf("%v is not %v", err, kind)
+		}
+	}
+}
+
+// owner is who has the account's key, and a table.
+type owner struct {
+	testing.TB
+	s      *storagetest.Service
+	table  *patterns.Table
+	signer *access.Signer
+}
+
+// nowOf is the service's clock.
+func nowOf(s *storagetest.Service) func() time.Time {
+	if s.Clock == nil {
+		return time.Now
+	}
+	return s.Clock.Now
+}
+
+func accountOf(t testing.TB, s *storagetest.Service) *patterns.Account {
+	t.Helper()
+	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+}
+
+func newOwner(t testing.TB, s *storagetest.Service) *owner {
+	t.Helper()
+	account := accountOf(t, s)
+	o := &owner{TB: t, s: s, table: account.Table(s.TableName(t))}
+	check(t, o.table.Create(context.Background()))
+	o.signer = must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
+	return o
+}
+
+// sign makes a token for the owner's table that works without TLS.
+func (o *owner) sign(g access.Grant) access.Token {
+	o.Helper()
+	g.Table, g.InsecureHTTP = o.table.Name(), true
+	return must[access.Token](o)(o.signer.Sign(g))
+}
+
+// open is a client of a token for the owner's table.
+func (o *owner) open(g access.Grant) *access.Client {
+	o.Helper()
+	return openToken(o, o.s, o.sign(g))
+}
+
+func openToken(t testing.TB, s *storagetest.Service, token access.Token) *access.Client {
+	t.Helper()
+	return must[*access.Client](t)(access.Open(token, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+}
+
+func (o *owner) insert(keys ...patterns.Key) {
+	o.Helper()
+	for _, key := range keys {
+		check(o, o.table.Entities().Insert(context.Background(), bag(key)))
+	}
+}
+
+func bag(key patterns.Key) *patterns.Entity {
+	return &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "Text", Value: patterns.String("x")}}}
+}
+
+func at(partition, row string) patterns.Key { return patterns.Key{Partition: partition, Row: row} }
+
+// send makes a request of which nothing but its address says who makes it, with nobody in between who would refuse it.
+func send(t testing.TB, s *storagetest.Service, method, address, body string, headers ...string) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body))
+	check(t, err)
+	req.Header.Set("x-ms-version", "2019-02-02")
+	req.Header.Set("Accept", "application/json;odata=nometadata")
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	var transport policy.Transporter = http.DefaultClient
+	if s.ClientOptions.Transport != nil {
+		transport = s.ClientOptions.Transport
+	}
+	resp, err := transport.Do(req)
+	check(t, err)
+	answer, err := io.ReadAll(resp.Body)
+	check(t, err, resp.Body.Close())
+	return resp.StatusCode, string(answer)
+}
+
+// counted is a client of a token, and the requests that it makes.
+func (o *owner) counted(g access.Grant) (*access.Client, *storagetest.RequestCounter) {
+	o.Helper()
+	counter := &storagetest.RequestCounter{}
+	faulty, _ := o.s.Faulty(counter)
+	return openToken(o, faulty, o.sign(g)), counter
+}
+
+func decoded(t testing.TB, key string) []byte {
+	t.Helper()
+	return must[[]byte](t)(base64.StdEncoding.DecodeString(key))
+}

@@ -1,0 +1,128 @@
+package access
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// The parameters of a table's signature.
+const (
+	paramVersion        = "sv"
+	paramTable          = "tn"
+	paramPermissions    = "sp"
+	paramStart          = "st"
+	paramExpiry         = "se"
+	paramPolicy         = "si"
+	paramAddresses      = "sip"
+	paramProtocol       = "spr"
+	paramSignature      = "sig"
+	paramFirstPartition = "spk"
+	paramFirstRow       = "srk"
+	paramLastPartition  = "epk"
+	paramLastRow        = "erk"
+)
+
+var known = map[string]bool{
+	paramVersion: true, paramTable: true, paramPermissions: true, paramStart: true, paramExpiry: true, paramPolicy: true, paramAddresses: true,
+	paramProtocol: true, paramSignature: true, paramFirstPartition: true, paramFirstRow: true, paramLastPartition: true, paramLastRow: true,
+}
+
+// Parse reads the address that RevealAddress gave, or any other address of a table with a shared access signature for it.
+// It makes no request and cannot tell whether the signature is right. Its errors name what is wrong and hold nothing of
+// the address.
+func Parse(address string) (Token, error) {
+	const op = "Parse"
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
+		return Token{}, invalidf(op, "", "it is not the http(s) address of a table")
+	}
+	slash := strings.LastIndexByte(u.Path, '/')
+	if slash < 0 {
+		return Token{}, invalidf(op, "", "the address has no table")
+	}
+	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
+	if !isTableName(table) {
+		return Token{}, invalidf(op, "", "the last part of the address is the name of no table")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Token{}, invalidf(op, "", "the address has no legible query")
+	}
+	values := map[string]string{}
+	for name, list := range query {
+		if !known[name] || len(list) != 1 {
+			return Token{}, invalidf(op, "", "a parameter of the query is there twice, or is not of a signature for a table")
+		}
+		values[name] = list[0]
+	}
+	t := Token{endpoint: u.Scheme + "://" + u.Host + u.Path[:slash], table: table}
+	if t.fields, err = readFields(values); err != nil {
+		return Token{}, invalid(op, "", err)
+	}
+	switch {
+	case !strings.EqualFold(values[paramTable], table):
+		return Token{}, invalidf(op, "", "the signature is for another table")
+	case u.Scheme == "http" && !t.fields.plain:
+		return Token{}, invalidf(op, "", "the signature is for HTTPS only, and the address is not")
+	}
+	text := encode(query)
+	t.query = func() string { return text }
+	return t, nil
+}
+
+// fieldError is what is wrong with a parameter, without its value.
+type fieldError string
+
+func (e fieldError) Error() string { return string(e) }
+
+func readFields(values map[string]string) (fields, error) {
+	f := fields{policy: values[paramPolicy], plain: values[paramProtocol] != string(aztables.SASProtocolHTTPS)}
+	for _, name := range []string{paramSignature, paramVersion, paramTable} {
+		if values[name] == "" {
+			return f, fieldError("the query has no " + name)
+		}
+	}
+	var ok bool
+	if f.permissions, ok = parsePermission(values[paramPermissions]); !ok {
+		return f, fieldError("sp has a letter that is no permission of a table's signature")
+	}
+	if f.policy == "" && (f.permissions == 0 || values[paramExpiry] == "") {
+		return f, fieldError("it has no policy, and not both of permissions and expiry")
+	}
+	if f.start, ok = parseTime(values[paramStart]); !ok {
+		return f, fieldError("st is no time")
+	}
+	if f.expiry, ok = parseTime(values[paramExpiry]); !ok {
+		return f, fieldError("se is no time")
+	}
+	first := patterns.Key{Partition: values[paramFirstPartition], Row: values[paramFirstRow]}
+	last := patterns.Key{Partition: values[paramLastPartition], Row: values[paramLastRow]}
+	if f.keys = WholeTable(); first != (patterns.Key{}) || last != (patterns.Key{}) {
+		f.keys = makeRange(first, last)
+	}
+	if err := f.keys.Err(); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// parseTime reads the forms of a time that a signature may have; "" is the zero time.
+func parseTime(text string) (time.Time, bool) {
+	if text == "" {
+		return time.Time{}, true
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// encode writes a query with spaces as %20, which means a space to every reader; a plus does not.
+func encode(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

@@ -1,0 +1,58 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Permission is what a token lets its holder do, joined with |: Query|Update. The zero Permission is none.
+//
+// What the library's verbs need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
+// whatever else inserts where there is nothing to update, needs Add and Update; Delete needs Delete. A transaction needs what
+// its operations need. A write whose answer was lost reads the row to see what became of it: without Query that
+// ends as patterns.ErrUnknownOutcome.
+type Permission uint8
+
+// The permissions of a table's signature.
+const (
+	Query Permission = 1 << iota
+	Add
+	Update
+	Delete
+
+	// Everything is all of them.
+	Everything = Query | Add | Update | Delete
+)
+
+// letters are the permissions in the order in which a signature must have them.
+const letters = "raud"
+
+// String is the permissions as they stand in a token: "raud" is all of them.
+func (p Permission) String() string {
+	var b strings.Builder
+	for i := range len(letters) {
+		if p&(1<<i) != 0 {
+			b.WriteByte(letters[i])
+		}
+	}
+	if p > Everything {
+		fmt.Fprintf(&b, "?%#x", uint8(p&^Everything))
+	}
+	return b.String()
+}
+
+// Has reports whether p holds all of q.
+func (p Permission) Has(q Permission) bool { return p&q == q }
+
+// parsePermission is the inverse of String for what a service would sign.
+func parsePermission(text string) (Permission, bool) {
+	var p Permission
+	for _, r := range text {
+		i := strings.IndexRune(letters, r)
+		if i < 0 {
+			return 0, false
+		}
+		p |= 1 << i
+	}
+	return p, true
+}

@@ -1,0 +1,242 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	// MaxPolicies is how many stored access policies a table has at most.
+	MaxPolicies = 5
+	// DefaultSettle is how long a change of the policies waits for rivals.
+	DefaultSettle = 6 * time.Second
+)
+
+// Policy is a stored access policy of a table: tokens that name it are good while it is there. What it leaves zero, the
+// tokens say.
+type Policy struct {
+	ID            string
+	Permissions   Permission
+	Start, Expiry time.Time // whole seconds
+}
+
+// PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
+type PoliciesOptions struct {
+	// Settle is how long after a request for the list of policies was answered a change that stands on the answer may still
+	// arrive; 0 is DefaultSettle. All programs that change the policies of a table must have the same.
+	Settle time.Duration
+}
+
+// Policies are the stored access policies of one table. It needs the account's key, or a role that allows it. It is safe
+// for concurrent use.
+//
+// The service keeps the policies of a table as one list that is read and written whole, without ETag or condition, so
+// that of two programs that change it at once, one would undo the other: a revoked policy would be back. Create and Revoke
+// therefore take turns, by an entry of the list that stands for a lock: see the package's documentation for what
+// that guarantees.
+type Policies struct {
+	table  *patterns.Table
+	settle time.Duration
+}
+
+// NewPolicies returns the policies of a table. It makes no request.
+func NewPolicies(table *patterns.Table, options *PoliciesOptions) (*Policies, error) {
+	if table == nil {
+		return nil, invalidf("NewPolicies", "", "the table is nil")
+	}
+	if !isTableName(table.Name()) {
+		return nil, invalidf("NewPolicies", table.Name(), "no table has this name")
+	}
+	p := &Policies{table: table, settle: DefaultSettle}
+	if options != nil && options.Settle != 0 {
+		p.settle = options.Settle
+	}
+	if p.settle < 0 {
+		return nil, invalidf("NewPolicies", table.Name(), "Settle is below 0")
+	}
+	return p, nil
+}
+
+// List returns the policies in the order of the service. Requests: 1.
+func (p *Policies) List(ctx context.Context) ([]Policy, error) {
+	list, err := p.read(ctx, "List")
+	if err != nil {
+		return nil, err
+	}
+	policies := make([]Policy, 0, len(list))
+	for _, s := range list {
+		if !isLock(s) {
+			policies = append(policies, policyOf(s))
+		}
+	}
+	return policies, nil
+}
+
+// Create adds a policy. It takes some seconds (PoliciesOptions.Settle), and the service may take 30 more to know it. It is
+// patterns.ErrExists where there is one of this id, and patterns.ErrTooLarge where there are MaxPolicies. Requests: 4.
+func (p *Policies) Create(ctx context.Context, policy Policy) error {
+	const op = "Create"
+	if err := checkPolicy(policy); err != nil {
+		return invalid(op, p.table.Name(), err)
+	}
+	return p.change(ctx, op, change{
+		refuse: func(list acl) error {
+			if list.index(policy.ID) >= 0 {
+				return p.failure(op, patterns.ErrExists, "the policy")
+			}
+			if len(list.withoutLocks()) >= MaxPolicies {
+				return p.failure(op, patterns.ErrTooLarge, fmt.Sprintf("a table has at most %d policies, and it has them", MaxPolicies))
+			}
+			return nil
+		},
+		holds: func(list acl) bool {
+			i := list.index(policy.ID)
+			return i >= 0 && policyOf(list[i]) == policyOf(identifierOf(policy))
+		},
+		early: func(list acl) acl { return list },
+		apply: func(list acl) acl { return append(list, identifierOf(policy)) },
+	})
+}
+
+// Revoke removes a policy, and with it every token that stands on it. It is gone with the first write; then Revoke stays some
+// seconds (PoliciesOptions.Settle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
+// more. It is patterns.ErrNotFound where there is none of this id; after any other error, repeat it. Requests: 4.
+func (p *Policies) Revoke(ctx context.Context, id string) error {
+	const op = "Revoke"
+	if err := checkPolicyID(id); err != nil {
+		return invalid(op, p.table.Name(), err)
+	}
+	remove := func(list acl) acl {
+		return slices.DeleteFunc(list, func(s *aztables.SignedIdentifier) bool { return idOf(s) == id })
+	}
+	return p.change(ctx, op, change{
+		refuse: func(list acl) error {
+			// Where there is a lock, somebody may just have removed it, and died before it was sure to stay away.
+			if list.index(id) < 0 && list.lock() == "" {
+				return p.failure(op, patterns.ErrNotFound, "the policy")
+			}
+			return nil
+		},
+		holds: func(list acl) bool { return list.index(id) < 0 },
+		early: remove,
+		apply: remove,
+	})
+}
+
+func checkPolicy(p Policy) error {
+	if err := checkPolicyID(p.ID); err != nil {
+		return err
+	}
+	switch {
+	case p.Permissions&^Everything != 0:
+		return fmt.Errorf("permission %v", p.Permissions)
+	case p.Start.Nanosecond() != 0 || p.Expiry.Nanosecond() != 0:
+		return errors.New("start and expiry of a policy are in whole seconds")
+	case !p.Start.IsZero() && !p.Expiry.IsZero() && !p.Start.Before(p.Expiry):
+		return errors.New("the policy ends before it starts")
+	}
+	return nil
+}
+
+// acl is the list as the service has it. Entries of others stay as they are, whatever they say.
+type acl []*aztables.SignedIdentifier
+
+func (l acl) index(id string) int {
+	return slices.IndexFunc(l, func(s *aztables.SignedIdentifier) bool { return idOf(s) == id })
+}
+
+func idOf(s *aztables.SignedIdentifier) string {
+	if s == nil || s.ID == nil {
+		return ""
+	}
+	return *s.ID
+}
+
+func policyOf(s *aztables.SignedIdentifier) Policy {
+	p := Policy{ID: idOf(s)}
+	if a := s.AccessPolicy; a != nil {
+		if a.Permission != nil {
+			p.Permissions, _ = parsePermission(*a.Permission)
+		}
+		if a.Start != nil {
+			p.Start = a.Start.UTC()
+		}
+		if a.Expiry != nil {
+			p.Expiry = a.Expiry.UTC()
+		}
+	}
+	return p
+}
+
+func identifierOf(p Policy) *aztables.SignedIdentifier {
+	s := &aztables.SignedIdentifier{ID: &p.ID, AccessPolicy: &aztables.AccessPolicy{}}
+	if p.Permissions != 0 {
+		text := p.Permissions.String()
+		s.AccessPolicy.Permission = &text
+	}
+	if !p.Start.IsZero() {
+		s.AccessPolicy.Start = &p.Start
+	}
+	if !p.Expiry.IsZero() {
+		s.AccessPolicy.Expiry = &p.Expiry
+	}
+	return s
+}
+
+func (p *Policies) read(ctx context.Context, op string) (acl, error) {
+	var raw *http.Response
+	answer, err := p.table.Client().GetAccessPolicy(policy.WithCaptureResponse(ctx, &raw), nil)
+	if err != nil {
+		return nil, p.sdkFailure(op, err)
+	}
+	// The SDK takes an answer without a body, one that was cut off, for a list without policies, and with the next write they
+	// would all be gone.
+	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
+		return nil, p.failure(op, patterns.ErrGarbled, "an answer without a list")
+	}
+	list := acl(answer.SignedIdentifiers)
+	for _, s := range list {
+		if idOf(s) == "" {
+			return nil, p.failure(op, patterns.ErrGarbled, "a policy without id")
+		}
+	}
+	return list, nil
+}
+
+func (p *Policies) failure(op string, kind error, what string) error {
+	return &patterns.Error{Op: op, Table: p.table.Name(), Index: -1, Kind: kind, Err: errors.New(what)}
+}
+
+// sdkFailure is an error of the SDK in this library's words.
+func (p *Policies) sdkFailure(op string, err error) *patterns.Error {
+	e := &patterns.Error{Op: op, Table: p.table.Name(), Index: -1, Err: wire.Redact(err)}
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		return e
+	}
+	switch e.Code = response.ErrorCode; {
+	case e.Code == "TableNotFound" || response.StatusCode == 404:
+		e.Kind = patterns.ErrTableNotFound
+	case e.Code == "TableBeingDeleted":
+		e.Kind = patterns.ErrTableBeingDeleted
+	case response.StatusCode == 401 || response.StatusCode == 403:
+		e.Kind = patterns.ErrDenied
+	case response.StatusCode == 400:
+		e.Kind = patterns.ErrInvalid
+	case response.StatusCode == 429 || response.StatusCode >= 500:
+		e.Kind = patterns.ErrUnavailable
+	}
+	return e
+}

@@ -1,0 +1,178 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+const quickly = 20 * time.Millisecond
+
+func policiesOf(t testing.TB, table *patterns.Table, settle time.Duration) *access.Policies {
+	t.Helper()
+	return must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{Settle: settle}))
+}
+
+func idsOf(t testing.TB, p *access.Policies) []string {
+	t.Helper()
+	var ids []string
+	for _, policy := range must[[]access.Policy](t)(p.List(t.Context())) {
+		ids = append(ids, policy.ID)
+	}
+	return ids
+}
+
+// whole is a policy that says everything: Azurite takes no other.
+func whole(o *owner, id string) access.Policy {
+	now := nowOf(o.s)().UTC().Truncate(time.Second)
+	return access.Policy{ID: id, Permissions: access.Query, Start: now.Add(-time.Hour), Expiry: now.Add(time.Hour)}
+}
+
+// TestPoliciesRevoke: what stands on a policy ends with it, and nothing else does.
+func TestPoliciesRevoke(t *testing.T) {
+	o := newOwner(t, storagetest.Open(t))
+	o.insert(at("p", "r"))
+	policies := policiesOf(t, o.table, quickly)
+	one, two := whole(o, "one & <two>"), whole(o, "two")
+	check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
+	list := must[[]access.Policy](t)(policies.List(t.Context()))
+	if !slices.Equal(list, []access.Policy{one, two}) {
+		t.Errorf("%+v", list)
+	}
+	get := func(c *access.Client) error {
+		_, err := c.Table().Entities().Get(t.Context(), at("p", "r"))
+		return err
+	}
+	byOne, byTwo := o.open(access.Grant{Range: access.Partition("p"), Policy: one.ID}), o.open(access.Grant{Range: access.Partition("p"), Policy: two.ID})
+	byNone := o.open(access.Grant{Range: access.Partition("p"), Permissions: access.Query})
+	check(t, get(byOne), get(byTwo), get(byNone))
+	check(t, policies.Revoke(t.Context(), one.ID))
+	wantIs(t, get(byOne), patterns.ErrDenied)
+	check(t, get(byTwo), get(byNone))
+	wantIs(t, policies.Revoke(t.Context(), one.ID), patterns.ErrNotFound)
+	if got := idsOf(t, policies); !slices.Equal(got, []string{"two"}) {
+		t.Error(got)
+	}
+	check(t, policies.Revoke(t.Context(), two.ID))
+	if got := idsOf(t, policies); len(got) != 0 {
+		t.Error(got)
+	}
+}
+
+// TestPoliciesExpire is on virtual time, with policies that leave something to the token.
+func TestPoliciesExpire(t *testing.T) {
+	o := newOwner(t, storagetest.Simulator(t, nil))
+	o.insert(at("p", "r"))
+	policies := policiesOf(t, o.table, quickly)
+	now := o.s.Clock.Now().UTC().Truncate(time.Second)
+	check(t, policies.Create(t.Context(), access.Policy{ID: "permissions", Permissions: access.Query}),
+		policies.Create(t.Context(), access.Policy{ID: "expiry", Start: now.Add(time.Hour), Expiry: now.Add(2 * time.Hour)}), policies.Create(t.Context(), access.Policy{ID: "nothing"}))
+	get := func(g access.Grant) error {
+		g.Range = access.WholeTable()
+		_, err := o.open(g).Table().Entities().Get(t.Context(), at("p", "r"))
+		return err
+	}
+	check(t, get(access.Grant{Policy: "permissions", Lifetime: time.Minute}), get(access.Grant{Policy: "nothing", Permissions: access.Query, Lifetime: time.Minute}))
+	for name, g := range map[string]access.Grant{
+		"no expiry": {Policy: "permissions"}, "permissions twice": {Policy: "permissions", Permissions: access.Query, Lifetime: time.Minute},
+		"not yet": {Policy: "expiry", Permissions: access.Query}, "no permissions": {Policy: "nothing", Lifetime: time.Minute}, "no policy": {Policy: "none", Permissions: access.Query, Lifetime: time.Minute},
+	} {
+		if err := get(g); !errors.Is(err, patterns.ErrDenied) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o.s.Wait(90 * time.Minute)
+	check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
+	o.s.Wait(time.Hour)
+	wantIs(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}), patterns.ErrDenied)
+}
+
+// TestPoliciesLimits: five, and one of a kind; and what others have written stays as it is.
+func TestPoliciesLimits(t *testing.T) {
+	o := newOwner(t, storagetest.Open(t))
+	policies := policiesOf(t, o.table, quickly)
+	id, permission, start, expiry := "of another tool", "rd", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
+	_, err := o.table.Client().SetAccessPolicy(t.Context(), &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
+		{ID: &id, AccessPolicy: &aztables.AccessPolicy{Permission: &permission, Start: &start, Expiry: &expiry}}}})
+	check(t, err)
+	for n := range access.MaxPolicies - 1 {
+		check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
+	}
+	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), patterns.ErrTooLarge)
+	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), patterns.ErrExists)
+	check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
+	if got := idsOf(t, policies); !slices.Equal(got, []string{id, "policy 0", "policy 1", "policy 3", "policy 5"}) {
+		t.Error(got)
+	}
+	list := must[[]access.Policy](t)(policies.List(t.Context()))
+	if list[0] != (access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry}) {
+		t.Errorf("%+v", list[0])
+	}
+	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
+	_, err = gone.List(t.Context())
+	wantIs(t, err, patterns.ErrTableNotFound)
+	wantIs(t, gone.Revoke(t.Context(), "x"), patterns.ErrTableNotFound)
+}
+
+func TestPoliciesThatAreRefused(t *testing.T) {
+	o := newOwner(t, storagetest.Simulator(t, nil))
+	counter := &storagetest.RequestCounter{}
+	counted, _ := o.s.Faulty(counter)
+	policies := policiesOf(t, accountOf(t, counted).Table(o.table.Name()), quickly)
+	now := time.Now().Truncate(time.Second)
+	for name, p := range map[string]access.Policy{
+		"no id": {Permissions: access.Query}, "two lines": {ID: "a\nb"}, "ours": {ID: "_tpLock_x"}, "no permission": {ID: "a", Permissions: 16},
+		"ends before it starts": {ID: "a", Start: now, Expiry: now}, "finer than a second": {ID: "a", Expiry: now.Add(time.Millisecond)},
+	} {
+		if err := policies.Create(t.Context(), p); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantIs(t, policies.Revoke(t.Context(), ""), patterns.ErrInvalid)
+	_, err := access.NewPolicies(nil, nil)
+	wantIs(t, err, patterns.ErrInvalid)
+	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{Settle: -1})
+	wantIs(t, err, patterns.ErrInvalid)
+	if counter.Count() != 0 {
+		t.Errorf("%d requests", counter.Count())
+	}
+}
+
+// TestPoliciesCost is on virtual time: on a slow machine, a change with a short Settle may have to begin again.
+func TestPoliciesCost(t *testing.T) {
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 1, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		o, counter := newOwner(t, s), &storagetest.RequestCounter{}
+		return storagetest.Stage{
+			Actors: []storagetest.Actor{func(ctx context.Context, s *storagetest.Service) error {
+				counted, _ := s.Faulty(counter)
+				policies := policiesOf(t, accountOf(t, counted).Table(o.table.Name()), 0)
+				_, list := policies.List(ctx)
+				began := time.Now()
+				return errors.Join(list, policies.Create(ctx, whole(o, "a")), policies.Revoke(ctx, "a"), takes(time.Since(began), 2*access.DefaultSettle))
+			}},
+			Check: func(_ context.Context, _ *storagetest.Service, errs []error) error {
+				if counter.CountOf(storagetest.GetTableACL) != 1+2+2 || counter.CountOf(storagetest.SetTableACL) != 2+2 {
+					return fmt.Errorf("%v", counter.Kinds())
+				}
+				return errs[0]
+			},
+		}
+	}})
+}
+
+// takes fails unless a time is at least what it must be, and not half as much again.
+func takes(d, atLeast time.Duration) error {
+	if d < atLeast || d > atLeast*3/2 {
+		return fmt.Errorf("it took %v", d)
+	}
+	return nil
+}

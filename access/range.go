@@ -1,0 +1,162 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Range is the part of a table that a token opens. Make one with WholeTable, Partition, Partitions, Rows, Row or Through;
+// the zero Range opens nothing and is refused, so that a forgotten one does not open a table.
+//
+// A Range that cannot be signed as it was asked for carries the error, which Err and Signer.Sign return. It never stands for
+// more than was asked for.
+type Range struct {
+	made       bool
+	spk, srk   string // the first key; "" is no bound
+	epk, erk   string // the last key, within the range
+	err        error
+	everything bool
+}
+
+// WholeTable is every entity of the table.
+func WholeTable() Range { return Range{made: true, everything: true} }
+
+// Partition is one partition.
+func Partition(partition string) Range {
+	return makeRange(patterns.Key{Partition: partition}, patterns.Key{Partition: partition})
+}
+
+// Partitions is the partitions whose keys are in the span, such as
+// compoundkey.Starting("customer", compoundkey.Int(42, 6)). See Rows for the end of the span.
+func Partitions(span compoundkey.Span) Range {
+	last, err := lastOf(span)
+	switch {
+	case err != nil:
+		return Range{err: err}
+	case span.From() == "" && span.To() == "":
+		return Range{err: errors.New("the span is all keys: WholeTable() says so")}
+	}
+	return makeRange(patterns.Key{Partition: span.From()}, patterns.Key{Partition: last})
+}
+
+// Rows is the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") has "a" and leaves "b" out.
+//
+// The service's ranges include their end, so the token ends at a key before the span's. It reaches every key of the span
+// that package compoundkey can make, and every other one unless it has U+FFFD, U+FFFE or U+FFFF just where the end is
+// cut off. It reaches no key outside of the span.
+func Rows(partition string, span compoundkey.Span) Range {
+	last, err := lastOf(span)
+	if err != nil {
+		return Range{err: err}
+	}
+	if span.To() != "" && last == "" {
+		return Range{err: errEmptyKey}
+	}
+	return makeRange(patterns.Key{Partition: partition, Row: span.From()}, patterns.Key{Partition: partition, Row: last})
+}
+
+// Row is one entity.
+func Row(key patterns.Key) Range { return Through(key, key) }
+
+// Through is the entities from first to last, both included, in the order of their keys: the rest of first's partition from
+// its row on, all partitions between, and last's partition up to its row.
+func Through(first, last patterns.Key) Range {
+	if last.Row == "" {
+		return Range{err: errEmptyKey}
+	}
+	return makeRange(first, last)
+}
+
+// errEmptyKey: a signature signs a bound that is "" as it signs none, so whoever holds the token could leave the bound away.
+var errEmptyKey = errors.New("a range cannot end at, or be bound to, the empty key: the signature does not tell it from no bound at all")
+
+// lastOf is the last key that a token for the span reaches, "" for a span without end.
+func lastOf(span compoundkey.Span) (string, error) {
+	switch {
+	case span.Err() != nil:
+		return "", span.Err()
+	case span.Empty():
+		return "", errors.New("the span is empty")
+	case span.To() == "":
+		return "", nil
+	}
+	last, _ := before(span.To())
+	if compoundkey.Compare(last, span.From()) < 0 {
+		return "", fmt.Errorf("the span lies within the keys that go on with %U or more, where a token cannot end", fill)
+	}
+	return last, nil
+}
+
+// makeRange checks the bounds; a Row of "" is no bound, and a last Partition of "" is none where it is no bound at all.
+func makeRange(first, last patterns.Key) Range {
+	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
+		if err := compoundkey.CheckKey(key); err != nil {
+			return Range{err: err}
+		}
+	}
+	switch order := compoundkey.Compare(first.Partition, last.Partition); {
+	case first.Partition == "" && last.Partition == "" && first.Row == "" && last.Row == "":
+		return Range{err: errEmptyKey}
+	case first.Partition == "" && first.Row != "", last.Partition == "" && last.Row != "":
+		return Range{err: errEmptyKey}
+	case last.Partition == "": // no end
+	case order > 0 || order == 0 && last.Row != "" && compoundkey.Compare(first.Row, last.Row) > 0:
+		return Range{err: errors.New("the range is empty: it ends before it begins")}
+	}
+	return Range{made: true, spk: first.Partition, srk: first.Row, epk: last.Partition, erk: last.Row}
+}
+
+// Err returns what is wrong with the range, or nil.
+func (r Range) Err() error {
+	if r.err == nil && !r.made {
+		return errors.New("there is no range: WholeTable() is the whole table")
+	}
+	return r.err
+}
+
+// First is the first key of the range; an empty Partition or Row is no bound.
+func (r Range) First() patterns.Key { return patterns.Key{Partition: r.spk, Row: r.srk} }
+
+// Last is the last key of the range, which is within it; an empty Partition or Row is no bound.
+func (r Range) Last() patterns.Key { return patterns.Key{Partition: r.epk, Row: r.erk} }
+
+// IsWholeTable reports whether the range is the whole table.
+func (r Range) IsWholeTable() bool { return r.everything }
+
+// Contains reports whether a token for the range reaches the key: just what the service decides.
+func (r Range) Contains(key patterns.Key) bool {
+	if r.Err() != nil {
+		return false
+	}
+	if order := compoundkey.Compare(key.Partition, r.spk); order < 0 || order == 0 && compoundkey.Compare(key.Row, r.srk) < 0 {
+		return false
+	}
+	if r.epk == "" {
+		return true
+	}
+	order := compoundkey.Compare(key.Partition, r.epk)
+	return order < 0 || order == 0 && (r.erk == "" || compoundkey.Compare(key.Row, r.erk) <= 0)
+}
+
+// String shows the bounds.
+func (r Range) String() string {
+	switch err := r.Err(); {
+	case err != nil:
+		return "no range: " + err.Error()
+	case r.everything:
+		return "the whole table"
+	}
+	bound := func(partition, row, none string) string {
+		switch {
+		case partition == "":
+			return none
+		case row == "":
+			return fmt.Sprintf("partition %q", partition)
+		}
+		return fmt.Sprintf("(%q, %q)", partition, row)
+	}
+	return bound(r.spk, r.srk, "the first key") + " through " + bound(r.epk, r.erk, "the last key")
+}

@@ -1,0 +1,236 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+const (
+	// DefaultLifetime is how long a token is valid where neither its grant nor a policy says.
+	DefaultLifetime = time.Hour
+	// DefaultSkew is how far a token's start lies in the past.
+	DefaultSkew = 15 * time.Minute
+
+	// sasVersion is the version of the signature's text. It is not left to the SDK, where it is a variable.
+	sasVersion = "2019-02-02"
+	// maxPolicyID is the length of the longest id of a policy, in characters.
+	maxPolicyID = 64
+)
+
+// Grant is what a token is to allow.
+type Grant struct {
+	// Table is the name of the table.
+	Table string
+	// Range is the part of the table; it has no default.
+	Range Range
+	// Permissions are what is allowed. They may be left to the Policy.
+	Permissions Permission
+	// Lifetime is how long from now on, in whole seconds; 0 is DefaultLifetime, or what the Policy says.
+	Lifetime time.Duration
+	// Start is when the token begins to be valid. Zero is some minutes ago (SignerOptions.Skew), since the service's clock may
+	// be behind the signer's; with a Policy, it is what that says.
+	Start time.Time
+	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions, start and
+	// expiry come from the policy or from the grant, each from one of them: what both say makes a token that the service refuses.
+	Policy string
+	// InsecureHTTP lets the token be used without TLS, where everybody on the way can read it. It is for Azurite on
+	// this machine.
+	InsecureHTTP bool
+}
+
+// SignerOptions are the options of NewSigner; nil is the same as the zero value.
+type SignerOptions struct {
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Skew is how far a token's start is put back; 0 is DefaultSkew, below 0 leaves the start out, which is valid at
+	// once by any clock.
+	Skew time.Duration
+}
+
+// Signer makes tokens with an account's key. It makes no request, and is safe for concurrent use.
+type Signer struct {
+	account *patterns.Account
+	now     func() time.Time
+	skew    time.Duration
+	// sign holds the key. It is a function for the reason that Token.query is.
+	sign func(aztables.SASSignatureValues) (string, error)
+}
+
+// NewSigner makes tokens for the tables of an account with one of its keys, base64 as the portal shows it. An account that was
+// opened by a token credential or a shared access signature has no key: without one, that is ErrNoSharedKey.
+func NewSigner(account *patterns.Account, key string, options *SignerOptions) (*Signer, error) {
+	const op = "NewSigner"
+	switch {
+	case account == nil:
+		return nil, invalidf(op, "", "the account is nil")
+	case key == "":
+		return nil, invalid(op, "", ErrNoSharedKey)
+	case account.Name() == "":
+		return nil, invalidf(op, "", "the account does not know its name, which a signature contains: make it with patterns.NewAccountWithSharedKey or from a connection string")
+	case account.IsCosmos():
+		return nil, invalidf(op, "", "the tables are Cosmos DB's, which have no order of keys for a range to be in")
+	}
+	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
+	if err != nil {
+		return nil, invalidf(op, "", "the key of account %q is not base64", account.Name())
+	}
+	s := &Signer{account: account, now: time.Now, skew: DefaultSkew,
+		sign: func(v aztables.SASSignatureValues) (string, error) { return v.Sign(credential) }}
+	if options != nil && options.Now != nil {
+		s.now = options.Now
+	}
+	if options != nil && options.Skew != 0 {
+		s.skew = options.Skew
+	}
+	return s, nil
+}
+
+// NewSignerFromConnectionString is NewSigner for the account and the key of a connection string.
+func NewSignerFromConnectionString(connectionString string, options *SignerOptions) (*Signer, error) {
+	account, err := patterns.NewAccountFromConnectionString(connectionString, nil)
+	if err != nil {
+		return nil, err
+	}
+	var key string
+	for part := range strings.SplitSeq(connectionString, ";") { // it has been read once, so every part is name=value
+		name, value, _ := strings.Cut(part, "=")
+		switch value = strings.TrimSpace(value); {
+		case strings.EqualFold(strings.TrimSpace(name), "AccountKey"):
+			key = value
+		case strings.EqualFold(strings.TrimSpace(name), "UseDevelopmentStorage"):
+			key = developmentKey
+		}
+	}
+	return NewSigner(account, key, options)
+}
+
+// developmentKey is the key of the account that UseDevelopmentStorage=true stands for. It is public.
+const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+// Sign makes a token.
+func (s *Signer) Sign(g Grant) (Token, error) {
+	if err := s.check(&g); err != nil {
+		return Token{}, invalid("Sign", g.Table, err)
+	}
+	t := Token{endpoint: s.account.Endpoints().Table, table: g.Table,
+		fields: fields{keys: g.Range, permissions: g.Permissions, policy: g.Policy, plain: g.InsecureHTTP}}
+	t.fields.start, t.fields.expiry = s.times(&g)
+	protocol := aztables.SASProtocolHTTPS
+	if g.InsecureHTTP {
+		protocol = aztables.SASProtocolHTTPSandHTTP
+	}
+	signed, err := s.sign(aztables.SASSignatureValues{
+		Version: sasVersion, Protocol: protocol, StartTime: t.fields.start, ExpiryTime: t.fields.expiry, Permissions: g.Permissions.String(),
+		Identifier: g.Policy, TableName: g.Table,
+		StartPartitionKey: g.Range.spk, StartRowKey: g.Range.srk, EndPartitionKey: g.Range.epk, EndRowKey: g.Range.erk,
+	})
+	if err != nil {
+		return Token{}, invalidf("Sign", g.Table, "the SDK does not sign it")
+	}
+	query, err := url.ParseQuery(signed)
+	if err != nil {
+		return Token{}, invalidf("Sign", g.Table, "the SDK's token is not legible")
+	}
+	// The SDK signs the bounds and leaves them out of the token, which the service refuses then.
+	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	text := encode(query)
+	t.query = func() string { return text }
+	return t, nil
+}
+
+// check refuses what the service would, and what would mean something else to it. No field may hold a line break: the
+// signature is of lines, and a field of two lines would be a signature for something else too.
+func (s *Signer) check(g *Grant) error {
+	switch {
+	case !isTableName(g.Table):
+		return errors.New("the grant has no table, or a name that no table has")
+	case g.Range.Err() != nil:
+		return fmt.Errorf("the range: %w", g.Range.Err())
+	case g.Permissions&^Everything != 0:
+		return fmt.Errorf("permission %v", g.Permissions)
+	case g.Policy == "" && g.Permissions == 0:
+		return errors.New("the grant has neither permissions nor a policy")
+	case g.Lifetime < 0 || g.Lifetime > 0 && g.Lifetime < time.Second:
+		return fmt.Errorf("a lifetime of %v: times are in whole seconds", g.Lifetime)
+	case g.Policy != "" && checkPolicyID(g.Policy) != nil:
+		return checkPolicyID(g.Policy)
+	case !g.InsecureHTTP && strings.HasPrefix(s.account.Endpoints().Table, "http:"):
+		return errors.New("the account is reached without TLS, and the grant is for HTTPS only: Azurite on this machine needs InsecureHTTP")
+	}
+	start, expiry := s.times(g)
+	if !start.IsZero() && !expiry.IsZero() && !start.Before(expiry) {
+		return errors.New("the token would end before it starts")
+	}
+	return nil
+}
+
+// times are start and expiry as the token has them: UTC, since the SDK writes the local time and calls it UTC, and whole
+// seconds, within what was asked for.
+func (s *Signer) times(g *Grant) (start, expiry time.Time) {
+	now := s.now().UTC()
+	switch {
+	case !g.Start.IsZero():
+		start = g.Start.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+	case g.Policy == "" && s.skew > 0:
+		start = now.Add(-s.skew).Truncate(time.Second) // the skew is not exact anyway
+	}
+	lifetime := g.Lifetime
+	if lifetime == 0 && g.Policy == "" {
+		lifetime = DefaultLifetime
+	}
+	if lifetime > 0 {
+		expiry = now.Add(lifetime).Truncate(time.Second)
+	}
+	return start, expiry
+}
+
+// checkPolicyID refuses ids that the service does not keep, and control characters.
+func checkPolicyID(id string) error {
+	switch n := utf8.RuneCountInString(id); {
+	case id == "" || !utf8.ValidString(id):
+		return errors.New("the id of a policy is empty, or not valid UTF-8")
+	case n > maxPolicyID:
+		return fmt.Errorf("the id of a policy has %d characters: it has at most %d", n, maxPolicyID)
+	case strings.HasPrefix(id, lockPrefix):
+		return fmt.Errorf("the id of a policy begins with %s, which is the library's", lockPrefix)
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 }):
+		return errors.New("the id of a policy has a control character")
+	}
+	return nil
+}
+
+// isTableName tells whether a table can have the name.
+func isTableName(name string) bool {
+	if len(name) < 3 || len(name) > 63 || strings.EqualFold(name, "tables") {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// String names the account.
+func (s *Signer) String() string { return fmt.Sprintf("access.Signer(%v, key REDACTED)", s.account) }
+
+// Format is String for every verb.
+func (s *Signer) Format(f fmt.State, verb rune) { format(f, verb, s.String()) }
+
+// LogValue is String for log/slog.
+func (s *Signer) LogValue() slog.Value { return slog.StringValue(s.String()) }
