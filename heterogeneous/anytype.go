@@ -1,0 +1,124 @@
+package heterogeneous
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// What follows makes a *Type[T] an AnyType.
+
+func (t *Type[T]) attached() (*patterns.Table, bool) {
+	if t.repo == nil {
+		return nil, false
+	}
+	return t.repo.Table(), true
+}
+
+func (t *Type[T]) goType() reflect.Type { return reflect.TypeFor[T]() }
+
+func (t *Type[T]) versions() (name string, oldest, newest int) {
+	return t.tag.name, t.oldest(), t.tag.version
+}
+
+func (t *Type[T]) byKey() bool { return t.options.ByKey }
+
+// span is where the type's row keys lie, the zero Span where the schema does not say.
+func (t *Type[T]) span() compoundkey.Span {
+	if t.repo.RowPrefix() == "" {
+		return compoundkey.Span{}
+	}
+	return compoundkey.All().Under(t.repo.RowPrefix())
+}
+
+// current reports whether a row says that it is of the current version.
+func (t *Type[T]) current(p patterns.Properties) bool {
+	text, _ := p.Get(EntityType).Str()
+	return t.options.ByKey || text == t.tag.String()
+}
+
+// filterable reports whether a condition on a property finds the entities of the type.
+func (t *Type[T]) filterable(property string) bool {
+	for _, p := range t.repo.Patterns() {
+		if rewrites, ok := p.(patterns.PropertyTransformer); ok && !rewrites.Filterable(property) {
+			return false
+		}
+	}
+	return t.spread == nil || t.spread.Filterable(property)
+}
+
+// whole reports whether an entity can be made of its own row as it is stored, without its repository.
+func (t *Type[T]) whole() bool { return !t.rewrite && t.spread == nil }
+
+// alone reports whether the repository has no pattern beside the type, so that an entity is its own row and nothing else.
+func (t *Type[T]) alone() bool { return t.only }
+
+// decode makes an entity of its own row. The Meta remembers what was read; the repository reads again what else it needs.
+func (t *Type[T]) decode(r *row, p patterns.Properties) (any, error) {
+	version, err := t.versionOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = t.upgraded(r.key(), p, version); err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := t.codec.Decode(p, v); err != nil {
+		return nil, err
+	}
+	setSystem(v, r.key(), r.Timestamp)
+	*t.repo.MetaOf(v) = r.Meta
+	return v, nil
+}
+
+// readMany reads entities by their keys, several at once; those that are gone are left out. Requests: 1 for each.
+func (t *Type[T]) readMany(ctx context.Context, keys []patterns.Key) (map[patterns.Key]any, error) {
+	found := make(map[patterns.Key]any, len(keys))
+	for v, err := range t.repo.GetMany(ctx, keys, nil) {
+		if err != nil {
+			return nil, err
+		}
+		found[t.repo.MetaOf(v).Key()] = v
+	}
+	return found, nil
+}
+
+// remove deletes an entity that was read as the type.
+func (t *Type[T]) remove(ctx context.Context, v any) error { return t.repo.Delete(ctx, v.(*T)) }
+
+// merge changes an entity through its repository, as a bag of what T stores. Requests: 1 to 3.
+func (t *Type[T]) merge(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error {
+	v, err := t.repo.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	stored, err := t.codec.Encode(v)
+	if err != nil {
+		return err
+	}
+	meta := t.repo.MetaOf(v)
+	bag := &patterns.Entity{Key: key, ETag: meta.ETag, Timestamp: meta.Timestamp, Properties: stored}
+	changed, err := edit(bag, change)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	if err := t.codec.Decode(changed, v); err != nil {
+		return invalid("Modify", err)
+	}
+	now, err := t.codec.Encode(v)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(changed))
+	for i, p := range changed {
+		names[i] = p.Name
+		if !slices.Contains(now, p) {
+			return invalid("Modify", fmt.Errorf("%s has no property %s of this type of value", t, p.Name))
+		}
+	}
+	return t.repo.Merge(ctx, v, names...)
+}

@@ -1,0 +1,66 @@
+package heterogeneous
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// setSystem sets what a row says beside its properties in an entity that has fields for it: its key, and its time. A Codec
+// reads properties only.
+func setSystem(v any, key patterns.Key, at time.Time) {
+	if bag, ok := v.(*patterns.Entity); ok {
+		bag.Key, bag.Timestamp = key, at
+		return
+	}
+	s := reflect.ValueOf(v).Elem()
+	for _, field := range reflect.VisibleFields(s.Type()) {
+		if !field.IsExported() || !flat(s.Type(), field.Index) {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("table"), ",")
+		if name == "" {
+			name = field.Name
+		}
+		switch {
+		case name == "PartitionKey" && field.Type.Kind() == reflect.String:
+			settable(s, field.Index).SetString(key.Partition)
+		case name == "RowKey" && field.Type.Kind() == reflect.String:
+			settable(s, field.Index).SetString(key.Row)
+		case name == "Timestamp" && field.Type == reflect.TypeFor[time.Time]():
+			settable(s, field.Index).Set(reflect.ValueOf(at))
+		}
+	}
+}
+
+// flat reports whether a field is stored as one of the struct's own: it is, or is promoted out of structs that are neither
+// Meta nor stored under a name.
+func flat(t reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		embedded := t.Field(i)
+		if _, tagged := embedded.Tag.Lookup("table"); tagged || embedded.Type == reflect.TypeFor[patterns.Meta]() {
+			return false
+		}
+		t = embedded.Type
+	}
+	return true
+}
+
+// settable is FieldByIndex that makes the embedded structs on the way.
+func settable(s reflect.Value, index []int) reflect.Value {
+	for _, i := range index {
+		if s.Kind() == reflect.Pointer {
+			if s.IsNil() {
+				s.Set(reflect.New(s.Type().Elem()))
+			}
+			s = s.Elem()
+		}
+		s = s.Field(i)
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package heterogeneous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// attempts bounds how often a change is begun again while rivals come between.
+const attempts = 10
+
+// Modify changes properties of an entity whose type need not be known: change edits the bag of its properties, and what it
+// has changed or added is merged under the ETag, again from the start while rivals come between. Only Replace removes
+// properties. change may run several times; its error ends Modify, and nothing is written.
+//
+// The change of an entity whose repository has patterns, or that is of an older version, goes through the repository, which
+// keeps all in step: then the bag has the properties of the current version, and can get no others. An entity of a type that
+// nobody here knows is changed as it is stored, unless a repository keeps its row in step with others, which is
+// patterns.ErrInvalid; what indexes of lists or other partitions hold of it cannot be told from the row, and is not followed.
+//
+// Requests: 2; through a repository 4; 2 or 4 more for each rival.
+func (r *Registry) Modify(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error {
+	const op = "Modify"
+	if change == nil {
+		return invalid(op, errors.New("there is no change"))
+	}
+	entities := r.table.Entities()
+	for n := 0; ; n++ {
+		bag, err := entities.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if t := r.resolve(key, bag.Properties); t != nil && !(t.alone() && t.current(bag.Properties)) {
+			err = t.merge(ctx, key, change)
+		} else {
+			err = mergeBag(ctx, entities, bag, change)
+		}
+		if !errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrUnknownOutcome) || n+1 == attempts {
+			return err
+		}
+		if err := backoff.Wait(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+// mergeBag changes a row by itself. Requests: 1.
+func mergeBag(ctx context.Context, entities *patterns.TypedTable[patterns.Entity], bag *patterns.Entity, change func(*patterns.Entity) error) error {
+	changed, err := edit(bag, change)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	bag.Properties = changed
+	return entities.Merge(ctx, bag)
+}
+
+// edit lets change edit a copy of a bag, and returns what it has changed or added.
+func edit(bag *patterns.Entity, change func(*patterns.Entity) error) (patterns.Properties, error) {
+	edited := bag.Clone()
+	if err := change(edited); err != nil {
+		return nil, err
+	}
+	if edited.Key != bag.Key {
+		return nil, invalid("Modify", errors.New("the entity's key has changed; insert it anew and delete the old one"))
+	}
+	for _, p := range bag.Properties {
+		if edited.Get(p.Name).IsNull() {
+			return nil, invalid("Modify", fmt.Errorf("property %s is gone, and only Replace removes one", p.Name))
+		}
+	}
+	var changed patterns.Properties
+	for _, p := range edited.Properties {
+		if slices.Contains(bag.Properties, p) {
+			continue
+		}
+		if p.Name == EntityType {
+			return nil, invalid("Modify", errors.New("EntityType says what the entity is, and does not change by itself"))
+		}
+		changed = append(changed, p)
+	}
+	return changed, nil
+}
+
+// Delete removes an entity that was read by the registry, or by the repository of its type, under its ETag: through the
+// repository, or, where the type is not known, the row by itself, which is patterns.ErrInvalid where a repository keeps it in
+// step with others. Requests: 1, and 1 more through a repository with patterns for what was read by the registry.
+func (r *Registry) Delete(ctx context.Context, v any) error {
+	if bag, ok := v.(*patterns.Entity); ok && bag != nil {
+		return r.table.Entities().Delete(ctx, bag)
+	}
+	t := r.typeOf(v)
+	if t == nil {
+		return invalid("Delete", fmt.Errorf("a %T is none of the registry's types", v))
+	}
+	return t.remove(ctx, v)
+}

@@ -1,0 +1,135 @@
+package heterogeneous_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func visit(e *patterns.Entity) error {
+	visits, ok := e.Get("Visits").Int()
+	if !ok {
+		return errors.New("it has no visits")
+	}
+	e.Set("Visits", patterns.Int64(visits+1))
+	return nil
+}
+
+// TestModify: of a known type, an old version, one with copies, and an unknown type.
+func TestModify(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	for what, more := range map[string][]patterns.Pattern{"plain": nil, "with copies": {byVisits()}} {
+		t.Run(what, func(t *testing.T) {
+			name, p := newTable(t, s, more...)
+			before := must[*program](t)(startOld(s, name))
+			car := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "car"}}
+			car.Set("Visits", patterns.Int64(1))
+			car.Set("Color", patterns.String("red"))
+			check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
+			keys := []patterns.Key{keyOf("Sales", 1), keyOf("Sales", 2), car.Key}
+			for _, key := range keys {
+				check(t, p.registry.Modify(ctx, key, visit))
+			}
+			for id := 1; id <= 2; id++ {
+				want := current(id)
+				want.Visits = 2
+				if e := must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id))); text(e) != text(want) {
+					t.Errorf("there is %s", text(e))
+				}
+			}
+			e := must[*patterns.Entity](t)(p.table.Entities().Get(ctx, car.Key))
+			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
+				t.Errorf("the car is %v", e.Properties)
+			}
+			for d, err := range p.employees.Verify(ctx, nil) {
+				t.Errorf("%v, %v", d, err)
+			}
+			refused := map[string]func(*patterns.Entity) error{
+				"a removed property": func(e *patterns.Entity) error { e.Properties.Delete("Visits"); return nil },
+				"a new key":          func(e *patterns.Entity) error { e.Key.Row = "x"; return nil },
+				"a new type":         func(e *patterns.Entity) error { e.Set(heterogeneous.EntityType, patterns.String("Car@2")); return nil },
+			}
+			for _, key := range keys {
+				was := stored(t, p.table, key)
+				for what, change := range refused {
+					if err := p.registry.Modify(ctx, key, change); !errors.Is(err, patterns.ErrInvalid) {
+						t.Errorf("%s of %s is %v", what, key.Row, err)
+					}
+				}
+				own := errors.New("own")
+				if err := p.registry.Modify(ctx, key, func(*patterns.Entity) error { return own }); !errors.Is(err, own) {
+					t.Errorf("an error of the change is %v", err)
+				}
+				check(t, p.registry.Modify(ctx, key, func(*patterns.Entity) error { return nil }))
+				if now := stored(t, p.table, key); now != was {
+					t.Errorf("what was refused, or nothing, has left %s", now)
+				}
+			}
+			if err := p.registry.Modify(ctx, patterns.Key{Partition: "Sales", Row: "none"}, visit); !errors.Is(err, patterns.ErrNotFound) {
+				t.Errorf("an entity that is not there is %v", err)
+			}
+			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("no change is %v", err)
+			}
+		})
+	}
+	_, p := newTable(t, s, byVisits())
+	check(t, p.employees.Insert(ctx, current(1)))
+	for what, value := range map[string]patterns.Value{"Color": patterns.String("red"), "Email": patterns.Int64(1)} {
+		if err := p.registry.Modify(ctx, keyOf("Sales", 1), func(e *patterns.Entity) error { e.Set(what, value); return nil }); err == nil {
+			t.Errorf("a %s that an employee cannot have was written", what)
+		}
+	}
+}
+
+// TestRequestCounts holds what the package's comment says of requests.
+func TestRequestCounts(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	counter := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	name, plain := newTable(t, s)
+	before := must[*program](t)(startOld(s, name))
+	check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
+	other := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "other"}}
+	other.Set("Visits", patterns.Int64(1))
+	check(t, plain.table.Entities().Insert(ctx, other))
+	p := must[*program](t)(start(&counted, name))
+	cost := func(want int, what string, err error) {
+		t.Helper()
+		check(t, err)
+		if got := counter.Reset(); got != want {
+			t.Errorf("%s: %d requests, want %d", what, got, want)
+		}
+	}
+	e := current(5)
+	cost(1, "Insert", p.employees.Insert(ctx, e))
+	cost(1, "Replace", p.employees.Replace(ctx, e))
+	cost(2, "Merge", p.employees.Merge(ctx, e, "Visits"))
+	cost(1, "Delete", p.employees.Delete(ctx, e))
+	_, err := p.registry.Get(ctx, keyOf("Sales", 2))
+	cost(1, "Get", err)
+	page, err := p.registry.Query().Partition("Sales").Page(ctx, "")
+	cost(1, "a page", err)
+	v := page.Items[1].(*employee)
+	cost(2, "Replace of what a query has read", p.employees.Replace(ctx, v))
+	cost(2, "Modify, known", p.registry.Modify(ctx, keyOf("Sales", 1), visit))
+	cost(2, "Modify, unknown", p.registry.Modify(ctx, other.Key, visit))
+	cost(4, "Modify, an older version", p.registry.Modify(ctx, keyOf("Sales", 3), visit))
+	_, err = p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})
+	cost(1+2, "Upgrade of one", err)
+	read, err := p.registry.Get(ctx, keyOf("Sales", 4))
+	cost(1, "Get of one that was upgraded", err)
+	cost(2, "Delete of what the registry has read", p.registry.Delete(ctx, read))
+	indexed := must[*program](t)(start(&counted, name, byVisits()))
+	cost(1, "Insert with copies", indexed.employees.Insert(ctx, current(6)))
+	cost(4, "Modify, with copies", indexed.registry.Modify(ctx, keyOf("Sales", 6), visit))
+	repo, registry, err := reports(p.table, rot{})
+	check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
+	counter.Reset()
+	_, err = registry.Query().Partition("R").Page(ctx, "")
+	cost(1+2, "a page of two that the repository reads", err)
+}

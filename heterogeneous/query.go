@@ -1,0 +1,159 @@
+package heterogeneous
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Query describes a query of entities of all types; its methods return changed copies. They are those of patterns.Query, but
+// for a projection, which would leave typed values in part.
+type Query struct {
+	registry *Registry
+	inner    patterns.Query[row]
+}
+
+// Query begins a query. Index copies, and all rows but the first of an entity in several, are left out.
+func (r *Registry) Query() Query { return Query{r, r.rows.Query()} }
+
+// Partition limits the query to one partition.
+func (q Query) Partition(key string) Query { q.inner = q.inner.Partition(key); return q }
+
+// Rows limits the query to a span of row keys; with Partition it is a range query.
+func (q Query) Rows(span compoundkey.Span) Query { q.inner = q.inner.Rows(span); return q }
+
+// Where adds conditions; all of them must hold. A literal is typed as its Go type is stored: patterns.Eq("Age", 40) finds an
+// Int64, and int32(40) an Int32. Type.Is is the condition for one type.
+func (q Query) Where(conditions ...patterns.Condition) Query {
+	q.inner = q.inner.Where(conditions...)
+	return q
+}
+
+// Top ends the query after n rows.
+func (q Query) Top(n int) Query { q.inner = q.inner.Top(n); return q }
+
+// PageSize asks for at most n entities in one answer, 1 to 1,000.
+func (q Query) PageSize(n int) Query { q.inner = q.inner.PageSize(n); return q }
+
+// AllowTableScan lets a query run that reads the whole table.
+func (q Query) AllowTableScan() Query { q.inner = q.inner.AllowTableScan(); return q }
+
+// Plan says what the query would do, without a request.
+func (q Query) Plan() (patterns.Plan, error) { return q.inner.Plan() }
+
+// Page is one answer to a query. It may be empty and still have a Next.
+type Page struct {
+	Items []any  // as Query.All yields them
+	Next  string // continuation token for the next page, "" at the end
+}
+
+// Page fetches one page: the first for an empty token, else the one that the token continues. Requests: 1, and 1 for each
+// entity that its repository has to read.
+func (q Query) Page(ctx context.Context, token string) (Page, error) {
+	if q.registry == nil {
+		return Page{}, invalid("Query", errors.New("the query was not made by Registry.Query"))
+	}
+	page, err := q.inner.Page(ctx, token)
+	if err != nil {
+		return Page{}, err
+	}
+	items, err := q.registry.values(ctx, "Query", page.Items)
+	return Page{items, page.Next}, err
+}
+
+// All yields the entities in the order of their keys: each a *T of one of the registry's types, made for a type switch, or a
+// *patterns.Entity where the type, or the version of it, is not known. An error comes once, last. A value of a type can be
+// given to its repository; that of an entity in several rows, or with properties that patterns rewrite, was read by it.
+// Requests: 1 for each page of at most 1,000, and 1 for each of the latter.
+func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		for page := (Page{}); ; {
+			var err error
+			if page, err = q.Page(ctx, page.Next); err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, v := range page.Items {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// Get reads one entity of any type, as Query.All yields it. Requests: 1, or 2 where its repository has to read it.
+func (r *Registry) Get(ctx context.Context, key patterns.Key) (any, error) {
+	v, err := r.rows.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	values, err := r.values(ctx, "Get", []*row{v})
+	if err != nil {
+		return nil, err
+	}
+	if len(values) == 0 {
+		return nil, &patterns.Error{Op: "Get", Table: r.table.Name(), Key: key, Index: -1, Kind: patterns.ErrNotFound}
+	}
+	return values[0], nil
+}
+
+// values makes entities of rows. One that is gone when its repository reads it is left out.
+func (r *Registry) values(ctx context.Context, op string, rows []*row) ([]any, error) {
+	values := make([]any, len(rows))
+	later := map[AnyType][]int{} // what the repositories have to read
+	for i, v := range rows {
+		p, spread := v.take()
+		t := r.resolve(v.key(), p)
+		var err error
+		switch {
+		case t == nil:
+			values[i], err = r.unknown(v)
+		case spread || !t.whole():
+			later[t] = append(later[t], i)
+		default:
+			if values[i], err = t.decode(v, p); err != nil {
+				err = r.garbled(op, v.key(), err)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for t, indexes := range later {
+		if err := r.readLater(ctx, t, rows, values, indexes); err != nil {
+			return nil, err
+		}
+	}
+	there := values[:0]
+	for _, v := range values {
+		if v != nil {
+			there = append(there, v)
+		}
+	}
+	return there, nil
+}
+
+// readLater has a repository read some of the rows' entities.
+func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) error {
+	keys := make([]patterns.Key, len(indexes))
+	for i, at := range indexes {
+		keys[i] = rows[at].key()
+	}
+	found, err := t.readMany(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for _, at := range indexes {
+		if v, ok := found[rows[at].key()]; ok {
+			values[at] = v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package heterogeneous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// AnyType is a *Type[T] of any T.
+type AnyType interface {
+	patterns.Pattern
+	fmt.Stringer
+
+	attached() (*patterns.Table, bool)
+	goType() reflect.Type
+	versions() (name string, oldest, newest int)
+	byKey() bool
+	span() compoundkey.Span
+	current(p patterns.Properties) bool
+	filterable(property string) bool
+	whole() bool
+	alone() bool
+
+	decode(r *row, p patterns.Properties) (any, error)
+	readMany(ctx context.Context, keys []patterns.Key) (map[patterns.Key]any, error)
+	merge(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error
+	remove(ctx context.Context, v any) error
+}
+
+// Registry knows the types of one table, each with the repository that keeps its entities: what is read by no matter which
+// type becomes a *T of one of them, or a property bag. It is made of values, holds no state, and is safe for concurrent use.
+type Registry struct {
+	table *patterns.Table
+	types []AnyType
+	rows  *patterns.Repository[row]
+	bags  *patterns.TypedTable[row]
+}
+
+// NewRegistry puts types together, each given to a repository on the table before. It makes no request. Two types that claim
+// the same version, the same keys, or the same Go type, are patterns.ErrInvalid.
+func NewRegistry(table *patterns.Table, types ...AnyType) (*Registry, error) {
+	r := &Registry{table: table, types: slices.Clone(types)}
+	if err := r.check(); err != nil {
+		return nil, invalid("NewRegistry", err)
+	}
+	var err error
+	if r.rows, err = patterns.NewRepository(table, patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
+		return nil, err
+	}
+	r.bags, err = patterns.Typed[row](table)
+	return r, err
+}
+
+func (r *Registry) check() error {
+	if r.table == nil {
+		return errors.New("it needs a table")
+	}
+	for i, t := range r.types {
+		if v := reflect.ValueOf(t); !v.IsValid() || v.IsNil() {
+			return fmt.Errorf("type %d is nil", i)
+		}
+		if table, ok := t.attached(); !ok || !table.Same(r.table) {
+			return fmt.Errorf("%s was not given to a repository on table %s", t, r.table.Name())
+		}
+		for _, other := range r.types[:i] {
+			if err := collide(t, other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// collide tells how two types cannot be told apart.
+func collide(a, b AnyType) error {
+	name, oldest, newest := a.versions()
+	otherName, otherOldest, otherNewest := b.versions()
+	overlaps := name == otherName && oldest <= otherNewest && otherOldest <= newest
+	switch {
+	case overlaps && !a.byKey() && !b.byKey():
+		return fmt.Errorf("%s and %s read the same version", a, b)
+	case a.goType() == b.goType():
+		return fmt.Errorf("%s and %s are both a %s", a, b, a.goType())
+	case (a.byKey() || b.byKey() || name != otherName) && a.span() != (compoundkey.Span{}) && a.span() == b.span():
+		return fmt.Errorf("%s and %s have the same RowPrefix", a, b)
+	}
+	return nil
+}
+
+// Table returns the registry's table.
+func (r *Registry) Table() *patterns.Table { return r.table }
+
+// TypeOf returns the Go type that a text of EntityType stands for.
+func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
+	stored, ok := parseTag(entityType)
+	if !ok {
+		return nil, false
+	}
+	t := r.reader(stored)
+	if t == nil {
+		return nil, false
+	}
+	return t.goType(), true
+}
+
+// reader returns the type that reads what a tag says, nil for none.
+func (r *Registry) reader(stored tag) AnyType {
+	for _, t := range r.types {
+		name, oldest, newest := t.versions()
+		if name == stored.name && oldest <= stored.version && stored.version <= newest && !t.byKey() {
+			return t
+		}
+	}
+	return nil
+}
+
+// resolve returns the type of a row, nil for one that nobody here knows. EntityType goes before the key.
+func (r *Registry) resolve(key patterns.Key, p patterns.Properties) AnyType {
+	value := p.Get(EntityType)
+	if !value.IsNull() {
+		text, _ := value.Str()
+		if stored, ok := parseTag(text); ok {
+			return r.reader(stored)
+		}
+		return nil
+	}
+	for _, t := range r.types {
+		span := t.span()
+		if span == (compoundkey.Span{}) || !span.Contains(key.Row) {
+			continue
+		}
+		if _, oldest, newest := t.versions(); oldest == newest {
+			return t
+		}
+	}
+	return nil
+}
+
+// typeOf returns the type that a value was read as, nil for a bag and for foreign ones.
+func (r *Registry) typeOf(v any) AnyType {
+	for _, t := range r.types {
+		if reflect.TypeOf(v) == reflect.PointerTo(t.goType()) {
+			return t
+		}
+	}
+	return nil
+}
+
+// row is any entity's own row.
+type row struct {
+	patterns.Meta
+	PartitionKey, RowKey string
+	Properties           map[string]patterns.Value `table:",rest"`
+}
+
+func (r *row) key() patterns.Key { return patterns.Key{Partition: r.PartitionKey, Row: r.RowKey} }
+
+// take returns the row's properties, and whether it is only the first of several.
+func (r *row) take() (p patterns.Properties, spread bool) {
+	p = make(patterns.Properties, 0, len(r.Properties))
+	for name, value := range r.Properties {
+		if name == spreadMark {
+			spread = true
+			continue
+		}
+		p = append(p, patterns.Property{Name: name, Value: value})
+	}
+	return p, spread
+}
+
+// firstRows is the layout of a reader that does not care for layouts: of an entity in several rows it reads the first. No
+// entity is written with it.
+type firstRows struct{ registry *Registry }
+
+// spreadMark stands among the properties of such an entity, in memory only; no property has this name.
+const spreadMark = " spread"
+
+var errReadOnly = errors.New("the reader of several types does not write")
+
+func (firstRows) PatternName() string        { return "any type" }
+func (firstRows) Attach(patterns.Host) error { return nil }
+
+func (firstRows) Split(p patterns.Properties) (*patterns.LaidOut, error) { return nil, errReadOnly }
+
+// Versions makes the core take the row for one of several, which nothing may write by itself.
+func (firstRows) Versions(string) ([]string, error) { return []string{""}, nil }
+
+func (firstRows) Rows(string, []string) ([]int, error) { return nil, nil }
+
+func (firstRows) Join(_ string, first patterns.Properties, _ map[int]patterns.Properties) (patterns.Properties, error) {
+	return append(first, patterns.Property{Name: spreadMark, Value: patterns.Boolean(true)}), nil
+}
+
+// Filterable refuses a condition that would miss entities of one of the types.
+func (f firstRows) Filterable(property string) bool {
+	return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
+}
+
+// unknown makes the bag of a row whose type nobody knows. What must not be written by itself the bag remembers.
+func (r *Registry) unknown(v *row) (*patterns.Entity, error) {
+	delete(v.Properties, spreadMark)
+	bag, err := r.bags.Entity(v)
+	if err != nil {
+		return nil, err
+	}
+	bag.Timestamp = v.Timestamp
+	return bag, nil
+}
+
+func invalid(op string, err error) error {
+	return &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+}
+
+// garbled is the error of a row that cannot be read as the type that it says it is.
+func (r *Registry) garbled(op string, key patterns.Key, err error) error {
+	return &patterns.Error{Op: op, Table: r.table.Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+}

@@ -1,0 +1,359 @@
+package heterogeneous_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// readAll reads a partition with all types.
+func readAll(t *testing.T, q heterogeneous.Query) []string {
+	t.Helper()
+	var found []string
+	for v, err := range q.All(t.Context()) {
+		check(t, err)
+		found = append(found, text(v))
+	}
+	return found
+}
+
+// TestSeveralTypes: one query yields typed values of all types and versions; copies are left out, and what nobody knows comes
+// as a bag, wherever in the page it is.
+func TestSeveralTypes(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s, byVisits())
+	before := must[*program](t)(startOld(s, name))
+	bag := func(row, entityType string) *patterns.Entity {
+		e := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: row}}
+		e.Set("Color", patterns.String("red"))
+		if entityType != "" {
+			e.Set(heterogeneous.EntityType, patterns.String(entityType))
+		}
+		return e
+	}
+	garbage := bag("empid_5", "")
+	garbage.Set(heterogeneous.EntityType, patterns.Int32(7))
+	for _, e := range []*patterns.Entity{bag("empid_000002x", "Car@1"), bag("empid_000004", "Employee@4"), bag("plain", ""),
+		bag("empid_000006", "Employee@01"), bag("dept_x", ""), garbage} {
+		check(t, p.table.Entities().Insert(ctx, e))
+	}
+	check(t, p.employees.Insert(ctx, current(3)), before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)),
+		p.departments.Insert(ctx, &department{DepartmentName: "Sales", EmployeeCount: 3}))
+	want := []string{
+		"department dept_Sales Sales 3",
+		"department dept_x  0", // no EntityType: known by its key
+		"employee 1 June Jones1 <jones1@contoso.com> 1",
+		"employee 2 June Jones2 <jones2@contoso.com> 1",
+		"bag empid_000002x Car@1 2",
+		"employee 3 June Jones3 <jones3@contoso.com> 1",
+		"bag empid_000004 Employee@4 2", // a later version
+		"bag empid_000006 Employee@01 2",
+		"bag empid_5  2",
+		"bag plain  1",
+	}
+	for _, size := range []int{0, 1, 2, 3, 4} {
+		q := p.registry.Query().Partition("Sales").PageSize(size)
+		if diff := cmp.Diff(want, readAll(t, q)); diff != "" {
+			t.Errorf("pages of %d: %s", size, diff)
+		}
+		if found := readAll(t, q.Top(6)); !slices.Equal(found, want[:6]) {
+			t.Errorf("top 6 of pages of %d: %q", size, found)
+		}
+	}
+	if found := readAll(t, p.registry.Query().Partition("Sales").Where(p.employee.Is(), patterns.Eq("Visits", 1))); !slices.Equal(found, []string{want[2], want[3], want[5]}) {
+		t.Errorf("the employees are %q", found)
+	}
+	first := readAll(t, before.registry.Query().Partition("Sales").Rows(compoundkey.All().Under("empid")).Top(3))
+	if !slices.Equal(first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}) {
+		t.Errorf("the old program reads %q", first)
+	}
+	if v := must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
+		t.Errorf("Get reads %s", text(v))
+	}
+	if _, err := p.registry.Get(ctx, patterns.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("a copy reads as %v", err)
+	}
+	if _, err := p.registry.Query().Page(ctx, ""); !errors.Is(err, patterns.ErrTableScan) {
+		t.Errorf("a scan is %v", err)
+	}
+}
+
+// TestWritesOfWhatWasRead: a value of a query goes into its repository, which keeps its other rows in step, under the ETag.
+func TestWritesOfWhatWasRead(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s, byVisits())
+	check(t, p.employees.Insert(ctx, current(1)), must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)),
+		p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	for v, err := range p.registry.Query().Partition("Sales").All(ctx) {
+		check(t, err)
+		switch v := v.(type) {
+		case *employee:
+			stale := *v
+			v.Visits = 5
+			check(t, p.employees.Replace(ctx, v))
+			if err := p.employees.Replace(ctx, &stale); !errors.Is(err, patterns.ErrConflict) {
+				t.Errorf("a stale Replace is %v", err)
+			}
+		case *department:
+			if v.PartitionKey != "Sales" || v.RowKey != "dept_Sales" || v.ETag == "" || v.Timestamp.IsZero() {
+				t.Errorf("%+v", v)
+			}
+			check(t, p.registry.Delete(ctx, v))
+		default:
+			t.Errorf("%s", text(v))
+		}
+	}
+	for d, err := range p.employees.Verify(ctx, nil) {
+		t.Errorf("%v, %v", d, err)
+	}
+	want := []string{"employee 1 June Jones1 <jones1@contoso.com> 5", "employee 2 June Jones2 <jones2@contoso.com> 5"}
+	if found := readAll(t, p.registry.Query().Partition("Sales")); !slices.Equal(found, want) {
+		t.Errorf("there is %q", found)
+	}
+	bag := must[*patterns.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
+	if err := p.registry.Delete(ctx, bag); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("deleting an entity with copies as a bag is %v", err)
+	}
+	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("deleting a type that is not registered is %v", err)
+	}
+}
+
+// report is spread over several rows where its text is long.
+type report struct {
+	patterns.Meta
+	EntityType string
+	Department string
+	ID         int
+	Text       string
+}
+
+// rot is a pattern that rewrites a property.
+type rot struct{ patterns.Pattern }
+
+func (rot) PatternName() string             { return "rot" }
+func (rot) Attach(patterns.Host) error      { return nil }
+func (rot) Stage() patterns.Stage           { return patterns.StageSpill }
+func (rot) RefusesMerge() error             { return nil }
+func (rot) Filterable(property string) bool { return property != "Text" }
+
+func (rot) turn(p patterns.Properties) (patterns.Properties, error) {
+	p = slices.Clone(p)
+	if text, ok := p.Get("Text").Str(); ok {
+		letters := []byte(text)
+		slices.Reverse(letters)
+		p.Set("Text", patterns.String(string(letters)))
+	}
+	return p, nil
+}
+
+func (r rot) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	return r.turn(p)
+}
+
+func (r rot) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+	return r.turn(p)
+}
+
+// reports keeps reports on a table; more are its patterns after the type.
+func reports(table *patterns.Table, more ...patterns.Pattern) (*patterns.Repository[report], *heterogeneous.Registry, error) {
+	typ := heterogeneous.NewType[report]("Report", 1, nil)
+	repo, err := patterns.NewRepository(table, patterns.Schema[report]{RowPrefix: "report", Key: func(r *report) patterns.Key {
+		return patterns.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
+	}}, append([]patterns.Pattern{typ}, more...)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	registry, err := heterogeneous.NewRegistry(table, typ)
+	return repo, registry, err
+}
+
+func longReport(id int) *report {
+	return &report{Department: "Sales", ID: id, Text: strings.Repeat("long text ", 7000) + fmt.Sprint(id)}
+}
+
+func wide() patterns.Pattern {
+	return widentities.New(&widentities.Options{FirstRow: []string{"EntityType"}})
+}
+
+// TestUnknownEntitiesAreGuarded: the bag of an entity with copies, or in several rows, cannot be written by itself.
+func TestUnknownEntitiesAreGuarded(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	_, p := newTable(t, s, byVisits())
+	repo, _, err := reports(p.table, wide())
+	long := longReport(1)
+	check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
+	ignorant := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
+	for _, key := range []patterns.Key{keyOf("Sales", 1), long.Key()} {
+		v := must[any](t)(ignorant.Get(ctx, key))
+		bag, ok := v.(*patterns.Entity)
+		if !ok || bag.Timestamp.IsZero() || bag.ETag == "" || bag.Properties.Has(" spread") {
+			t.Fatalf("read %v", v)
+		}
+		bag.Set("Visits", patterns.Int64(9))
+		entities := p.table.Entities()
+		for _, err := range []error{entities.Merge(ctx, bag), entities.Replace(ctx, bag), ignorant.Delete(ctx, bag),
+			ignorant.Modify(ctx, bag.Key, func(e *patterns.Entity) error { e.Set("Visits", patterns.Int64(9)); return nil })} {
+			if !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("writing it is %v", err)
+			}
+		}
+	}
+}
+
+// TestRowsThatTheRepositoryReads: an entity in several rows, or with rewritten properties, is read by its repository, in its
+// place among the others.
+func TestRowsThatTheRepositoryReads(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	for what, more := range map[string]patterns.Pattern{"several rows": wide(), "rewritten": rot{}} {
+		t.Run(what, func(t *testing.T) {
+			table := must[*patterns.Table](t)(tableOf(s, s.TableName(t)))
+			check(t, table.Create(ctx))
+			repo, registry, err := reports(table, more)
+			check(t, err)
+			bag := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "report_002x"}}
+			bag.Set(heterogeneous.EntityType, patterns.String("Other@1"))
+			short := &report{Department: "Sales", ID: 1, Text: "short"}
+			last := &report{Department: "Sales", ID: 3, Text: "last"}
+			if what == "several rows" {
+				last = longReport(3)
+			}
+			check(t, repo.Insert(ctx, short), repo.Insert(ctx, last), table.Entities().Insert(ctx, bag))
+			var found []string
+			for v, err := range registry.Query().Partition("Sales").All(ctx) {
+				check(t, err)
+				switch v := v.(type) {
+				case *report:
+					found = append(found, v.Text)
+					check(t, repo.Replace(ctx, v))
+				default:
+					found = append(found, text(v))
+				}
+			}
+			if !slices.Equal(found, []string{"short", "bag report_002x Other@1 1", last.Text}) {
+				t.Errorf("there is %q", found)
+			}
+			v := must[any](t)(registry.Get(ctx, last.Key()))
+			if r, ok := v.(*report); !ok || r.Text != last.Text || r.EntityType != "Report@1" {
+				t.Errorf("Get reads %T", v)
+			}
+			check(t, registry.Modify(ctx, last.Key(), func(e *patterns.Entity) error { e.Set("Text", patterns.String("new")); return nil }))
+			if r := must[*report](t)(repo.Get(ctx, last.Key())); r.Text != "new" {
+				t.Errorf("there is %q", r.Text)
+			}
+			if _, err := registry.Query().Partition("Sales").Where(patterns.Eq("Text", "x")).Plan(); !errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("a condition on what rows do not hold is %v", err)
+			}
+		})
+	}
+}
+
+// TestRegistryIsRefused: what cannot be told apart, and what belongs to no repository here.
+func TestRegistryIsRefused(t *testing.T) {
+	s := storagetest.Open(t)
+	table := must[*patterns.Table](t)(tableOf(s, "Any"))
+	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
+		typ := heterogeneous.NewType[employee](name, version, o)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) patterns.Key { return patterns.Key{} }, RowPrefix: prefix}, typ)
+		check(t, err)
+		return typ
+	}
+	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
+	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) patterns.Key { return patterns.Key{} }, RowPrefix: "b"}, other)
+	check(t, err)
+	foreign := heterogeneous.NewType[department]("D", 1, nil)
+	_, err = patterns.NewRepository(must[*patterns.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) patterns.Key { return patterns.Key{} }}, foreign)
+	check(t, err)
+	var none *heterogeneous.Type[employee]
+	for what, types := range map[string][]heterogeneous.AnyType{
+		"one version twice":    {typeOf("Employee", 3, "a", versions()), other},
+		"one Go type twice":    {typeOf("Employee", 1, "a", nil), typeOf("Worker", 1, "b", nil)},
+		"one prefix twice":     {typeOf("Worker", 1, "b", nil), other},
+		"one prefix, by key":   {typeOf("Employee", 1, "b", &heterogeneous.TypeOptions{ByKey: true}), other},
+		"no repository":        {heterogeneous.NewType[employee]("Employee", 1, nil)},
+		"another table":        {foreign},
+		"nil":                  {nil},
+		"a nil type":           {none},
+		"the same value twice": {other, other},
+	} {
+		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("no table: %v", err)
+	}
+	r := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
+	for text, want := range map[string]reflect.Type{"Employee@2": reflect.TypeFor[employee](), "Employee@3": reflect.TypeFor[employeeV1](),
+		"Employee": nil, "Employee@4": nil, "": nil, "employee@2": nil} {
+		if got, ok := r.TypeOf(text); got != want || ok != (want != nil) {
+			t.Errorf("%q is a %v", text, got)
+		}
+	}
+}
+
+// TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
+func TestDeclarationsAreRefused(t *testing.T) {
+	s := storagetest.Open(t)
+	table := must[*patterns.Table](t)(tableOf(s, "Any"))
+	steps := func(steps ...heterogeneous.Step) *heterogeneous.TypeOptions {
+		return &heterogeneous.TypeOptions{Steps: steps}
+	}
+	one, two := heterogeneous.From(1, splitName), heterogeneous.From(2, addEmail)
+	attach := func(attached ...patterns.Pattern) error {
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(*employee) patterns.Key { return patterns.Key{} }}, attached...)
+		return err
+	}
+	type unstorable struct{ F func() }
+	for what, typ := range map[string]patterns.Pattern{
+		"no name":             heterogeneous.NewType[employee]("", 1, nil),
+		"a name with @":       heterogeneous.NewType[employee]("A@1", 1, nil),
+		"version 0":           heterogeneous.NewType[employee]("A", 0, nil),
+		"a huge version":      heterogeneous.NewType[employee]("A", 1<<31, nil),
+		"a missing step":      heterogeneous.NewType[employee]("A", 3, steps(one)),
+		"steps in disorder":   heterogeneous.NewType[employee]("A", 3, steps(two, one)),
+		"a step from 0":       heterogeneous.NewType[employee]("A", 2, steps(heterogeneous.From(0, splitName), heterogeneous.From(1, addEmail))),
+		"steps of two paths":  heterogeneous.NewType[employee]("A", 3, steps(one, heterogeneous.From(2, func(*department) (*employee, error) { return nil, nil }))),
+		"a step elsewhere":    heterogeneous.NewType[employee]("A", 2, steps(one)),
+		"a step of nothing":   heterogeneous.NewType[employee]("A", 2, steps(heterogeneous.Step{})),
+		"a step without func": heterogeneous.NewType[employee]("A", 2, steps(heterogeneous.From[employee, employee](1, nil))),
+		"an unstorable step":  heterogeneous.NewType[employee]("A", 2, steps(heterogeneous.From(1, func(*unstorable) (*employee, error) { return nil, nil }))),
+		"an unstorable next":  heterogeneous.NewType[employee]("A", 2, steps(heterogeneous.From(1, func(*employee) (*unstorable, error) { return nil, nil }))),
+		"another type":        heterogeneous.NewType[department]("A", 1, nil),
+		"by key, no prefix":   heterogeneous.NewType[employee]("A", 1, &heterogeneous.TypeOptions{ByKey: true}),
+		"by key, version 2":   heterogeneous.NewType[employee]("A", 2, &heterogeneous.TypeOptions{ByKey: true}),
+	} {
+		if err := attach(typ); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, _, err := reports(table, widentities.New(nil)); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
+	}
+	typ := heterogeneous.NewType[employee]("A", 3, versions())
+	if err := attach(rot{}, typ); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("behind another transformer: %v", err)
+	}
+	check(t, attach(typ, rot{}))
+	if err := attach(typ); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("attached twice: %v", err)
+	}
+	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("Upgrade without a repository: %v", err)
+	}
+	if fmt.Sprint(typ) != "A@3" {
+		t.Error(typ)
+	}
+}

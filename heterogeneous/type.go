@@ -1,0 +1,217 @@
+package heterogeneous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// TypeOptions are the options of NewType; nil is the same as the zero value.
+type TypeOptions struct {
+	// Steps lead, one after the other, from the oldest version that may be stored to the type's own.
+	Steps []Step
+	// ByKey stores no EntityType: rows are known by the RowPrefix of their repository's schema. Such a type has one version.
+	ByKey bool
+}
+
+// Type says how a repository's entities name their type and version, and how older versions become the current one. It is a
+// pattern, given to NewRepository before all others that rewrite properties, and belongs to that one Repository.
+type Type[T any] struct {
+	tag     tag
+	options TypeOptions
+	codec   *patterns.Codec[T]
+	err     error // of making it
+	strip   bool  // T does not know EntityType
+	repo    *patterns.Repository[T]
+	rewrite bool // other patterns rewrite properties
+	spread  patterns.Layout
+	only    bool // there is no other pattern
+}
+
+// NewType declares a type by its name, which is stored, and its current version, 1 or more. A name has letters, digits, '-',
+// '_' and '.'. What is wrong with a declaration is told by NewRepository.
+func NewType[T any](name string, version int, options *TypeOptions) *Type[T] {
+	t := &Type[T]{tag: tag{name, version}}
+	if options != nil {
+		t.options = *options
+		t.options.Steps = slices.Clone(options.Steps)
+	}
+	if t.codec, t.err = patterns.NewCodec[T](); t.err == nil {
+		t.strip = !slices.Contains(t.codec.PropertyNames(), EntityType)
+		t.err = t.check()
+	}
+	return t
+}
+
+func (t *Type[T]) check() error {
+	if err := checkName(t.tag.name); err != nil {
+		return err
+	}
+	o := &t.options
+	switch {
+	case t.tag.version < firstVersion || t.tag.version > latestVersion:
+		return fmt.Errorf("a version of %d: versions begin with %d", t.tag.version, firstVersion)
+	case o.ByKey && (t.tag.version != firstVersion || len(o.Steps) > 0):
+		return fmt.Errorf("a type that is known by its keys has one version, %d", firstVersion)
+	}
+	return checkSteps(o.Steps, t.tag.version, reflect.TypeFor[T]())
+}
+
+// oldest is the oldest version that can be read.
+func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
+
+// PatternName implements patterns.Pattern.
+func (t *Type[T]) PatternName() string { return "type" }
+
+// String is the name and the current version, as EntityType has them.
+func (t *Type[T]) String() string { return t.tag.String() }
+
+// Attach is called by patterns.NewRepository, with nil where the type is free again.
+func (t *Type[T]) Attach(host patterns.Host) error {
+	if host == nil {
+		t.repo = nil
+		return nil
+	}
+	repo, ok := host.(*patterns.Repository[T])
+	switch {
+	case !ok:
+		return fmt.Errorf("a type of %s does not fit a repository of %s", reflect.TypeFor[T](), host.EntityType())
+	case t.repo != nil:
+		return fmt.Errorf("it belongs to a repository on table %s already", t.repo.Table().Name())
+	case t.err != nil:
+		return t.err
+	case t.options.ByKey && host.RowPrefix() == "":
+		return errors.New("a type that is known by its keys needs a Schema.RowPrefix")
+	}
+	attached := repo.Patterns()
+	t.only, t.rewrite, t.spread = len(attached) == 1, false, nil
+	for _, p := range attached {
+		_, transforms := p.(patterns.PropertyTransformer)
+		if layout, ok := p.(patterns.Layout); ok {
+			t.spread = layout
+		}
+		if p == patterns.Pattern(t) || !transforms {
+			continue
+		}
+		if slices.Index(attached, p) < slices.Index(attached, patterns.Pattern(t)) {
+			return fmt.Errorf("%q rewrites properties, and is given to NewRepository before the type", p.PatternName())
+		}
+		t.rewrite = true
+	}
+	if t.spread != nil && !t.options.ByKey && !t.spread.Filterable(EntityType) {
+		return fmt.Errorf("%q may keep EntityType in a further row, where no reader of several types looks: it belongs into the first row, as a field of %s", t.spread.PatternName(), reflect.TypeFor[T]())
+	}
+	t.repo = repo
+	return nil
+}
+
+// Is holds for the entities of the type, whatever their version. A query of a repository without RowPrefix needs it in a
+// partition that holds other types. Entities without EntityType do not match.
+func (t *Type[T]) Is() patterns.Condition {
+	all := t.tag.name
+	return patterns.Or(patterns.Eq(EntityType, all),
+		patterns.And(patterns.Gt(EntityType, all+versionMark), patterns.Lt(EntityType, all+behindMark)))
+}
+
+// Stage implements patterns.PropertyTransformer.
+func (t *Type[T]) Stage() patterns.Stage { return patterns.StageSpill }
+
+// RefusesMerge implements patterns.PropertyTransformer.
+func (t *Type[T]) RefusesMerge() error { return nil }
+
+// Filterable implements patterns.PropertyTransformer. A condition on a property that some version does not have, or has in
+// another form, would miss entities.
+func (t *Type[T]) Filterable(property string) bool {
+	if property == EntityType {
+		return true
+	}
+	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
+}
+
+// Remember implements patterns.Rememberer: what EntityType says in the row.
+func (t *Type[T]) Remember(_ any, stored patterns.Properties) ([]string, error) {
+	text, ok := stored.Get(EntityType).Str()
+	if !ok {
+		return nil, nil
+	}
+	return []string{text}, nil
+}
+
+// Store implements patterns.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes all
+// properties of the current one, since the row has others.
+func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	if t.options.ByKey {
+		return p, nil
+	}
+	if c.Kind == patterns.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Remembered(t.PatternName()), []string{t.tag.String()}) {
+		if t.rewrite {
+			return nil, fmt.Errorf("it is stored in a version older than %s, with properties that other patterns rewrite: Replace or Upgrade it", t.tag)
+		}
+		var err error
+		if p, err = t.codec.Encode(c.Entity.(*T)); err != nil {
+			return nil, err
+		}
+	}
+	stored := slices.Clone(p)
+	stored.Set(EntityType, patterns.String(t.tag.String()))
+	return stored, nil
+}
+
+// Load implements patterns.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.
+func (t *Type[T]) Load(_ context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+	version, err := t.versionOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return t.upgraded(of.Key, p, version)
+}
+
+// versionOf tells the version of what is stored.
+func (t *Type[T]) versionOf(p patterns.Properties) (int, error) {
+	value := p.Get(EntityType)
+	unreadable := &VersionError{Type: t.tag.name, Oldest: t.oldest(), Newest: t.tag.version}
+	if value.IsNull() {
+		if len(t.options.Steps) > 0 {
+			return 0, unreadable // it may be of any version
+		}
+		return t.tag.version, nil
+	}
+	text, _ := value.Str()
+	stored, ok := parseTag(text)
+	if ok {
+		unreadable.Stored = stored.String()
+	}
+	if !ok || !t.reads(stored) {
+		return 0, unreadable
+	}
+	return stored.version, nil
+}
+
+// reads reports whether a tag is one that the type can make an entity of.
+func (t *Type[T]) reads(stored tag) bool {
+	return stored.name == t.tag.name && stored.version >= t.oldest() && stored.version <= t.tag.version
+}
+
+// upgraded brings properties of a version up to the current one.
+func (t *Type[T]) upgraded(key patterns.Key, p patterns.Properties, version int) (patterns.Properties, error) {
+	if t.strip || version < t.tag.version {
+		p.Delete(EntityType)
+	}
+	for _, s := range t.options.Steps {
+		if s.version < version {
+			continue
+		}
+		var err error
+		if p, err = s.run(key, p); err != nil {
+			return nil, fmt.Errorf("the step from %s: %w", tag{t.tag.name, s.version}, err)
+		}
+	}
+	if !t.strip && version < t.tag.version {
+		p.Set(EntityType, patterns.String(tag{t.tag.name, version}.String()))
+	}
+	return p, nil
+}

@@ -1,0 +1,149 @@
+package heterogeneous
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// UpgradeOptions are the options of Upgrade; nil is the same as the zero value.
+type UpgradeOptions struct {
+	// Partitions are those to go through; nil is the whole table, which is a table scan and needs no further leave.
+	Partitions []string
+	// Concurrency is the number of entities under way at once, 8 for 0.
+	Concurrency int
+}
+
+// UpgradeReport is what Upgrade has done.
+type UpgradeReport struct {
+	Found    int64 // entities that were not of the current version
+	Upgraded int64 // of these, written as the current version; rivals have written or deleted the others
+}
+
+const defaultConcurrency = 8
+
+// Upgrade writes the entities of older versions as the current one, each under its ETag, while readers and writers go on. It
+// gives EntityType to those that have none, too. It can be interrupted anywhere and run again: what is upgraded already costs
+// nothing. When it has run, and no program writes older versions any more, the steps can go.
+//
+// Requests: 1 for each page of at most 1,000 rows that are older, 2 for each of them, and 3 more for each rival. Where the type
+// has no steps all rows of it are looked at.
+func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (UpgradeReport, error) {
+	var o UpgradeOptions
+	if options != nil {
+		o = *options
+	}
+	var report UpgradeReport
+	switch {
+	case t.repo == nil:
+		return report, invalid("Upgrade", errors.New("the type was not given to a repository"))
+	case o.Concurrency < 0:
+		return report, invalid("Upgrade", errors.New("a negative Concurrency"))
+	case t.options.ByKey:
+		return report, nil
+	case o.Concurrency == 0:
+		o.Concurrency = defaultConcurrency
+	}
+	queries := []patterns.Query[patterns.Entity]{t.outdated().AllowTableScan()}
+	if o.Partitions != nil {
+		queries = queries[:0]
+		for _, partition := range o.Partitions {
+			queries = append(queries, t.outdated().Partition(partition))
+		}
+	}
+	for _, q := range queries {
+		if err := t.upgradeAll(ctx, q, o.Concurrency, &report); err != nil {
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+// outdated is a query for the rows that may not be of the current version. Rows without EntityType match no condition on it.
+func (t *Type[T]) outdated() patterns.Query[patterns.Entity] {
+	q := t.repo.Table().Entities().Query().Rows(t.span()).Select(EntityType)
+	if len(t.options.Steps) > 0 {
+		q = q.Where(t.Is(), patterns.Ne(EntityType, t.tag.String()))
+	}
+	return q
+}
+
+// upgradeAll upgrades what a query yields.
+func (t *Type[T]) upgradeAll(ctx context.Context, q patterns.Query[patterns.Entity], concurrency int, report *UpgradeReport) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	var mu sync.Mutex
+	var failed error
+	for bag, err := range q.All(ctx) {
+		if err != nil {
+			failed = err
+			break
+		}
+		if !t.upgradable(bag.Properties) {
+			continue
+		}
+		group.Go(func() error {
+			was, upgraded, err := t.upgradeOne(ctx, bag.Key)
+			mu.Lock()
+			defer mu.Unlock()
+			if was {
+				report.Found++
+			}
+			if upgraded {
+				report.Upgraded++
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err // the query's error is that of the context, which ended with this one
+	}
+	return failed
+}
+
+// upgradable reports whether a row is one of the type's that is not of the current version, as far as EntityType tells.
+func (t *Type[T]) upgradable(p patterns.Properties) bool {
+	value := p.Get(EntityType)
+	if value.IsNull() {
+		return len(t.options.Steps) == 0 && t.repo.RowPrefix() != ""
+	}
+	text, _ := value.Str()
+	stored, ok := parseTag(text)
+	return ok && t.reads(stored) && !t.current(p)
+}
+
+// upgradeOne writes one entity again, unless it is a copy, or is gone, or a rival has written it as the current version.
+func (t *Type[T]) upgradeOne(ctx context.Context, key patterns.Key) (was, upgraded bool, err error) {
+	for n := 0; ; n++ {
+		v, err := t.repo.Get(ctx, key)
+		if errors.Is(err, patterns.ErrNotFound) {
+			return was, false, nil
+		}
+		if err != nil {
+			return was, false, err
+		}
+		was = true
+		if err = t.repo.Replace(ctx, v); err == nil {
+			return was, true, nil
+		}
+		lost := errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrNotFound)
+		if !lost || errors.Is(err, patterns.ErrUnknownOutcome) || n+1 == attempts {
+			return was, false, err
+		}
+		if err := backoff.Wait(ctx, n); err != nil {
+			return was, false, err
+		}
+		bag, err := t.repo.Table().Entities().Get(ctx, key)
+		if errors.Is(err, patterns.ErrNotFound) {
+			return was, false, nil
+		}
+		if err != nil || !t.upgradable(bag.Properties) {
+			return was, false, err
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package heterogeneous_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestNewProgramsReadOldVersions: step by step, and a write leaves the current one.
+func TestNewProgramsReadOldVersions(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s)
+	before := must[*program](t)(startOld(s, name))
+	check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
+	e := must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
+	if text(e) != text(current(1)) {
+		t.Fatalf("version 1 reads as %s", text(e))
+	}
+	check(t, p.employees.Replace(ctx, e))
+	const replaced = `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64"}`
+	if got := stored(t, p.table, keyOf("Sales", 1)); got != replaced {
+		t.Errorf("stored is\n%s", got)
+	}
+	// A merge writes all that the current version has, since the row has other properties.
+	e = must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
+	e.Visits = 7
+	check(t, p.employees.Merge(ctx, e, "Visits"))
+	if e = must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2))); e.Visits != 7 || e.LastName != "Jones2" || e.Email != "jones2@contoso.com" {
+		t.Errorf("after the merge it is %s", text(e))
+	}
+	for e, err := range p.employees.Query().Partition("Sales").Select("LastName", heterogeneous.EntityType, "FullName").All(ctx) {
+		if check(t, err); e.LastName != fmt.Sprint("Jones", e.Key().Row[len("empid_00000"):]) {
+			t.Errorf("the projection of %s reads %s", e.Key().Row, text(e))
+		}
+	}
+	var version *heterogeneous.VersionError
+	_, err := p.employees.Query().Partition("Sales").Select("LastName").First(ctx)
+	if !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &version) || version.Stored != "" {
+		t.Errorf("a projection without EntityType is %v", err)
+	}
+	for property, ok := range map[string]bool{"Visits": true, "LastName": false, "FullName": false, "Email": false, heterogeneous.EntityType: true} {
+		if _, err := p.employees.Query().Partition("Sales").Where(patterns.Eq(property, map[bool]any{true: 1, false: "x"}[property == "Visits"])).Plan(); (err == nil) != ok {
+			t.Errorf("a condition on %s: %v", property, err)
+		}
+	}
+}
+
+// TestOldProgramsMeetNewVersions: what they do not know they neither read as theirs nor write over, and do not lose.
+func TestOldProgramsMeetNewVersions(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s)
+	before := must[*program](t)(startOld(s, name))
+	check(t, p.employees.Insert(ctx, current(1)))
+	key := keyOf("Sales", 1)
+	was := stored(t, p.table, key)
+	_, get := before.v1.Get(ctx, key)
+	_, update := before.v1.Update(ctx, key, func(*employeeV1) error { return nil })
+	_, query := before.v1.Query().Partition("Sales").First(ctx)
+	for what, err := range map[string]error{"Get": get, "Update": update, "Query": query, "Upsert": before.v1.Upsert(ctx, old(1)),
+		"ReplaceUnconditional": before.v1.ReplaceUnconditional(ctx, old(1)), "DeleteUnconditional": before.v1.DeleteUnconditional(ctx, key)} {
+		var version *heterogeneous.VersionError
+		if !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &version) || version.Stored != "Employee@3" || version.Newest != 1 {
+			t.Errorf("%s is %v", what, err)
+		}
+	}
+	if err := before.v1.Insert(ctx, old(1)); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("Insert is %v", err)
+	}
+	if v := must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
+		t.Errorf("the registry reads %s", text(v))
+	}
+	if now := stored(t, p.table, key); now != was {
+		t.Errorf("stored is\n%s", now)
+	}
+	// What it knows of the entity it may change.
+	check(t, before.registry.Modify(ctx, key, func(e *patterns.Entity) error { e.Set("Visits", patterns.Int64(2)); return nil }))
+	if e := must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
+		t.Errorf("there is %s", text(e))
+	}
+}
+
+// TestOtherTypesAreNotMisread: without a RowPrefix a repository meets entities of other types.
+func TestOtherTypesAreNotMisread(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	_, p := newTable(t, s)
+	typ := heterogeneous.NewType[place]("Place", 1, nil)
+	if _, err := patterns.NewRepository(p.table, patterns.Schema[place]{Key: func(*place) patterns.Key { return patterns.Key{} }}, typ); !errors.Is(err, patterns.ErrInvalid) {
+		t.Fatal("a repository without Meta")
+	}
+	plain := heterogeneous.NewType[employee]("Employee", 1, nil)
+	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) patterns.Key {
+		return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)}
+	}}, plain))
+	check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	var version *heterogeneous.VersionError
+	if _, err := employees.Get(ctx, departmentKey("Sales")); !errors.As(err, &version) || version.Stored != "Department@1" {
+		t.Errorf("a department reads as %v", err)
+	}
+	n := 0
+	for e, err := range employees.Query().Partition("Sales").Where(plain.Is()).All(ctx) {
+		if check(t, err); text(e) != text(current(1)) {
+			t.Errorf("read %s", text(e))
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d employees", n)
+	}
+}
+
+// TestUpgrade: what is older becomes current, once; what is not of the type stays.
+func TestUpgrade(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s, byVisits())
+	before := must[*program](t)(startOld(s, name))
+	const n = 20
+	for id := range n {
+		check(t, before.v1.Insert(ctx, old(id)))
+	}
+	elsewhere := old(1)
+	elsewhere.Department = "Marketing"
+	check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	for _, want := range []heterogeneous.UpgradeReport{{Found: n, Upgraded: n}, {}} {
+		if got := must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})); got != want {
+			t.Errorf("the report is %+v, want %+v", got, want)
+		}
+	}
+	for _, want := range []int64{1, 0} {
+		if got := must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, nil)); got.Upgraded != want {
+			t.Errorf("the report of the table is %+v", got)
+		}
+	}
+	for d, err := range p.employees.Verify(ctx, nil) {
+		t.Errorf("%v, %v", d, err)
+	}
+	if _, err := p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: -1}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a negative Concurrency: %v", err)
+	}
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := p.employee.Upgrade(dead, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a dead context: %v", err)
+	}
+}
+
+// TestUpgradeTagsTheUntagged: entities that other programs wrote get EntityType, while the type has no steps yet.
+func TestUpgradeTagsTheUntagged(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s)
+	before := must[*program](t)(startOld(s, name))
+	bag := &patterns.Entity{Key: keyOf("Sales", 1)}
+	for property, value := range map[string]patterns.Value{"Department": patterns.String("Sales"), "ID": patterns.Int64(1), "FullName": patterns.String("June Jones1"), "Visits": patterns.Int64(1)} {
+		bag.Set(property, value)
+	}
+	check(t, p.table.Entities().Insert(ctx, bag))
+	if _, err := p.employees.Get(ctx, bag.Key); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("where there are steps it reads as %v", err)
+	}
+	if v := must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
+		t.Errorf("where there are steps the registry reads %s", text(v))
+	}
+	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
+	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, RowPrefix: "empid"}, typ)
+	check(t, err)
+	if got := must[heterogeneous.UpgradeReport](t)(typ.Upgrade(ctx, nil)); got != (heterogeneous.UpgradeReport{Found: 1, Upgraded: 1}) {
+		t.Errorf("the report is %+v", got)
+	}
+	if e := must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
+		t.Errorf("it reads as %s", text(e))
+	}
+}
+
+// TestUpgradeMeetsRivals: who changes an entity between read and write keeps the change.
+func TestUpgradeMeetsRivals(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	for what, c := range map[string]struct {
+		rival func(p, before *program) error
+		want  string
+	}{
+		"old program": {func(_, before *program) error {
+			_, err := before.v1.Update(ctx, keyOf("Sales", 1), func(e *employeeV1) error { e.Visits = 9; return nil })
+			return err
+		}, "employee 1 June Jones1 <jones1@contoso.com> 9"},
+		"new program": {func(p, _ *program) error {
+			_, err := p.employees.Update(ctx, keyOf("Sales", 1), func(e *employee) error { e.Visits = 8; return nil })
+			return err
+		}, "employee 1 June Jones1 <jones1@contoso.com> 8"},
+		"delete": {func(p, _ *program) error { return p.employees.DeleteUnconditional(ctx, keyOf("Sales", 1)) }, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			name, p := newTable(t, s)
+			before := must[*program](t)(startOld(s, name))
+			check(t, before.v1.Insert(ctx, old(1)))
+			var rivals atomic.Int32
+			faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(storagetest.Before("rival", func() {
+				rivals.Add(1)
+				check(t, c.rival(p, before))
+			})))))
+			upgrading := must[*program](t)(start(faulty, name))
+			report, err := upgrading.employee.Upgrade(ctx, nil)
+			check(t, err)
+			if report.Found != 1 || report.Upgraded != map[string]int64{"old program": 1}[what] || rivals.Load() != 1 {
+				t.Errorf("the report is %+v, with %d rivals", report, rivals.Load())
+			}
+			v, err := p.registry.Get(ctx, keyOf("Sales", 1))
+			if c.want == "" && !errors.Is(err, patterns.ErrNotFound) || c.want != "" && (err != nil || text(v) != c.want) {
+				t.Errorf("there is %v, %v", v, err)
+			}
+		})
+	}
+}
+
+// TestStepsThatRefuse: an entity that cannot be upgraded is an error that says so, and stays as it is.
+func TestStepsThatRefuse(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name, p := newTable(t, s)
+	before := must[*program](t)(startOld(s, name))
+	e := old(1)
+	e.FullName = "Cher"
+	check(t, before.v1.Insert(ctx, e))
+	_, get := p.registry.Get(ctx, keyOf("Sales", 1))
+	_, upgrade := p.employee.Upgrade(ctx, nil)
+	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*patterns.Entity) error { return nil })
+	for _, err := range []error{get, upgrade, modify} {
+		if !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("it is %v", err)
+		}
+	}
+	if e := must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
+		t.Errorf("there is %s", text(e))
+	}
+}
+
+// TestBagSteps: a step from bag to bag, and what a typed step carries over.
+func TestBagSteps(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	name := s.TableName(t)
+	table := must[*patterns.Table](t)(tableOf(s, name))
+	check(t, table.Create(ctx))
+	type note struct {
+		PartitionKey, RowKey string
+		Text                 string
+	}
+	type kept struct {
+		patterns.Meta
+		*Keys
+		Body string
+		Rest map[string]patterns.Value `table:",rest"`
+	}
+	typ := heterogeneous.NewType[kept]("Note", 3, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
+		heterogeneous.From(1, func(old *patterns.Entity) (*patterns.Entity, error) {
+			old.Set("Text", patterns.String("from "+old.Key.Row))
+			return old, nil
+		}),
+		heterogeneous.From(2, func(old *note) (*kept, error) { return &kept{Body: old.RowKey + ": " + old.Text}, nil }),
+	}})
+	repo := must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) patterns.Key {
+		if k.Keys == nil {
+			return patterns.Key{}
+		}
+		return patterns.Key{Partition: k.PartitionKey, Row: k.RowKey}
+	}}, typ))
+	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
+	bag := &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "r"}}
+	bag.Set(heterogeneous.EntityType, patterns.String("Note"))
+	bag.Set("Color", patterns.String("red"))
+	check(t, table.Entities().Insert(ctx, bag))
+	for range 2 {
+		one, other := must[*kept](t)(repo.Get(ctx, bag.Key)), must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
+		for _, k := range []*kept{one, other} {
+			if color, _ := k.Rest["Color"].Str(); k.Body != "r: from r" || color != "red" || k.PartitionKey != "p" || len(k.Rest) != 1 {
+				t.Errorf("%+v", k)
+			}
+		}
+		check(t, repo.Replace(ctx, other))
+	}
+}
+
+// Keys are fields of an embedded pointer.
+type Keys struct{ PartitionKey, RowKey string }
