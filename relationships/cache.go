@@ -1,0 +1,286 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// CacheOptions are the options of NewCache; nil is the same as the zero value.
+type CacheOptions struct {
+	// TTL is how old entities may be, from the moment at which their reading began; 1 minute for 0.
+	TTL time.Duration
+	// Stale is how much older they may be while they are being read anew, or while that fails; as long as TTL for 0, and not at
+	// all if it is negative. Beyond it, callers wait for what is read.
+	Stale time.Duration
+	// Limit bounds the entities in memory, 10,000 for 0. More are patterns.ErrTooLarge.
+	Limit int
+	// Timeout bounds the reading of all of them, 30 s for 0.
+	Timeout time.Duration
+	// Now is the clock, time.Now for nil.
+	Now func() time.Time
+}
+
+const (
+	defaultTTL     = time.Minute
+	defaultLimit   = 10_000
+	defaultTimeout = 30 * time.Second
+)
+
+func (o *CacheOptions) orDefaults() (CacheOptions, error) {
+	var with CacheOptions
+	if o != nil {
+		with = *o
+	}
+	if with.TTL < 0 || with.Limit < 0 || with.Timeout < 0 {
+		return with, fmt.Errorf("a TTL of %s, a Limit of %d and a Timeout of %s", with.TTL, with.Limit, with.Timeout)
+	}
+	if with.TTL == 0 {
+		with.TTL = defaultTTL
+	}
+	if with.Stale == 0 {
+		with.Stale = with.TTL
+	}
+	with.Stale = max(with.Stale, 0)
+	if with.Limit == 0 {
+		with.Limit = defaultLimit
+	}
+	if with.Timeout == 0 {
+		with.Timeout = defaultTimeout
+	}
+	if with.Now == nil {
+		with.Now = time.Now
+	}
+	return with, nil
+}
+
+// Cache holds all entities of a small table, or of a query, in memory, for joins in the client. It reads them whole, when they
+// are first asked for and after they have become too old, once for all who ask at that time. It is safe for concurrent use.
+// Close ends what it has under way.
+type Cache[P any] struct {
+	repo    *patterns.Repository[P]
+	query   patterns.Query[P]
+	options CacheOptions
+	ending  context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex // never held during a request
+	closed   bool
+	held     *snapshot[P]
+	flight   *flight[P]
+	failures int
+	retryAt  time.Time // before it, nobody reads anew what can still be given out
+}
+
+// snapshot is what one reading has found. It does not change.
+type snapshot[P any] struct {
+	began   time.Time
+	byKey   map[patterns.Key]*P
+	ordered []*P
+}
+
+// flight is one reading that is under way.
+type flight[P any] struct {
+	done  chan struct{}
+	found *snapshot[P] // once done
+	err   error
+}
+
+// NewCache makes a cache of what a query of a repository yields: repo.Query().Partition(...), or
+// repo.Query().AllowTableScan() for a table of its own. It makes no request.
+func NewCache[P any](repo *patterns.Repository[P], query patterns.Query[P], options *CacheOptions) (*Cache[P], error) {
+	const op = "NewCache"
+	if repo == nil {
+		return nil, invalid(op, errors.New("it needs a repository"))
+	}
+	plan, err := query.Plan()
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.Select) > 0 {
+		return nil, invalid(op, errors.New("the query is a projection; a cache holds whole entities"))
+	}
+	with, err := options.orDefaults()
+	if err != nil {
+		return nil, invalid(op, err)
+	}
+	c := &Cache[P]{repo: repo, query: query, options: with}
+	c.ending, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Close ends what is under way, and waits until it has ended. After that the cache gives nothing.
+func (c *Cache[P]) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.running.Wait()
+}
+
+// Get returns an entity, and patterns.ErrNotFound when the query has none with this key. It is the caller's own, down to what
+// pointers, maps and slices in it point to, which is left alone. Requests: none while entities are fresh enough, else 1 for
+// each page of the query.
+func (c *Cache[P]) Get(ctx context.Context, key patterns.Key) (*P, error) {
+	found, err := c.Lookup(ctx, []patterns.Key{key})
+	if err != nil {
+		return nil, err
+	}
+	if found[key] == nil {
+		return nil, notFound("Get", key, nil)
+	}
+	return found[key], nil
+}
+
+// Lookup implements Source. Requests: as Get.
+func (c *Cache[P]) Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error) {
+	s, err := c.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[patterns.Key]*P, len(keys))
+	for _, key := range keys {
+		if v := s.byKey[key]; v != nil && found[key] == nil {
+			own := *v
+			found[key] = &own
+		}
+	}
+	return found, nil
+}
+
+// All yields all entities in the order of the query, as one reading has found them. An error comes once, last. Requests: as
+// Get.
+func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
+	return func(yield func(*P, error) bool) {
+		s, err := c.current(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, v := range s.ordered {
+			own := *v
+			if !yield(&own, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Refresh reads the entities anew, and returns when what was stored before the call is what the cache gives: for a writer of
+// them who reads on. Requests: 1 for each page of the query.
+func (c *Cache[P]) Refresh(ctx context.Context) error {
+	c.mu.Lock()
+	before := c.flight
+	c.mu.Unlock()
+	if before != nil { // it may have begun too early
+		if _, err := before.wait(ctx); ctx.Err() != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	f, err := c.launch()
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = f.wait(ctx)
+	return err
+}
+
+// current returns what was read not too long ago.
+func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
+	c.mu.Lock()
+	now := c.options.Now()
+	s := c.held
+	if s != nil && !c.closed {
+		age := now.Sub(s.began)
+		if age >= 0 && age < c.options.TTL {
+			c.mu.Unlock()
+			return s, nil
+		}
+		if age >= c.options.TTL+c.options.Stale {
+			s = nil
+		}
+	}
+	if s != nil && now.Before(c.retryAt) && !c.closed {
+		c.mu.Unlock()
+		return s, nil
+	}
+	f, err := c.launch()
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		return s, nil
+	}
+	return f.wait(ctx)
+}
+
+// launch begins to read, unless that is under way. The caller holds the lock.
+func (c *Cache[P]) launch() (*flight[P], error) {
+	switch {
+	case c.closed:
+		return nil, invalid("Lookup", errors.New("the cache is closed"))
+	case c.flight != nil:
+		return c.flight, nil
+	}
+	f := &flight[P]{done: make(chan struct{})}
+	c.flight = f
+	began := c.options.Now()
+	c.running.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ending, c.options.Timeout)
+		defer cancel()
+		found, err := c.read(ctx, began)
+		c.land(f, found, err)
+	})
+	return f, nil
+}
+
+// land makes the end of a reading known. What it was asked for by may have left; what was held before stays when it failed.
+func (c *Cache[P]) land(f *flight[P], found *snapshot[P], err error) {
+	c.mu.Lock()
+	f.found, f.err, c.flight = found, err, nil
+	if err == nil {
+		c.held, c.failures, c.retryAt = found, 0, time.Time{}
+	} else {
+		c.retryAt = c.options.Now().Add(backoff.Delay(c.failures))
+		c.failures++
+	}
+	c.mu.Unlock()
+	close(f.done)
+}
+
+// read reads all entities.
+func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], error) {
+	s := &snapshot[P]{began: began, byKey: map[patterns.Key]*P{}}
+	for v, err := range c.query.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(s.ordered) == c.options.Limit {
+			return nil, &patterns.Error{Op: "Lookup", Table: c.repo.Table().Name(), Index: -1, Kind: patterns.ErrTooLarge,
+				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache", c.options.Limit)}
+		}
+		s.byKey[c.repo.MetaOf(v).Key()] = v
+		s.ordered = append(s.ordered, v)
+	}
+	return s, nil
+}
+
+// wait returns what the reading has found, unless ctx ends first. The reading goes on for others.
+func (f *flight[P]) wait(ctx context.Context) (*snapshot[P], error) {
+	select {
+	case <-f.done:
+		return f.found, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,201 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// countProperty holds a number of entities.
+const countProperty = "Count"
+
+// attempts bounds how often a row is read and written again while rivals change it.
+const attempts = 10
+
+// Count is the number of entities in each partition, in a row beside them that their own transactions keep. It is a pattern,
+// given to NewRepository of those that it counts.
+type Count[C any] struct {
+	name   string
+	counts func(*C) bool
+	repo   *patterns.Repository[C]
+}
+
+// NewCount makes a count. name is the row key of the row that holds it: letters, digits, '-' and '.'. counts says which
+// entities are counted, nil for all; it is pure, and looks at stored properties only.
+func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
+	return &Count[C]{name: name, counts: counts}
+}
+
+// PatternName implements patterns.Pattern.
+func (x *Count[C]) PatternName() string { return x.name }
+
+// Attach is called by patterns.NewRepository, with nil where the count is free again.
+func (x *Count[C]) Attach(host patterns.Host) error {
+	if host == nil {
+		x.repo = nil
+		return nil
+	}
+	repo, err := hostOf[C](host, x.repo)
+	if err != nil {
+		return err
+	}
+	if x.name == host.RowPrefix() {
+		return errors.New("the count has the same row key prefix as the entities")
+	}
+	if _, err := compoundkey.Encode(x.name); err != nil {
+		return err
+	}
+	x.repo = repo
+	return nil
+}
+
+// hostOf returns the repository that a pattern is given to, if it has none yet.
+func hostOf[C any](host patterns.Host, had *patterns.Repository[C]) (*patterns.Repository[C], error) {
+	repo, ok := host.(*patterns.Repository[C])
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("a pattern of %T does not fit a repository of %s", *new(C), host.EntityType())
+	case had != nil:
+		return nil, fmt.Errorf("it belongs to a repository on table %s already", had.Table().Name())
+	}
+	return repo, nil
+}
+
+func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) }
+
+// counted is what is remembered of an entity that counts.
+const counted = "1"
+
+// Remember implements patterns.Rememberer.
+func (x *Count[C]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	if x.isCounted(entity.(*C)) {
+		return []string{counted}, nil
+	}
+	return nil, nil
+}
+
+// ContributeRows implements patterns.RowContributor. The row's ETag guards what was read and counted: each change of the
+// number writes the row, so that no other comes between. The row is never removed, so that where there is none yet, to insert it
+// guards as well.
+func (x *Count[C]) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
+	delta := -int64(len(c.Remembered(x.name)))
+	if c.Kind != patterns.ChangeDelete && x.isCounted(c.Entity.(*C)) {
+		delta++
+	}
+	if delta == 0 {
+		return nil, nil
+	}
+	row, err := x.read(ctx, c.Key.Partition)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := numberIn(row)
+	if !ok || n+delta < 0 {
+		// The first one of a partition, or of a program that counts; or what other programs have left.
+		if n, err = x.scan(ctx, c.Key.Partition); err != nil {
+			return nil, err
+		}
+	}
+	return []patterns.RowOperation{put(row, max(n+delta, 0))}, nil
+}
+
+// read returns the row, without an ETag where there is none.
+func (x *Count[C]) read(ctx context.Context, partition string) (*patterns.Entity, error) {
+	return readRow(ctx, x.repo.Table(), patterns.Key{Partition: partition, Row: compoundkey.Join(x.name)})
+}
+
+// readRow reads a row of the package's own, without an ETag where there is none. Requests: 1.
+func readRow(ctx context.Context, table *patterns.Table, key patterns.Key) (*patterns.Entity, error) {
+	row, err := table.Entities().Get(ctx, key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		return &patterns.Entity{Key: key}, nil
+	}
+	return row, err
+}
+
+// numberIn returns the number that a row holds, false where it is not there, or makes no sense.
+func numberIn(row *patterns.Entity) (int64, bool) {
+	n, ok := row.Get(countProperty).Int()
+	return n, ok && n >= 0 && row.ETag != ""
+}
+
+// put is the write of a number under the ETag of the row that was read.
+func put(row *patterns.Entity, n int64) patterns.RowOperation {
+	next := &patterns.Entity{Key: row.Key, ETag: row.ETag}
+	next.Set(countProperty, patterns.Int64(n))
+	if row.ETag == "" {
+		return patterns.RowOperation{Verb: patterns.InsertRow, Row: next}
+	}
+	return patterns.RowOperation{Verb: patterns.ReplaceRow, Row: next}
+}
+
+// scan counts the entities themselves. Requests: 1 for each page of at most 1,000.
+func (x *Count[C]) scan(ctx context.Context, partition string) (n int64, err error) {
+	for v, err := range x.repo.Query().Partition(partition).All(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if x.isCounted(v) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities where nothing was counted
+// yet.
+func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
+	if x.repo == nil {
+		return 0, invalid("Count", errors.New("the count was not given to a repository"))
+	}
+	row, err := x.read(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := numberIn(row); ok {
+		return n, nil
+	}
+	return x.scan(ctx, partition)
+}
+
+// Recount counts the entities of a partition anew, and returns the number with what the row had; -1 for none. It is for
+// partitions that programs without the count have written. The number is exact: when one is inserted or deleted meanwhile, it
+// begins again, and is patterns.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
+func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
+	if x.repo == nil {
+		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
+	}
+	for attempt := 0; ; attempt++ {
+		row, err := x.read(ctx, partition)
+		if err != nil {
+			return 0, 0, err
+		}
+		was, ok := numberIn(row)
+		if !ok {
+			was = -1
+		}
+		if n, err = x.scan(ctx, partition); err != nil || n == was {
+			return n, was, err
+		}
+		place := row.Key.Row
+		err = patterns.NewReconciliation(x, row.Key, place).Write(ctx, place, x.repo.Table(), put(row, n))
+		if err == nil || !moved(err) || attempt == attempts-1 {
+			return n, was, err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// moved reports whether a write was surely refused because the rows have changed.
+func moved(err error) bool {
+	if errors.Is(err, patterns.ErrUnknownOutcome) {
+		return false
+	}
+	return errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrNotFound)
+}

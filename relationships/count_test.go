@@ -1,0 +1,312 @@
+package relationships_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRivals: ten writers change one number at the same time.
+func TestRivals(t *testing.T) {
+	for _, f := range []form{ownRow, inParent, members} {
+		t.Run(string(f), func(t *testing.T) {
+			ctx, s := t.Context(), storagetest.Open(t)
+			w := newWorld(t, s, f)
+			p := must[*process](t)(w.start(s))
+			const n = 10
+			together := func(change func(id int) error) {
+				t.Helper()
+				var running sync.WaitGroup
+				errs := make([]error, n)
+				for id := range n {
+					running.Go(func() { errs[id] = change(id) })
+				}
+				running.Wait()
+				check(t, errs...)
+				if f == members {
+					check(t, drainNow(ctx, p.queue))
+				}
+				_, err := w.check(ctx, s)
+				check(t, err)
+			}
+			together(func(id int) error {
+				return p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id, Project: "P"})
+			})
+			together(func(id int) error {
+				_, err := p.employees.Update(ctx, employeeKey("Sales", id), func(e *employee) error {
+					e.Group, e.Project = []string{"B", ""}[id%2], []string{"Q", ""}[id%2]
+					return nil
+				})
+				return err
+			})
+			together(func(id int) error { return p.employees.DeleteUnconditional(ctx, employeeKey("Sales", id)) })
+		})
+	}
+}
+
+// TestCountsThatAreWrong: children that came before the count, or past it, are found when it is begun, made anew, or would go
+// below zero.
+func TestCountsThatAreWrong(t *testing.T) {
+	for _, f := range []form{ownRow, inParent} {
+		t.Run(string(f), func(t *testing.T) {
+			ctx, s := t.Context(), storagetest.Open(t)
+			w := newWorld(t, s, f)
+			p := must[*process](t)(w.start(s))
+			right := func() {
+				t.Helper()
+				_, err := w.check(ctx, s)
+				check(t, err)
+			}
+			for id := range 3 {
+				check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id}))
+			}
+			if f == ownRow {
+				right() // it counts them itself as long as there is no row
+				check(t, p.employees.Insert(ctx, jones()))
+				right()
+				check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 5}))
+				n, was, err := p.count.Recount(ctx, "Sales")
+				if check(t, err); n != 5 || was != 4 {
+					t.Errorf("counted %d after %d", n, was)
+				}
+				for id := range 6 {
+					check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+				}
+			} else {
+				n, was, err := p.parents.Recount(ctx, departmentKey("Sales", "A"))
+				if check(t, err); n != 3 || was != 0 {
+					t.Errorf("counted %d after %d", n, was)
+				}
+				right()
+				for id := range 3 {
+					check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+				}
+			}
+			for e, err := range p.employees.Query().Partition("Sales").All(ctx) {
+				check(t, err, p.employees.Delete(ctx, e)) // more than were counted
+			}
+			right()
+			check(t, recount(ctx, p))
+		})
+	}
+}
+
+// TestParents: a child of a parent that is not there is refused, and one that loses its parent is not.
+func TestParents(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newWorld(t, s, inParent)
+	p := must[*process](t)(w.start(s))
+	e := jones()
+	e.Group = "none"
+	var failed *patterns.Error
+	if err := p.employees.Insert(ctx, e); !errors.Is(err, patterns.ErrNotFound) || !errors.As(err, &failed) || failed.Pattern != "count" {
+		t.Fatalf("a child without a parent: %v", err)
+	}
+	if _, err := p.employees.Get(ctx, employeeKey("Sales", 223)); !errors.Is(err, patterns.ErrNotFound) {
+		t.Fatalf("it was written: %v", err)
+	}
+	e.Group = "A"
+	check(t, p.employees.Insert(ctx, e))
+	stale := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
+	check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
+	if err := p.departments.Delete(ctx, stale); !errors.Is(err, patterns.ErrConflict) {
+		t.Fatalf("a parent is deleted that got a child meanwhile: %v", err)
+	}
+	check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
+	e.Group = ""
+	check(t, p.employees.Replace(ctx, e))
+}
+
+// TestRequestCounts holds what the package's comment says of requests.
+func TestRequestCounts(t *testing.T) {
+	for f, want := range map[form][6]int{ownRow: {3, 2, 1, 2, 2, 1}, inParent: {2, 2, 1, 3, 2, 1}, members: {8, 7, 1, 11, 7, 1}, async: {3, 3, 1, 3, 3, 1}} {
+		t.Run(string(f), func(t *testing.T) {
+			ctx, s := t.Context(), storagetest.Open(t)
+			w := newWorld(t, s, f)
+			counter := &storagetest.RequestCounter{}
+			counted := *s
+			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+			p := must[*process](t)(w.start(&counted))
+			cost := func(i int, what string, err error) {
+				t.Helper()
+				check(t, err)
+				if got := counter.Count(); got != want[i] {
+					t.Errorf("%s: %d requests, want %d: %v", what, got, want[i], counter.Kinds())
+				}
+				if f == async {
+					check(t, drainNow(ctx, must[*process](t)(w.start(s)).queue))
+				}
+				counter.Reset()
+			}
+			one, two := &employee{Site: "Sales", Group: "A", ID: 1, Project: "P"}, &employee{Site: "Sales", Group: "A", ID: 2, Project: "P"}
+			cost(0, "Insert of the first child", p.employees.Insert(ctx, one))
+			cost(1, "Insert of another", p.employees.Insert(ctx, two))
+			two.Name = "Kwok"
+			cost(2, "Replace that changes no number", p.employees.Replace(ctx, two))
+			two.Group, two.Project = "B", "Q"
+			if f == ownRow {
+				two.Group = ""
+			}
+			cost(3, "Replace that changes the parent", p.employees.Replace(ctx, two))
+			if f == ownRow {
+				two.Group = "A"
+				cost(4, "Replace that changes it back", p.employees.Replace(ctx, two))
+			} else {
+				cost(4, "Delete", p.employees.Delete(ctx, two))
+			}
+			var err error
+			switch f {
+			case ownRow:
+				_, err = p.count.Get(ctx, "Sales")
+			case inParent:
+				_, err = p.departments.Get(ctx, departmentKey("Sales", "A"))
+			default:
+				_, err = p.members.Count(ctx, projectKey("P"))
+			}
+			cost(5, "reading the number", err)
+		})
+	}
+}
+
+// recorder is a runner that notes what intents say, and makes the changes.
+type recorder struct{ said []string }
+
+func (*recorder) Register(string, func(context.Context, patterns.Intent) error) error { return nil }
+
+func (r *recorder) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
+	r.said = append(r.said, fmt.Sprintf("%q", intent.Outside))
+	if err := commit(ctx); err != nil {
+		return err
+	}
+	return reconcile(ctx)
+}
+
+// TestGolden: the rows, and what intents say, are stored, and read by later versions.
+func TestGolden(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newWorld(t, s, members)
+	p := must[*process](t)(w.start(s))
+	r := &recorder{}
+	count := relationships.NewCount[employee]("count", nil)
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: r},
+		count, relationships.NewMembers("members", p.other, projectOf)))
+	e := jones()
+	check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
+	e.Project = "Q"
+	check(t, repo.Replace(ctx, e))
+	e.Name = "Kwok"
+	check(t, repo.Replace(ctx, e))
+	said := []string{`map["members":["projects\tP"]]`, `map["members":["projects\tP"]]`, `map["members":["projects\tQ" "projects\tP"]]`}
+	if !slices.Equal(r.said, said) {
+		t.Errorf("intents say %q", r.said)
+	}
+	var rows []string
+	for _, table := range []*patterns.Table{p.employees.Table(), p.other} {
+		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
+			check(t, err)
+			if row.Properties.Has("Name") {
+				continue // an employee or a department
+			}
+			text := row.Key.Partition + " " + row.Key.Row
+			for _, property := range row.Properties {
+				text += fmt.Sprintf(" %s=%#v", property.Name, property.Value)
+			}
+			rows = append(rows, text)
+		}
+	}
+	want := []string{
+		"Sales count Count=" + fmt.Sprintf("%#v", patterns.Int64(2)),
+		"projects members_P Count=" + fmt.Sprintf("%#v", patterns.Int64(1)),
+		"projects members_P!_Sales!_empid^1000001",
+		"projects members_Q Count=" + fmt.Sprintf("%#v", patterns.Int64(1)),
+		"projects members_Q!_Sales!_empid^1000223",
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("stored is\n%q\nwant\n%q", rows, want)
+	}
+}
+
+// TestMembersAreMended: Verify finds what other programs have left, and Repair mends it, numbers included.
+func TestMembersAreMended(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newWorld(t, s, members)
+	p := must[*process](t)(w.start(s))
+	check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}), p.employees.Insert(ctx, jones()),
+		p.plain.DeleteUnconditional(ctx, employeeKey("Sales", 223)), p.employees.Insert(ctx, &employee{Site: "Sales", ID: 3, Project: "Q"}))
+	var found []string
+	for d, err := range p.employees.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1}}) {
+		check(t, err, d.Err)
+		found = append(found, d.Kind.String())
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, []string{"missing", "spurious"}) {
+		t.Errorf("found %q", found)
+	}
+	_, err := w.check(ctx, s)
+	check(t, err)
+}
+
+// TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
+func TestDeclarationsAreRefused(t *testing.T) {
+	s := storagetest.Open(t)
+	w := newWorld(t, s, inParent)
+	p := must[*process](t)(w.start(s))
+	attach := func(kept patterns.Pattern) error {
+		_, err := patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: &recorder{}}, kept)
+		return err
+	}
+	elsewhere := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
+	for what, kept := range map[string]patterns.Pattern{
+		"a count of departments":      relationships.NewCount[department]("count", nil),
+		"a count named as the prefix": relationships.NewCount[employee]("empid", nil),
+		"a count with a bad name":     relationships.NewCount[employee]("a b", nil),
+		"no parents":                  relationships.NewParentCount[employee, department]("count", nil, groupOf, countOf),
+		"no parent of":                relationships.NewParentCount[employee]("count", p.departments, nil, countOf),
+		"no number":                   relationships.NewParentCount("count", p.departments, groupOf, nil),
+		"parents elsewhere":           relationships.NewParentCount("count", elsewhere, groupOf, countOf),
+		"a count that is attached":    p.parents,
+		"members without parents":     relationships.NewMembers[employee]("members", nil, nil),
+		"members with a bad name":     relationships.NewMembers("a_b", nil, projectOf),
+		"members as the prefix":       relationships.NewMembers("empid", nil, projectOf),
+	} {
+		if err := attach(kept); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	ctx := t.Context()
+	count, loose := relationships.NewCount[employee]("count", nil), relationships.NewMembers("members", nil, projectOf)
+	_, get := count.Get(ctx, "Sales")
+	_, _, recount := count.Recount(ctx, "Sales")
+	_, number := loose.Count(ctx, projectKey("P"))
+	_, _, parent := relationships.NewParentCount("count", p.departments, groupOf, countOf).Recount(ctx, departmentKey("Sales", "A"))
+	errs := []error{get, recount, number, parent}
+	for _, err := range loose.Keys(ctx, projectKey("P")) {
+		errs = append(errs, err)
+	}
+	for _, err := range loose.All(ctx, projectKey("P")) {
+		errs = append(errs, err)
+	}
+	for _, err := range errs {
+		if !errors.Is(err, patterns.ErrInvalid) || len(errs) != 6 {
+			t.Errorf("without a repository: %v", err)
+		}
+	}
+	there := relationships.NewParentCount("count", p.departments, func(*employee) (patterns.Key, bool) { return departmentKey("Other", "A"), true }, countOf)
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
+	if err := repo.Insert(ctx, jones()); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a parent in another partition: %v", err)
+	}
+	long := must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
+	tooLong := jones()
+	tooLong.Project = fmt.Sprintf("%0500d", 1)
+	if err := long.employees.Insert(ctx, tooLong); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a member's key that is too long: %v", err)
+	}
+}

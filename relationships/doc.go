@@ -1,0 +1,65 @@
+// Package relationships keeps and reads relationships of entities: one to many with the number of the many, one to one, and
+// joins in the client over references and cached look-up tables: the guide's "Modelling relationships".
+//
+// # Stored rows
+//
+// One to many, the children in their parent's partition. Count keeps their number in a row of its own, ParentCount in a property
+// of the parent:
+//
+//	PartitionKey  RowKey         properties
+//	Sales         empid_000223   Name ...                        a child
+//	Sales         employeecount  Count=2                         Count
+//	Sales         dept_Sales     DepartmentName EmployeeCount=2  a parent with a ParentCount
+//
+// One to many, wherever parent and children are. Members keeps a row for each child in the parent's partition, of the table that
+// it is given, and their number in the first of them:
+//
+//	projects      members_P                           Count=2
+//	projects      members_P!_Sales!_empid^1000223     the child (Sales, empid_000223) of the parent (projects, P)
+//
+// The third form, a child that holds its parent's properties, is package denormalization. References, pairs and caches store
+// nothing: a Reference goes by a link that its entity stores, or by a convention of keys.
+//
+// # Guarantee
+//
+// Count and ParentCount: the number is written in the child's own transaction, under the ETag it was read with, so that it is
+// the number of children at every moment, whatever rivals, crashes and repetitions there are. A rival starts the change over, up
+// to Schema.MaxAttempts of the children. A child comes to no parent that is not there. The number is never below zero:
+// where one would be, or a Count has no row yet, the children are counted.
+//
+// Members: row and number are written in one transaction, by an intent. They agree with each other always, and with the
+// children sooner or later, as package eventual says.
+//
+// What programs do that do not have the pattern is not counted: Recount sets Count and ParentCount right while writers go on, and
+// is exact; Verify and Repair of the children's repository do so with Members.
+//
+// A Cache gives entities that are no older than TTL; while they are read anew, once for all who ask, none that are older than TTL
+// and Stale. When the service is down it goes on until then. It has one goroutine while it reads, which Close ends.
+//
+// # Crashes
+//
+// A transaction is applied whole or not at all. The intent of Members outlives the process, and a worker carries it out. Pair
+// writes both entities in one transaction. Everything else only reads.
+//
+// # Requests
+//
+//	                                        Count          ParentCount    Members            Members, Async
+//	a child comes or goes                   2              2              7                  3
+//	  the first one of a parent             3              2              8                  3
+//	a child changes its parent              2              3              10                 3
+//	any other change of a child             1              1              1                  1
+//	reading the number                      1              with the parent  1                1
+//	Recount                                 2 and 1 for each page of children                Repair
+//
+//	Pair: Insert, Delete 1; Get 2
+//	Reference: Get 1; Join 1 for each different parent in a batch of 100
+//	Cache: none while it is fresh; 1 for each page of its query, once in a TTL
+//	Members.All: 1 for each page of 1,000 members, and 1 for each member
+//
+// # When not to use it
+//
+// One number is one row: where children of one parent come and go all the time, from many writers, they keep each other
+// waiting. Count when you need it then, or spread the number over several. ParentCount writes the parent, which must not have
+// patterns that reach out of its partition. Where each parent can have a partition of its own, its children are together there
+// without Members. A Cache is for what fits in memory and may be a minute old.
+package relationships

@@ -1,0 +1,331 @@
+package relationships_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Department is the one, Employee the many. Both are in the department's partition.
+type Department struct {
+	patterns.Meta
+	DepartmentName string
+	Manager        string
+	EmployeeCount  int
+}
+
+// Employee has her department's name as partition key.
+type Employee struct {
+	patterns.Meta
+	Department        string
+	ID                int
+	Name              string
+	Project           string // elsewhere
+	DepartmentManager string // denormalized
+}
+
+func keyOfDepartment(name string) patterns.Key {
+	return patterns.Key{Partition: name, Row: "Department"}
+}
+
+func keyOfEmployee(department string, id int) patterns.Key {
+	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+}
+
+// open makes the two repositories on one table.
+func open(table *patterns.Table, name string, intents patterns.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
+		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
+		Name: name, Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: intents,
+	}, kept(departments)...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return departments, employees
+}
+
+// One to many in one partition: the department knows how many employees it has, since each of them changes it in her own
+// transaction.
+func Example() {
+	ctx := context.Background()
+	departments, employees := open(exampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []patterns.Pattern {
+		return []patterns.Pattern{relationships.NewParentCount("employees", departments,
+			func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+			func(d *Department) *int { return &d.EmployeeCount })}
+	})
+	if err := departments.Insert(ctx, &Department{DepartmentName: "Sales"}); err != nil {
+		log.Fatal(err)
+	}
+	june := &Employee{Department: "Sales", ID: 223, Name: "June"}
+	show := func(err error) {
+		sales, getErr := departments.Get(ctx, keyOfDepartment("Sales"))
+		if err := errors.Join(err, getErr); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(sales.EmployeeCount)
+	}
+	show(employees.Insert(ctx, june))
+	show(employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, Name: "Ken"}))
+	show(employees.Delete(ctx, june))
+	err := employees.Insert(ctx, &Employee{Department: "Sails", ID: 225})
+	fmt.Println(errors.Is(err, patterns.ErrNotFound))
+	// Output:
+	// 1
+	// 2
+	// 1
+	// true
+}
+
+// One to many without a parent entity: the number of employees of each department, in a row of its own.
+func ExampleNewCount() {
+	ctx := context.Background()
+	count := relationships.NewCount[Employee]("employeecount", nil)
+	_, employees := open(exampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{count} })
+	for id := range 3 {
+		if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: id}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	n, err := count.Get(ctx, "Sales")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n)
+	// Output:
+	// 3
+}
+
+// One to many across partitions: a project, and its members in several departments.
+func ExampleNewMembers() {
+	ctx := context.Background()
+	table := exampleTable("ExampleMembers")
+	queue, err := eventual.NewQueue(table.Account(), "example-members", nil)
+	if err == nil {
+		err = queue.Create(ctx)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	projectOf := func(e *Employee) (patterns.Key, bool) {
+		return patterns.Key{Partition: "projects", Row: e.Project}, e.Project != ""
+	}
+	members := relationships.NewMembers("members", table, projectOf)
+	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{members} })
+	for id, department := range []string{"Sales", "Marketing", "Sales"} {
+		if err := employees.Insert(ctx, &Employee{Department: department, ID: id, Project: "Apollo"}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	apollo := patterns.Key{Partition: "projects", Row: "Apollo"}
+	n, err := members.Count(ctx, apollo)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n)
+	for e, err := range members.All(ctx, apollo) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Department, e.ID)
+	}
+	// Output:
+	// 3
+	// Marketing 1
+	// Sales 0
+	// Sales 2
+}
+
+// One to many, denormalized: every employee has her department's manager, and one request reads both.
+func Example_denormalized() {
+	ctx := context.Background()
+	table := exampleTable("ExampleDenormalized")
+	queue, err := eventual.NewQueue(table.Account(), "example-denormalized", nil)
+	if err == nil {
+		err = queue.Create(ctx)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, employees := open(table, "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
+		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) }},
+		denormalization.New("manager", denormalization.Link[Department, Employee]{
+			Target:     employees,
+			Properties: []string{"DepartmentManager"},
+			Find: func(ctx context.Context, department patterns.Key) iter.Seq2[*Employee, error] {
+				return employees.Query().Partition(department.Partition).All(ctx)
+			},
+			Copy: func(d *Department, e *Employee) {
+				if d == nil {
+					d = &Department{}
+				}
+				e.DepartmentManager = d.Manager
+			},
+			Held: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+		}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223}),
+		departments.Insert(ctx, &Department{DepartmentName: "Sales", Manager: "June"})); err != nil {
+		log.Fatal(err)
+	}
+	e, err := employees.Get(ctx, keyOfEmployee("Sales", 223))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(e.DepartmentManager)
+	// Output:
+	// June
+}
+
+// A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
+func ExampleReference_Join() {
+	ctx := context.Background()
+	departments, employees := open(exampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	for i, department := range []string{"Sales", "Marketing"} {
+		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
+			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
+			employees.Insert(ctx, &Employee{Department: department, ID: i + 10, Name: "Ben"})); err != nil {
+			log.Fatal(err)
+		}
+	}
+	lookup, err := relationships.NewCache(departments, departments.Query().Where(patterns.Eq("RowKey", "Department")).AllowTableScan(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lookup.Close()
+	ofEmployee := relationships.Reference[Employee, Department]{
+		Source: lookup, // or relationships.FromRepository(departments, 8), which reads each one
+		Key:    func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+	}
+	for j, err := range ofEmployee.Join(ctx, employees.Query().AllowTableScan().All(ctx)) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(j.Child.Name, j.Child.Department, j.Parent.Manager)
+	}
+	// Output:
+	// Ann Marketing Ken
+	// Ben Marketing Ken
+	// Ann Sales June
+	// Ben Sales June
+}
+
+// Photo belongs to one employee.
+type Photo struct {
+	patterns.Meta
+	Department string
+	ID         int
+	Bytes      []byte
+}
+
+// One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
+func ExampleNewPair() {
+	ctx := context.Background()
+	_, employees := open(exampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	keyOfPhoto := func(employee patterns.Key) patterns.Key {
+		return patterns.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
+	}
+	photos, err := patterns.NewRepository(employees.Table(), patterns.Schema[Photo]{RowPrefix: "photo",
+		Key: func(p *Photo) patterns.Key { return keyOfPhoto(keyOfEmployee(p.Department, p.ID)) }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pairs, err := relationships.NewPair(employees, photos, keyOfPhoto)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := pairs.Insert(ctx, &Employee{Department: "Sales", ID: 223, Name: "June"}, &Photo{Department: "Sales", ID: 223, Bytes: []byte("GIF")}); err != nil {
+		log.Fatal(err)
+	}
+	june, photo, err := pairs.Get(ctx, keyOfEmployee("Sales", 223))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(june.Name, len(photo.Bytes))
+	// Output:
+	// June 3
+}
+
+// Passport is one to one with a Holder by a stored key: each has the other's.
+type Passport struct {
+	patterns.Meta
+	Country, Number            string
+	HolderCountry, HolderEmail string
+}
+
+// Holder has the key of a passport.
+type Holder struct {
+	patterns.Meta
+	Country, Email                  string
+	PassportCountry, PassportNumber string
+}
+
+// One to one by a stored key, in two tables.
+func ExampleReference() {
+	ctx := context.Background()
+	table := exampleTable("ExamplePassports")
+	passports, err := patterns.NewRepository(table, patterns.Schema[Passport]{
+		Key: func(p *Passport) patterns.Key { return patterns.Key{Partition: p.Country, Row: p.Number} }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	holders, err := patterns.NewRepository(exampleTable("ExampleHolders"), patterns.Schema[Holder]{
+		Key: func(h *Holder) patterns.Key { return patterns.Key{Partition: h.Country, Row: h.Email} }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	june := &Holder{Country: "US", Email: "june@contoso.com", PassportCountry: "UK", PassportNumber: "123"}
+	if err := errors.Join(holders.Insert(ctx, june), passports.Insert(ctx, &Passport{Country: "UK", Number: "123", HolderCountry: "US", HolderEmail: june.Email})); err != nil {
+		log.Fatal(err)
+	}
+	passportOf := relationships.Reference[Holder, Passport]{Source: relationships.FromRepository(passports, 0), Key: func(h *Holder) (patterns.Key, bool) {
+		return patterns.Key{Partition: h.PassportCountry, Row: h.PassportNumber}, h.PassportNumber != ""
+	}}
+	holderOf := relationships.Reference[Passport, Holder]{Source: relationships.FromRepository(holders, 0), Key: func(p *Passport) (patterns.Key, bool) {
+		return patterns.Key{Partition: p.HolderCountry, Row: p.HolderEmail}, p.HolderEmail != ""
+	}}
+	passport, err := passportOf.Get(ctx, june)
+	if err != nil {
+		log.Fatal(err)
+	}
+	back, err := holderOf.Get(ctx, passport)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(passport.Number, back.Email)
+	// Output:
+	// 123 june@contoso.com
+}
+
+// exampleTable creates a table on the service that the tests share.
+func exampleTable(name string) *patterns.Table {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
+}

@@ -1,0 +1,240 @@
+package relationships_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// employee is a child: of the department Group in its own partition Site, and of the project Project anywhere.
+type employee struct {
+	patterns.Meta
+	Site, Group string
+	ID          int
+	Name        string
+	Project     string
+}
+
+// department is a parent in its children's partition.
+type department struct {
+	patterns.Meta
+	Site, Name    string
+	Budget        int // what its own writers change
+	EmployeeCount int
+}
+
+func employeeKey(site string, id int) patterns.Key {
+	return patterns.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+}
+
+func departmentKey(site, name string) patterns.Key {
+	return patterns.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
+}
+
+func projectKey(name string) patterns.Key { return patterns.Key{Partition: "projects", Row: name} }
+
+// form is how a relationship is kept.
+type form string
+
+const (
+	ownRow   form = "row"     // Count: of the employees that have a group
+	inParent form = "parent"  // ParentCount
+	members  form = "members" // Members, in a table of their own
+	async    form = "async"   // the same, by workers
+)
+
+// world is where the tests' processes work.
+type world struct {
+	form
+	table, other, queue string
+	attempts            int // Schema.MaxAttempts
+}
+
+func newWorld(t testing.TB, s *storagetest.Service, f form) *world {
+	t.Helper()
+	w := &world{form: f, table: s.TableName(t), other: s.TableName(t), queue: s.QueueName(t), attempts: 60}
+	p := must[*process](t)(w.start(s))
+	check(t, p.employees.Table().Create(t.Context()))
+	if f == members || f == async {
+		check(t, p.other.Create(t.Context()), p.queue.Create(t.Context()))
+	}
+	for _, name := range []string{"A", "B"} {
+		check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
+	}
+	return w
+}
+
+// process is what one process has.
+type process struct {
+	other       *patterns.Table
+	departments *patterns.Repository[department]
+	employees   *patterns.Repository[employee]
+	plain       *patterns.Repository[employee] // of a program without the relationship
+	count       *relationships.Count[employee]
+	parents     *relationships.ParentCount[employee, department]
+	members     *relationships.Members[employee]
+	queue       *eventual.Queue
+}
+
+const visibility = 10 * time.Second
+
+func groupOf(e *employee) (patterns.Key, bool) { return departmentKey(e.Site, e.Group), e.Group != "" }
+
+func projectOf(e *employee) (patterns.Key, bool) { return projectKey(e.Project), e.Project != "" }
+
+func countOf(d *department) *int { return &d.EmployeeCount }
+
+func (w *world) start(s *storagetest.Service) (*process, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{other: account.Table(w.other)}
+	if p.queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
+		return nil, err
+	}
+	table := account.Table(w.table)
+	p.departments, err = patterns.NewRepository(table, patterns.Schema[department]{
+		Name: "departments", RowPrefix: "dept", MaxAttempts: w.attempts,
+		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	schema := patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: w.attempts,
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}
+	if p.plain, err = patterns.NewRepository(table, schema); err != nil {
+		return nil, err
+	}
+	var kept patterns.Pattern
+	switch w.form {
+	case ownRow:
+		p.count = relationships.NewCount("grouped", func(e *employee) bool { return e.Group != "" })
+		kept = p.count
+	case inParent:
+		p.parents = relationships.NewParentCount("count", p.departments, groupOf, countOf)
+		kept = p.parents
+	default:
+		p.members = relationships.NewMembers("members", p.other, projectOf)
+		kept, schema.Intents = p.members, p.queue
+		if w.form == async {
+			schema.Intents = p.queue.Async()
+		}
+	}
+	p.employees, err = patterns.NewRepository(table, schema, kept)
+	return p, err
+}
+
+// drainNow handles what is visible now.
+func drainNow(ctx context.Context, q *eventual.Queue) error {
+	worker, err := eventual.NewWorker(q, nil, nil)
+	if err == nil {
+		_, err = worker.Drain(ctx)
+	}
+	return err
+}
+
+// drain lets every message appear and handles it, until none is left.
+func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
+	if w.form == ownRow || w.form == inParent {
+		return nil
+	}
+	for range 10 {
+		s.Wait(visibility + time.Second)
+		p, err := w.start(s)
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+		if err != nil {
+			return err
+		}
+		if _, err := worker.Drain(ctx); err != nil {
+			return err
+		}
+		if n, err := p.queue.Length(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("the queue does not get empty")
+}
+
+// check holds every number against the employees, and returns those.
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]*employee, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	found, groups, projects := map[patterns.Key]*employee{}, map[string]int{}, map[string]int{}
+	for e, err := range p.employees.Query().Partition("Sales").All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found[e.Key()] = e
+		groups[e.Group]++
+		projects[e.Project]++
+	}
+	switch w.form {
+	case ownRow:
+		n, err := p.count.Get(ctx, "Sales")
+		if want := len(found) - groups[""]; err != nil || int(n) != want {
+			return nil, fmt.Errorf("%d are counted of %d: %w", n, want, err)
+		}
+	case inParent:
+		for d, err := range p.departments.Query().Partition("Sales").All(ctx) {
+			if err != nil || d.EmployeeCount != groups[d.Name] || d.Budget != 5 {
+				return nil, fmt.Errorf("department %s has %d employees of %d, and a budget of %d: %w", d.Name, d.EmployeeCount, groups[d.Name], d.Budget, err)
+			}
+		}
+	default:
+		for _, name := range []string{"P", "Q"} {
+			n, err := p.members.Count(ctx, projectKey(name))
+			if err != nil || int(n) != projects[name] {
+				return nil, fmt.Errorf("project %s counts %d members of %d: %w", name, n, projects[name], err)
+			}
+			for e, err := range p.members.All(ctx, projectKey(name)) {
+				if err != nil || e.Project != name {
+					return nil, fmt.Errorf("a member of %s is in %s: %w", name, e.Project, err)
+				}
+				projects[name]--
+			}
+			if projects[name] != 0 {
+				return nil, fmt.Errorf("project %s lacks %d members", name, projects[name])
+			}
+		}
+		for d, err := range p.employees.Verify(ctx, &patterns.VerifyOptions{Lag: time.Nanosecond}) {
+			return nil, errors.Join(fmt.Errorf("%v", d), err)
+		}
+	}
+	return found, nil
+}
+
+// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
+func outcomeUnknown(err error) bool {
+	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func must[V any](t testing.TB) func(V, error) V {
+	return func(v V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,260 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Members are the children of each entity, wherever both are: a row for each child in the parent's partition, and beside them
+// their number. Intents keep them. It is a pattern, given to NewRepository of the children, whose Schema needs Intents.
+type Members[C any] struct {
+	name     string
+	table    *patterns.Table
+	parentOf func(*C) (patterns.Key, bool)
+	repo     *patterns.Repository[C]
+}
+
+// NewMembers makes the members. table is where their rows are, such as the parents'; nil is the children's own. name begins
+// the rows' keys: letters, digits, '-' and '.'. Intents that are under way name it, so it stays the same from one version of a
+// program to the next. parentOf returns the key of a child's parent, false for none. It is pure, and looks at stored properties
+// and keys only. Parents need not be there.
+func NewMembers[C any](name string, table *patterns.Table, parentOf func(*C) (patterns.Key, bool)) *Members[C] {
+	return &Members[C]{name: name, table: table, parentOf: parentOf}
+}
+
+// PatternName implements patterns.Pattern.
+func (x *Members[C]) PatternName() string { return x.name }
+
+// Attach is called by patterns.NewRepository, with nil where the members are free again.
+func (x *Members[C]) Attach(host patterns.Host) error {
+	if host == nil {
+		x.repo = nil
+		return nil
+	}
+	repo, err := hostOf[C](host, x.repo)
+	switch {
+	case err != nil:
+		return err
+	case x.parentOf == nil:
+		return errors.New("it needs the parent of a child")
+	case x.name == host.RowPrefix():
+		return errors.New("the members have the same row key prefix as the entities")
+	}
+	if _, err := compoundkey.Encode(x.name); err != nil {
+		return err
+	}
+	x.repo = repo
+	return nil
+}
+
+func (x *Members[C]) rows() *patterns.Table {
+	if x.table != nil {
+		return x.table
+	}
+	return x.repo.Table()
+}
+
+// countKey is where the number of a parent's members is: the first of its rows.
+func (x *Members[C]) countKey(parent patterns.Key) patterns.Key {
+	return patterns.Key{Partition: parent.Partition, Row: compoundkey.Join(x.name, compoundkey.String(parent.Row))}
+}
+
+// memberKey is where the row of a child is.
+func (x *Members[C]) memberKey(parent, child patterns.Key) patterns.Key {
+	row := compoundkey.Join(x.name, compoundkey.String(parent.Row), compoundkey.String(child.Partition), compoundkey.String(child.Row))
+	return patterns.Key{Partition: parent.Partition, Row: row}
+}
+
+// childOf is the reverse of memberKey; false for the row of a number.
+func (x *Members[C]) childOf(row patterns.Key) (parent, child patterns.Key, ok bool) {
+	parent.Partition = row.Partition
+	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
+	return parent, child, err == nil
+}
+
+// Remember implements patterns.Rememberer.
+func (x *Members[C]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	return rememberParent(x.parentOf, entity), nil
+}
+
+// OutsideKeys implements patterns.IntentContributor: the parents that the child leaves and enters. A change that does neither
+// names none, and needs no intent.
+func (x *Members[C]) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+	from, to, err := moves(x.parentOf, x.name, c)
+	if err != nil || from == to {
+		return nil, err
+	}
+	var places []string
+	for _, place := range []string{to, from} {
+		if place == "" {
+			continue
+		}
+		parent, err := parsePlace(place)
+		if err != nil {
+			return nil, err
+		}
+		if err := compoundkey.CheckKey(x.memberKey(parent, c.Key).Row); err != nil {
+			return nil, err // before anything is written
+		}
+		places = append(places, place)
+	}
+	return places, nil
+}
+
+// Reconcile implements patterns.IntentContributor: the child has a row at its parent, and none at another that is named.
+func (x *Members[C]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+	own := ""
+	if v, _ := r.Entity.(*C); v != nil {
+		key, ok, err := parentIn(x.parentOf, v)
+		if ok && err == nil {
+			own = placeOf(key)
+		}
+	}
+	for _, place := range r.Keys {
+		if err := x.agree(ctx, r, place, place == own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agree makes the child a member of one parent, or not, together with the number. Both rows are written under what was read of
+// them, so that each child counts once, whoever does this at the same time, and however often.
+func (x *Members[C]) agree(ctx context.Context, r *patterns.Reconciliation, place string, belongs bool) error {
+	parent, err := parsePlace(place)
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
+		if err != nil || (member.ETag != "") == belongs {
+			return err
+		}
+		rows, err := x.change(ctx, parent, member)
+		if err != nil {
+			return err
+		}
+		err = r.Write(ctx, place, x.rows(), rows...)
+		if !moved(err) || attempt == attempts-1 {
+			return err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// change adds a member that is not there, or removes one that is. The row of the number stays when it is 0: that it is not there
+// is a state without an ETag, to which nothing must come back, or what was counted meanwhile would be taken for what is.
+func (x *Members[C]) change(ctx context.Context, parent patterns.Key, member *patterns.Entity) ([]patterns.RowOperation, error) {
+	row, err := readRow(ctx, x.rows(), x.countKey(parent))
+	if err != nil {
+		return nil, err
+	}
+	verb, delta := patterns.InsertRow, int64(1)
+	if member.ETag != "" {
+		verb, delta = patterns.DeleteRow, -1
+	}
+	n, ok := numberIn(row)
+	if !ok || n+delta < 0 {
+		// The first member of all, or rows were removed by hand.
+		if n, err = x.scan(ctx, parent); err != nil {
+			return nil, err
+		}
+	}
+	return []patterns.RowOperation{{Verb: verb, Row: member}, put(row, max(n+delta, 0))}, nil
+}
+
+// scan counts the members themselves.
+func (x *Members[C]) scan(ctx context.Context, parent patterns.Key) (n int64, err error) {
+	for _, err := range x.of(ctx, parent) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Count returns the number of a parent's members. Requests: 1.
+func (x *Members[C]) Count(ctx context.Context, parent patterns.Key) (int64, error) {
+	if x.repo == nil {
+		return 0, invalid("Count", errNoRepository)
+	}
+	row, err := readRow(ctx, x.rows(), x.countKey(parent))
+	if err != nil || row.ETag == "" {
+		return 0, err
+	}
+	n, ok := numberIn(row)
+	if !ok {
+		return 0, &patterns.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Index: -1, Pattern: x.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
+	}
+	return n, nil
+}
+
+var errNoRepository = errors.New("the members were not given to a repository")
+
+// Keys yields the keys of a parent's members, by partition and row key. An error comes once, last. Requests: 1 for each page of
+// at most 1,000.
+func (x *Members[C]) Keys(ctx context.Context, parent patterns.Key) iter.Seq2[patterns.Key, error] {
+	if x.repo == nil {
+		return func(yield func(patterns.Key, error) bool) { yield(patterns.Key{}, invalid("Keys", errNoRepository)) }
+	}
+	return x.of(ctx, parent)
+}
+
+func (x *Members[C]) of(ctx context.Context, parent patterns.Key) iter.Seq2[patterns.Key, error] {
+	span := compoundkey.Starting(x.name, compoundkey.String(parent.Row))
+	return func(yield func(patterns.Key, error) bool) {
+		for row, err := range x.rows().Entities().Query().Partition(parent.Partition).Rows(span).All(ctx) {
+			if err != nil {
+				yield(patterns.Key{}, err)
+				return
+			}
+			of, child, ok := x.childOf(row.Key)
+			if ok && of.Row == parent.Row && !yield(child, nil) {
+				return
+			}
+		}
+	}
+}
+
+// All yields a parent's members themselves, in the order of Keys, read several at once. Those that are gone, or have another
+// parent by now, are left out. An error comes once, last. Requests: those of Keys, and 1 for each member.
+func (x *Members[C]) All(ctx context.Context, parent patterns.Key) iter.Seq2[*C, error] {
+	return func(yield func(*C, error) bool) {
+		keys := make([]patterns.Key, 0, defaultBatch)
+		// flush yields what was collected, and reports whether there is to be more.
+		flush := func() bool {
+			for v, err := range x.repo.GetMany(ctx, keys, nil) {
+				if err != nil {
+					yield(nil, err)
+					return false
+				}
+				if key, ok := x.parentOf(v); ok && key == parent && !yield(v, nil) {
+					return false
+				}
+			}
+			keys = keys[:0]
+			return true
+		}
+		for key, err := range x.Keys(ctx, parent) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if keys = append(keys, key); len(keys) == defaultBatch && !flush() {
+				return
+			}
+		}
+		if len(keys) > 0 {
+			flush()
+		}
+	}
+}

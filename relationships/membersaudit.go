@@ -1,0 +1,49 @@
+package relationships
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Facts implements patterns.Auditor: the row at the child's parent.
+func (x *Members[C]) Facts(entity any) ([]patterns.Fact, error) {
+	v := entity.(*C)
+	key, ok, err := parentIn(x.parentOf, v)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return []patterns.Fact{{Place: placeOf(key), Entity: x.repo.KeyOf(v)}}, nil
+}
+
+// Held implements patterns.Auditor. Requests: 1 for each page of the table in which the rows are.
+func (x *Members[C]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	return func(yield func(patterns.Fact, error) bool) {
+		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
+		for row, err := range q.All(ctx) {
+			if err != nil {
+				yield(patterns.Fact{}, err)
+				return
+			}
+			parent, child, ok := x.childOf(row.Key)
+			if !ok || !scope.Contains(child) {
+				continue
+			}
+			if !yield(patterns.Fact{Place: placeOf(parent), Entity: child}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Look implements patterns.Auditor. Requests: 1.
+func (x *Members[C]) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+	parent, err := parsePlace(place)
+	if err != nil {
+		return patterns.Fact{}, false, err
+	}
+	row, err := readRow(ctx, x.rows(), x.memberKey(parent, entity))
+	return patterns.Fact{Place: place, Entity: entity}, err == nil && row.ETag != "", err
+}

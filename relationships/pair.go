@@ -1,0 +1,108 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Pair is a one-to-one relationship of entities in one partition of one table, by a convention of their keys: an employee and
+// the photo of the employee, each with a repository of its own. It is safe for concurrent use.
+type Pair[A, B any] struct {
+	as      *patterns.Repository[A]
+	bs      *patterns.Repository[B]
+	partner func(patterns.Key) patterns.Key
+}
+
+// NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an A: of the same
+// partition, with another row key. It is pure. It makes no request.
+func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a patterns.Key) patterns.Key) (*Pair[A, B], error) {
+	const op = "NewPair"
+	switch {
+	case as == nil || bs == nil || partner == nil:
+		return nil, invalid(op, errors.New("it needs two repositories and the key of the partner"))
+	case !as.Table().Same(bs.Table()):
+		return nil, invalid(op, errors.New("the repositories are on two tables, which have no transaction in common; use Reference with SameKey"))
+	}
+	return &Pair[A, B]{as, bs, partner}, nil
+}
+
+// belong refuses two entities that are no pair.
+func (p *Pair[A, B]) belong(op string, a, b patterns.Key) error {
+	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
+		return &patterns.Error{Op: op, Table: p.as.Table().Name(), Key: a, Index: -1, Kind: patterns.ErrInvalid,
+			Err: fmt.Errorf("its partner is (%q, %q), in the same partition and under another row key, and not (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
+	}
+	return nil
+}
+
+// Insert adds both, or none, with all their rows. Requests: 1.
+func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
+	if a == nil || b == nil {
+		return invalid("Insert", errors.New("a pair is two entities"))
+	}
+	if err := p.belong("Insert", p.as.KeyOf(a), p.bs.KeyOf(b)); err != nil {
+		return err
+	}
+	x := p.as.Table().NewTransaction()
+	if err := p.as.StageInsert(ctx, x, a); err != nil {
+		return err
+	}
+	if err := p.bs.StageInsert(ctx, x, b); err != nil {
+		return err
+	}
+	_, err := x.Commit(ctx)
+	return err
+}
+
+// Delete removes both, or none, under the ETags that they were read with. Requests: 1.
+func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
+	if a == nil || b == nil {
+		return invalid("Delete", errors.New("a pair is two entities"))
+	}
+	if err := p.belong("Delete", p.as.MetaOf(a).Key(), p.bs.MetaOf(b).Key()); err != nil {
+		return err
+	}
+	x := p.as.Table().NewTransaction()
+	if err := p.as.StageDelete(ctx, x, a); err != nil {
+		return err
+	}
+	if err := p.bs.StageDelete(ctx, x, b); err != nil {
+		return err
+	}
+	_, err := x.Commit(ctx)
+	return err
+}
+
+// Get reads both, at the same time, given the key of the A; one that is not there is nil, and patterns.ErrNotFound when
+// neither is. They may be of two moments. Requests: 2.
+func (p *Pair[A, B]) Get(ctx context.Context, key patterns.Key) (a *A, b *B, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		a, err = there(p.as.Get(ctx, key))
+		return err
+	})
+	group.Go(func() (err error) {
+		b, err = there(p.bs.Get(ctx, p.partner(key)))
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if a == nil && b == nil {
+		return nil, nil, &patterns.Error{Op: "Get", Table: p.as.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrNotFound}
+	}
+	return a, b, nil
+}
+
+// there makes nil of an entity that is not there.
+func there[T any](v *T, err error) (*T, error) {
+	if errors.Is(err, patterns.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}

@@ -1,0 +1,145 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// ParentCount is the number of an entity's children, in a property of the entity itself: the guide's EmployeeCount of a
+// department, in whose partition the employees are. The children's own transactions keep it. It is a pattern, given to
+// NewRepository of the children.
+type ParentCount[C, P any] struct {
+	name     string
+	parents  *patterns.Repository[P]
+	parentOf func(*C) (patterns.Key, bool)
+	count    func(*P) *int
+	repo     *patterns.Repository[C]
+}
+
+// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, false for none: a key in the child's
+// own partition. It is pure, and looks at stored properties only. count returns the field that has the number, which the
+// parents' own writers leave alone; a Replace of what they have read does. name tells the count from the children's other
+// patterns.
+func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (patterns.Key, bool), count func(*P) *int) *ParentCount[C, P] {
+	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
+}
+
+// PatternName implements patterns.Pattern.
+func (x *ParentCount[C, P]) PatternName() string { return x.name }
+
+// Attach is called by patterns.NewRepository, with nil where the count is free again.
+func (x *ParentCount[C, P]) Attach(host patterns.Host) error {
+	if host == nil {
+		x.repo = nil
+		return nil
+	}
+	repo, err := hostOf[C](host, x.repo)
+	switch {
+	case err != nil:
+		return err
+	case x.parents == nil || x.parentOf == nil || x.count == nil:
+		return errors.New("it needs the parents' repository, the parent of a child and its count")
+	case !x.parents.Table().Same(repo.Table()):
+		return fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
+	}
+	x.repo = repo
+	return nil
+}
+
+// Remember implements patterns.Rememberer.
+func (x *ParentCount[C, P]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+	return rememberParent(x.parentOf, entity), nil
+}
+
+// Companions implements patterns.CompanionContributor: it stages the parents whose number changes, under the ETags that they
+// were read with.
+func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, t *patterns.Transaction) error {
+	from, to, err := moves(x.parentOf, x.name, c)
+	if err != nil || from == to {
+		return err
+	}
+	if from != "" {
+		if err := x.add(ctx, c, t, from, -1); err != nil {
+			return err
+		}
+	}
+	if to != "" {
+		return x.add(ctx, c, t, to, 1)
+	}
+	return nil
+}
+
+// add stages a parent with another number. One that is not there is passed over when a child leaves it, and refuses one that
+// comes.
+func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *patterns.Transaction, place string, delta int) error {
+	key, err := parsePlace(place)
+	if err != nil {
+		return err
+	}
+	if key.Partition != c.Key.Partition {
+		return fmt.Errorf("the parent (%q, %q) is in another partition; Members counts across partitions", key.Partition, key.Row)
+	}
+	parent, err := x.parents.Get(ctx, key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		if delta < 0 {
+			return nil
+		}
+		return &patterns.Error{Index: -1, Pattern: x.name, Kind: patterns.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
+	}
+	if err != nil {
+		return err
+	}
+	n := x.count(parent)
+	if *n+delta < 0 {
+		if *n, err = x.scan(ctx, key); err != nil {
+			return err
+		}
+	}
+	*n = max(*n+delta, 0)
+	return x.parents.StageReplace(ctx, t, parent)
+}
+
+// scan counts the children themselves.
+func (x *ParentCount[C, P]) scan(ctx context.Context, parent patterns.Key) (n int, err error) {
+	for v, err := range x.repo.Query().Partition(parent.Partition).All(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if key, ok := x.parentOf(v); ok && key == parent {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// errSame ends an update of a parent whose number is right.
+var errSame = errors.New("the number is right")
+
+// Recount counts a parent's children anew, and returns the number with what the parent had. It is for parents that came after
+// their children, and for children that programs without the count have written. The number is exact: when a child comes or goes
+// meanwhile it begins again, as often as Schema.MaxAttempts of the parents says. Requests: 2, and 1 for each page of children.
+func (x *ParentCount[C, P]) Recount(ctx context.Context, parent patterns.Key) (n, was int, err error) {
+	if x.repo == nil {
+		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
+	}
+	_, err = x.parents.Update(ctx, parent, func(v *P) error {
+		field := x.count(v)
+		was = *field
+		var err error
+		if n, err = x.scan(ctx, parent); err != nil {
+			return err
+		}
+		if n == was {
+			return errSame
+		}
+		*field = n
+		return nil
+	})
+	if errors.Is(err, errSame) {
+		err = nil
+	}
+	return n, was, err
+}

@@ -1,0 +1,179 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// Source finds entities by their keys: a repository's (FromRepository), or those of a Cache.
+type Source[P any] interface {
+	// Lookup returns the entities that are there. Keys may be repeated.
+	Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error)
+}
+
+// FromRepository is the Source that reads each entity from its table. concurrency is the number of requests under way at
+// once, 8 for 0. Requests: 1 for each different key.
+func FromRepository[P any](repo *patterns.Repository[P], concurrency int) Source[P] {
+	return &fromRepository[P]{repo, concurrency}
+}
+
+type fromRepository[P any] struct {
+	repo        *patterns.Repository[P]
+	concurrency int
+}
+
+func (s *fromRepository[P]) Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error) {
+	if s.repo == nil {
+		return nil, invalid("Lookup", errors.New("there is no repository"))
+	}
+	found := make(map[patterns.Key]*P, len(keys))
+	for v, err := range s.repo.GetMany(ctx, unique(keys), &patterns.ParallelOptions[P]{Concurrency: s.concurrency}) {
+		if err != nil {
+			return nil, err
+		}
+		found[s.repo.MetaOf(v).Key()] = v
+	}
+	return found, nil
+}
+
+// unique returns each key once, in the order in which they came.
+func unique(keys []patterns.Key) []patterns.Key {
+	seen := make(map[patterns.Key]bool, len(keys))
+	once := make([]patterns.Key, 0, len(keys))
+	for _, key := range keys {
+		if !seen[key] {
+			seen[key], once = true, append(once, key)
+		}
+	}
+	return once
+}
+
+// Reference is the way from an entity of type C to the one of type P that it refers to: an employee's department. It is a
+// value, safe for concurrent use.
+type Reference[C, P any] struct {
+	Source Source[P]
+	// Key returns the key of what an entity refers to, false for nothing. It follows from stored properties (a stored link),
+	// or from the entity's own key (a convention; SameKey is one). It is pure.
+	Key func(*C) (patterns.Key, bool)
+	// Batch is how many entities Join looks ahead, to read what several of them refer to once; 100 for 0.
+	Batch int
+}
+
+const defaultBatch = 100
+
+// SameKey is the convention that two entities which belong together have one key, in two tables: Reference.Key for that.
+func SameKey[C any](repo *patterns.Repository[C]) func(*C) (patterns.Key, bool) {
+	return func(v *C) (patterns.Key, bool) { return repo.KeyOf(v), true }
+}
+
+func (r *Reference[C, P]) check(op string) error {
+	switch {
+	case r.Source == nil || r.Key == nil:
+		return invalid(op, errors.New("a Reference needs Source and Key"))
+	case r.Batch < 0:
+		return invalid(op, fmt.Errorf("a Batch of %d", r.Batch))
+	}
+	return nil
+}
+
+// Get returns what an entity refers to. It is patterns.ErrNotFound when that is not there, or nothing. Requests: 1, none from
+// a Cache that is fresh.
+func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
+	if err := r.check("Get"); err != nil {
+		return nil, err
+	}
+	key, ok := r.Key(v)
+	if !ok {
+		return nil, notFound("Get", patterns.Key{}, errors.New("the entity refers to nothing"))
+	}
+	found, err := r.Source.Lookup(ctx, []patterns.Key{key})
+	if err != nil {
+		return nil, err
+	}
+	if found[key] == nil {
+		return nil, notFound("Get", key, nil)
+	}
+	return found[key], nil
+}
+
+// Joined is an entity with the one that it refers to.
+type Joined[C, P any] struct {
+	Child  *C
+	Parent *P // nil where Child refers to nothing, or to what is not there; shared by those of a batch that refer to it
+}
+
+// Join yields entities with those that they refer to, in the order in which they come: what Query.All yields, say. An error
+// comes once, last. Each batch is looked up at once, every key in it once, and no more than a batch is in memory.
+//
+// The two are not read at one moment: Parent is as it was a little later than Child, or as a Cache has it.
+//
+// Requests: those of children, and of the Source for each batch.
+func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]) iter.Seq2[Joined[C, P], error] {
+	return func(yield func(Joined[C, P], error) bool) {
+		if err := r.check("Join"); err != nil {
+			yield(Joined[C, P]{}, err)
+			return
+		}
+		size := r.Batch
+		if size == 0 {
+			size = defaultBatch
+		}
+		batch := make([]*C, 0, size)
+		for v, err := range children {
+			if err != nil {
+				if r.join(ctx, batch, yield) {
+					yield(Joined[C, P]{}, err)
+				}
+				return
+			}
+			if batch = append(batch, v); len(batch) < size {
+				continue
+			}
+			if !r.join(ctx, batch, yield) {
+				return
+			}
+			batch = batch[:0]
+		}
+		r.join(ctx, batch, yield)
+	}
+}
+
+// join yields one batch, and reports whether there is to be more.
+func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joined[C, P], error) bool) bool {
+	keys := make([]patterns.Key, 0, len(batch))
+	for _, v := range batch {
+		if key, ok := r.Key(v); ok {
+			keys = append(keys, key)
+		}
+	}
+	var found map[patterns.Key]*P
+	if len(keys) > 0 {
+		var err error
+		if found, err = r.Source.Lookup(ctx, unique(keys)); err != nil {
+			yield(Joined[C, P]{}, err)
+			return false
+		}
+	}
+	for _, v := range batch {
+		joined := Joined[C, P]{Child: v}
+		if key, ok := r.Key(v); ok {
+			joined.Parent = found[key]
+		}
+		if !yield(joined, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func invalid(op string, err error) error {
+	return &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+}
+
+func notFound(op string, key patterns.Key, err error) error {
+	return &patterns.Error{Op: op, Key: key, Index: -1, Kind: patterns.ErrNotFound, Err: err}
+}

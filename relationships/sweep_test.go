@@ -1,0 +1,168 @@
+package relationships_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/race"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// attempts counts what callers were told of their changes.
+type attempts struct {
+	mu          sync.Mutex
+	least, most int
+	said        []error
+}
+
+func (a *attempts) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, err)
+	switch {
+	case err == nil:
+		a.least, a.most = a.least+1, a.most+1
+	case outcomeUnknown(err):
+		a.most++
+	}
+}
+
+// jones is in group A and project P, moved in the others.
+func jones() *employee {
+	return &employee{Site: "Sales", Group: "A", ID: 223, Name: "Jones", Project: "P"}
+}
+
+func moved() *employee {
+	e := jones()
+	e.Group, e.Project = "B", "Q"
+	return e
+}
+
+func textOf(e *employee) string {
+	if e == nil {
+		return ""
+	}
+	return e.Group + e.Project
+}
+
+// swept is an operation on Jones, who is there before where states begins with her, beside another employee.
+func swept(f form, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
+	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+		w := newWorld(t, s, f)
+		p := must[*process](t)(w.start(s))
+		there := []*employee{{Site: "Sales", Group: "A", ID: 1, Project: "P"}}
+		if before != nil {
+			there = append(there, before)
+		}
+		for _, e := range there {
+			copied := *e
+			check(t, p.employees.Insert(t.Context(), &copied))
+		}
+		if f == async {
+			check(t, drainNow(t.Context(), p.queue))
+		}
+		var said attempts
+		return storagetest.World{
+			Operate: func(ctx context.Context, s *storagetest.Service) error {
+				p, err := w.start(s)
+				if err == nil {
+					err = operate(ctx, p)
+				}
+				said.add(err)
+				return err
+			},
+			Recover: w.drain,
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
+				found, err := w.check(ctx, s)
+				if err != nil {
+					return err
+				}
+				for n := said.least; n <= said.most; n++ {
+					if textOf(found[employeeKey("Sales", 223)]) == states[min(n, len(states)-1)] {
+						return nil
+					}
+				}
+				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, textOf(found[employeeKey("Sales", 223)]), said.said)
+			},
+		}
+	}}
+}
+
+// TestSweep breaks every change of a child at every storage call, in every way, in all forms.
+func TestSweep(t *testing.T) {
+	floors := map[form]map[string]int{
+		ownRow: {"Insert": 64, "Move": 60, "Delete": 96}, inParent: {"Insert": 64, "Move": 128, "Delete": 96},
+		members: {"Insert": 216, "Move": 376, "Delete": 248}, async: {"Insert": 88, "Move": 120, "Delete": 120},
+	}
+	for _, f := range []form{ownRow, inParent, members, async} {
+		for name, c := range map[string]storagetest.SweepCase{
+			"Insert": swept(f, nil, []string{"", textOf(jones())}, func(ctx context.Context, p *process) error {
+				return p.employees.Insert(ctx, jones())
+			}),
+			"Move": swept(f, jones(), []string{textOf(jones()), textOf(moved())}, func(ctx context.Context, p *process) error {
+				_, err := p.employees.Update(ctx, employeeKey("Sales", 223), func(e *employee) error {
+					e.Group, e.Project = "B", "Q"
+					return nil
+				})
+				return err
+			}),
+			"Delete": swept(f, jones(), []string{textOf(jones()), ""}, func(ctx context.Context, p *process) error {
+				return p.employees.DeleteUnconditional(ctx, employeeKey("Sales", 223))
+			}),
+		} {
+			if (f == members || f == async) && (name != "Insert" && testing.Short() || race.Enabled) {
+				continue // the longest ones; a whole run has them
+			}
+			c.Floor = floors[f][name]
+			t.Run(string(f)+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })
+		}
+	}
+}
+
+// TestSweepRecount breaks the repair of numbers that a program without them has left wrong.
+func TestSweepRecount(t *testing.T) {
+	for _, f := range []form{ownRow, inParent} {
+		t.Run(string(f), func(t *testing.T) {
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: 92, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+				w := newWorld(t, s, f)
+				p := must[*process](t)(w.start(s))
+				check(t, p.employees.Insert(t.Context(), jones()))
+				check(t, p.plain.Insert(t.Context(), &employee{Site: "Sales", Group: "A", ID: 2}))
+				return storagetest.World{
+					Operate: func(ctx context.Context, s *storagetest.Service) error {
+						p, err := w.start(s)
+						if err != nil {
+							return err
+						}
+						return recount(ctx, p)
+					},
+					Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+						p, err := w.start(s)
+						if err != nil {
+							return err
+						}
+						if !end.Succeeded() {
+							err = recount(ctx, p) // another run of it mends what is left
+						}
+						if err == nil {
+							_, err = w.check(ctx, s)
+						}
+						return err
+					},
+				}
+			}})
+		})
+	}
+}
+
+func recount(ctx context.Context, p *process) (err error) {
+	if p.count != nil {
+		_, _, err = p.count.Recount(ctx, "Sales")
+	} else {
+		_, _, err = p.parents.Recount(ctx, patterns.Key{Partition: "Sales", Row: "dept_A"})
+	}
+	return err
+}
