@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -40,10 +43,7 @@ func openCompany(ctx context.Context, o options, at *place, p *progress) (*compa
 }
 
 func (c *company) open(ctx context.Context) (err error) {
-	options := c.place.options
-	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
-	c.account, err = patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: options})
-	if err != nil {
+	if c.account, err = c.client(); err != nil {
 		return err
 	}
 	indexed, err := c.table(ctx, "Employees")
@@ -59,6 +59,19 @@ func (c *company) open(ctx context.Context) (err error) {
 	}
 	c.plain, err = newPlain(plain)
 	return err
+}
+
+// clientOptions are for clients whose requests are counted. The policies see each of their calls once.
+func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions {
+	options := c.place.options
+	options.PerCallPolicies = append(slices.Clip(options.PerCallPolicies), policies...)
+	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
+	return options
+}
+
+// client opens the account once more, as a program of its own would.
+func (c *company) client(policies ...policy.Policy) (*patterns.Account, error) {
+	return patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: c.clientOptions(policies...)})
 }
 
 // employee returns what is stored of the employee with this id.

@@ -11,53 +11,65 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// question is asked in two ways that must give the same answer.
-type question struct {
+// asked is a question about T that is asked in two ways, which must give the same answer.
+type asked[T any, R comparable] struct {
 	text          string
-	with, without way
-	record        func(*Employee) record // what must be the same; nil for all
+	with, without wayTo[T]
+	record        func(*T) R // what must be the same
 }
 
-// way is one way to an answer.
-type way struct {
+// wayTo is one way to an answer.
+type wayTo[T any] struct {
 	class    patterns.QueryClass
-	searched int // rows that the service has to go through; 0 for those it finds
-	ask      func(context.Context) iter.Seq2[*Employee, error]
-	sort     func(a, b *Employee) int // sorts in the client; nil where the rows come in order
-	top      int                      // keeps the first ones in the client; 0 for all
+	how      string // in place of the class where no table is asked
+	searched int    // rows that the service has to go through; 0 for those it finds
+	ask      func(context.Context) iter.Seq2[*T, error]
+	sort     func(a, b *T) int // sorts in the client; nil where the rows come in order
+	top      int               // keeps the first ones in the client; 0 for all
 }
+
+// A question about employees has no record where all of an employee must be the same.
+type (
+	question = asked[Employee, record]
+	way      = wayTo[Employee]
+)
 
 // answering is the way of a query.
-func answering(q patterns.Query[Employee]) (way, error) {
+func answering[T any](q patterns.Query[T]) (wayTo[T], error) {
 	plan, err := q.Plan()
-	return way{class: plan.Class, ask: q.All}, err
+	return wayTo[T]{class: plan.Class, ask: q.All}, err
 }
 
-// reading is the way of reading one employee by key.
-func reading(get func(context.Context) (*Employee, error)) way {
-	return way{class: patterns.PointQuery, searched: 1, ask: func(ctx context.Context) iter.Seq2[*Employee, error] {
-		return func(yield func(*Employee, error) bool) { yield(get(ctx)) }
+// reading is the way of reading one thing by key.
+func reading[T any](get func(context.Context) (*T, error)) wayTo[T] {
+	return wayTo[T]{class: patterns.PointQuery, searched: 1, ask: func(ctx context.Context) iter.Seq2[*T, error] {
+		return func(yield func(*T, error) bool) { yield(get(ctx)) }
 	}}
 }
 
 // repetitions is how often each way is measured; the report has the middle one.
 const repetitions = 5
 
-// ask asks a question both ways. Each way is asked once unmeasured, so that neither pays for cold connections.
+// ask asks a question about employees.
 func (c *company) ask(ctx context.Context, s *section, q question) error {
 	if q.record == nil {
 		q.record = (*Employee).record
 	}
-	for _, w := range []way{q.with, q.without} {
+	return ask(ctx, c, s, q)
+}
+
+// ask asks a question both ways. Each way is asked once unmeasured, so that neither pays for cold connections.
+func ask[T any, R comparable](ctx context.Context, c *company, s *section, q asked[T, R]) error {
+	for _, w := range []wayTo[T]{q.with, q.without} {
 		if _, err := w.collect(ctx); err != nil {
 			return fmt.Errorf("%s: %w", q.text, err)
 		}
 	}
-	with, withCost, err := c.measured(ctx, q.with)
+	with, withCost, err := measured(ctx, c, q.with)
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.text, err)
 	}
-	without, withoutCost, err := c.measured(ctx, q.without)
+	without, withoutCost, err := measured(ctx, c, q.without)
 	if err != nil {
 		return fmt.Errorf("%s, without patterns: %w", q.text, err)
 	}
@@ -69,14 +81,14 @@ func (c *company) ask(ctx context.Context, s *section, q question) error {
 }
 
 // measured asks one way several times, and returns the cost in the middle.
-func (c *company) measured(ctx context.Context, w way) (found []*Employee, _ cost, err error) {
+func measured[T any](ctx context.Context, c *company, w wayTo[T]) (found []*T, _ cost, err error) {
 	var costs []cost
 	for range repetitions {
 		requests, begin := c.requests.Count(), time.Now()
 		if found, err = w.collect(ctx); err != nil {
 			return nil, cost{}, err
 		}
-		spent := cost{How: w.class.String(), Searched: w.searched, Requests: c.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
+		spent := cost{How: cmp.Or(w.how, w.class.String()), Searched: w.searched, Requests: c.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
 		if spent.Searched == 0 {
 			spent.Searched = len(found)
 		}
@@ -86,7 +98,7 @@ func (c *company) measured(ctx context.Context, w way) (found []*Employee, _ cos
 	return found, costs[len(costs)/2], nil
 }
 
-func (w way) collect(ctx context.Context) ([]*Employee, error) {
+func (w wayTo[T]) collect(ctx context.Context) ([]*T, error) {
 	found, err := collect(w.ask(ctx))
 	if err != nil {
 		return nil, err
@@ -111,17 +123,17 @@ func collect[T any](all iter.Seq2[*T, error]) ([]*T, error) {
 	return found, nil
 }
 
-// sameAnswers compares employee by employee, in order.
-func sameAnswers(with, without []*Employee, of func(*Employee) record) error {
+// sameAnswers compares answer by answer, in order.
+func sameAnswers[T any, R comparable](with, without []*T, of func(*T) R) error {
 	if len(with) == 0 {
-		return fmt.Errorf("nobody was found, and the data has somebody for every question")
+		return fmt.Errorf("nothing was found, and the data has an answer to every question")
 	}
 	if len(with) != len(without) {
-		return fmt.Errorf("%d employees with the patterns, %d without", len(with), len(without))
+		return fmt.Errorf("%d answers with the patterns, %d without", len(with), len(without))
 	}
 	for i := range with {
-		if of(with[i]) != of(without[i]) {
-			return fmt.Errorf("answer %d is employee %d with the patterns, %d without, or they differ in a property", i+1, with[i].ID, without[i].ID)
+		if a, b := of(with[i]), of(without[i]); a != b {
+			return fmt.Errorf("answer %d is %+v with the patterns, %+v without", i+1, a, b)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -16,9 +17,10 @@ const connectionVariable = storagetest.ConnectionStringVariable
 type place struct {
 	connection string
 	options    azcore.ClientOptions
-	emulator   string       // "azurite" or "simulator"; empty for an account
-	lasts      bool         // what a run makes is there until it is dropped
-	leave      func() error // ends what the program has started
+	emulator   string           // "azurite" or "simulator"; empty for an account
+	lasts      bool             // what a run makes is there until it is dropped
+	now        func() time.Time // the service's clock where it is not the time of day: a simulator's
+	leave      func() error     // ends what the program has started
 }
 
 // findPlace takes what the environment asks for: a simulator, an account, or else an Azurite of the program's own.
@@ -41,7 +43,7 @@ func findPlace(ctx context.Context, o options, p *progress) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", leave: func() error { return nil }}, nil
+		return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", now: s.Clock.Now, leave: func() error { return nil }}, nil
 	}
 	server, err := storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say})
 	if err != nil {

@@ -271,21 +271,7 @@ func (d *directory) check(ctx context.Context, s *section) error {
 				return "", err
 			}
 		}
-		worker, err := eventual.NewWorker(d.queue, nil, nil)
-		if err != nil {
-			return "", err
-		}
-		if _, err := worker.Drain(ctx); err != nil { // there is something to do only where a change could not be finished
-			return "", err
-		}
-		intents, err := d.queue.Length(ctx)
-		if err != nil {
-			return "", err
-		}
-		if intents != 0 {
-			return "", fmt.Errorf("%s on queue %s", counted(intents, "intent"), d.queue.Name())
-		}
-		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), nil
+		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), settled(ctx, d.queue)
 	})
 }
 
