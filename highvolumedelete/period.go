@@ -125,13 +125,22 @@ func (c calendar) mixed(p period) bool {
 	return false
 }
 
-// start is the moment at which a period begins.
+// start is the first moment that shows the date at which a period begins, or a later one: clocks that are changed at midnight have
+// days without it, and days with two, and time.Date chooses as it likes then.
 func (c calendar) start(p period) time.Time {
 	if c.unit == Hour {
 		return p.at
 	}
-	year, month, day := p.at.Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, c.location)
+	for at := p.at.Add(-longestRewind).In(c.location); ; {
+		_, offset := at.Zone()
+		midnight := p.at.Add(-time.Duration(offset) * time.Second).In(c.location)
+		if midnight.Before(at) {
+			midnight = at // the clock went over it when this offset began
+		}
+		if _, at = at.ZoneBounds(); at.IsZero() || midnight.Before(at) {
+			return midnight
+		}
+	}
 }
 
 // end is the moment at which the next one does.
