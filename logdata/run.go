@@ -99,15 +99,18 @@ func (w *Writer) stored(b *batch) {
 	}
 	w.forget(b.entries...)
 	answer(b.entries, nil)
-	waiting := w.flushes[:0:0]
-	for _, f := range w.flushes {
-		if len(w.queue) == 0 || w.queue[0].seq > f.upTo {
-			f.done <- nil
-		} else {
-			waiting = append(waiting, f)
+	w.reached()
+}
+
+// reached ends the flushes that have no record left to wait for.
+func (w *Writer) reached() {
+	w.flushes = slices.DeleteFunc(w.flushes, func(f flush) bool {
+		if w.flying != nil || len(w.queue) > 0 && w.queue[0].seq <= f.upTo {
+			return false
 		}
-	}
-	w.flushes = waiting
+		f.done <- nil
+		return true
+	})
 }
 
 // failed says what becomes of a batch that could not be sent, or of which nobody knows.

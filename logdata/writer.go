@@ -248,6 +248,7 @@ func (w *Writer) withdraw(e *entry, cause error) error {
 		if waiting == e {
 			w.queue = append(w.queue[:i:i], w.queue[i+1:]...)
 			w.forget(e)
+			w.reached()
 			return failure("Write", w.log.prefix, cause, false)
 		}
 	}

@@ -1,0 +1,42 @@
+package logdata_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestFlushOfWhatIsWithdrawn: a Flush that waits for a record whose Write gives up while another request is under way has nothing
+// to wait for any more.
+func TestFlushOfWhatIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := storagetest.Before("slow", func() { time.Sleep(5 * time.Second) })
+		faulty, _ := storagetest.Simulator(t, nil).Faulty(storagetest.On(storagetest.SetBlobMetadata, storagetest.Once(storagetest.Always(slow))))
+		w := newWriter(t, newLog(t, faulty, nil), &logdata.WriterOptions{BlobAppends: 1})
+		check(t, w.Write(t.Context(), record(noon(), "one")))
+		check(t, w.Write(t.Context(), record(noon(), "two"))) // ends the first blob
+		synctest.Wait()                                       // its metadata are under way
+
+		ctx, cancel := context.WithCancel(t.Context())
+		written, flushed := make(chan error, 1), make(chan error, 1)
+		go func() { written <- w.Write(ctx, record(noon(), "three")) }()
+		synctest.Wait()
+		go func() { flushed <- w.Flush(t.Context()) }()
+		synctest.Wait()
+		cancel()
+		if err := <-written; !errors.Is(err, context.Canceled) {
+			t.Errorf("Write: %v", err)
+		}
+		select {
+		case err := <-flushed:
+			check(t, err)
+		case <-time.After(time.Hour):
+			t.Fatal("Flush waits for a record that is gone")
+		}
+	})
+}
