@@ -40,11 +40,17 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if len(attrs) == 0 {
+		return h
+	}
 	attrs = resolved(attrs)
 	return h.derived(func(json slog.Handler) slog.Handler { return json.WithAttrs(attrs) })
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" { // of which slog.JSONHandler makes a group all the same
+		return h
+	}
 	return h.derived(func(json slog.Handler) slog.Handler { return json.WithGroup(name) })
 }
 

@@ -76,15 +76,28 @@ func (m *Meter) Add(partition string, entities int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seconds[m.now()%int64(len(m.seconds))].add(partition, entities, m.options.Partitions)
+	m.second(m.now()).add(partition, entities, m.options.Partitions)
 }
 
-// now moves the ring on and returns the second that it is. A clock that goes back counts into the latest second.
+// second is where a Unix second is counted.
+func (m *Meter) second(at int64) *second {
+	n := int64(len(m.seconds))
+	return &m.seconds[(at%n+n)%n]
+}
+
+// now moves the ring on and returns the second that it is. A clock that goes back by no more than the ring holds counts into the
+// latest second; one that was set back further begins anew, since what came would be one second until it is there again.
 func (m *Meter) now() int64 {
-	now := max(m.options.Now().Unix(), m.latest)
-	gone := min(now-m.latest, int64(len(m.seconds)))
+	now, length := m.options.Now().Unix(), int64(len(m.seconds))
+	if now < m.latest && m.latest-now <= length {
+		return m.latest
+	}
+	gone := length
+	if now >= m.latest {
+		gone = min(now-m.latest, length)
+	}
 	for i := range gone {
-		m.seconds[(now-i)%int64(len(m.seconds))] = second{}
+		*m.second(now - i) = second{}
 	}
 	m.latest = now
 	return now

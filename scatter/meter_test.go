@@ -51,12 +51,12 @@ func TestMeter(t *testing.T) {
 	if got := m.Enough(); got != 3 { // 3,299 in the busiest second over 3 are 1,100, over 2 they are 1,650
 		t.Errorf("%d are enough", got)
 	}
-	w.pass(-time.Hour) // a clock that goes back counts into the latest second
+	w.pass(-3 * time.Second) // a clock that goes back a little counts into the latest second
 	m.Add("c", 1)
 	if hot := m.Hot(); len(hot) != 2 || hot[1].Peak != 1600 {
 		t.Errorf("hot: %v", hot)
 	}
-	w.pass(time.Hour + 2*time.Second)
+	w.pass(5 * time.Second)
 	if got := fmt.Sprint(m.Loads()); got != "[{a 1700 0 1700 0.85} {c 1600 0 1600 0.8}]" {
 		t.Errorf("two seconds later: %s", got)
 	}
@@ -66,6 +66,31 @@ func TestMeter(t *testing.T) {
 	}
 	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, patterns.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// TestMeterFollowsAClockThatWasSet: one that was hours ahead for a moment does not make all that comes one second for hours.
+func TestMeterFollowsAClockThatWasSet(t *testing.T) {
+	for _, jump := range []time.Duration{4 * time.Second, time.Hour, 290 * 365 * 24 * time.Hour} {
+		w := newStopwatch()
+		m := w.meter(t, scatter.MeterOptions{Seconds: 3})
+		w.pass(jump)
+		m.Add("ahead", 1)
+		w.pass(-jump)
+		for range 5 {
+			m.Add("a", 1000)
+			w.pass(time.Second)
+		}
+		if loads := m.Loads(); len(loads) != 1 || loads[0].Peak != 1000 || loads[0].Total != 2000 {
+			t.Errorf("set back by %v: %+v", jump, loads)
+		}
+	}
+	w := &stopwatch{time.Unix(-100, 0)}
+	m := w.meter(t, scatter.MeterOptions{Seconds: 3})
+	m.Add("a", 1)
+	w.pass(time.Second)
+	if m.Add("a", 1); fmt.Sprint(m.Loads()) != "[{a 1 0 2 0.0005}]" {
+		t.Errorf("before 1970: %v", m.Loads())
 	}
 }
 
