@@ -34,18 +34,31 @@ func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
 }
 
 // GetMany reads entities by their row keys, several at once, and yields those that are there in the order of rows. An error
-// comes once, last. Requests: 1 for each row.
+// comes once, last. Requests: 1 for each row that can be stored, and 1 for the record if some are behind the horizon that is known.
 func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		var keys []patterns.Key
-		for _, row := range rows {
-			key, err := s.key(ctx, "GetMany", row)
-			switch {
-			case err == nil:
-				keys = append(keys, key)
-			case !errors.Is(err, patterns.ErrNotFound):
-				yield(nil, err)
+		const op = "GetMany"
+		positions, farthest := make([]int64, len(rows)), int64(0)
+		for i, row := range rows {
+			var err error
+			if positions[i], err = s.order.position(row); err != nil {
+				yield(nil, invalid(op, s.Repository().Table(), err))
 				return
+			}
+			farthest = max(farthest, positions[i])
+		}
+		if len(rows) == 0 {
+			return
+		}
+		if _, err := s.find(ctx, op, farthest); err != nil {
+			yield(nil, err)
+			return
+		}
+		l := s.known.Load()
+		var keys []patterns.Key
+		for i, row := range rows {
+			if l.covers(positions[i]) {
+				keys = append(keys, s.place(l, positions[i], row))
 			}
 		}
 		parallel := &patterns.ParallelOptions[T]{}

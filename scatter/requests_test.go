@@ -68,6 +68,13 @@ func TestRequestCounts(t *testing.T) {
 	cost(1, "Epochs", err)
 	_, err = p.Partitions(ctx)
 	cost(1, "Partitions", err)
+	stale := must[spread](t)(open(&counted, table, schema, nil))
+	rows := []string{rowOf(8, ""), rowOf(90_000, ""), rowOf(9, ""), rowOf(90_001, ""), rowOf(90_002, "")}
+	found, err := rowsOf(stale.GetMany(ctx, rows, nil))
+	if len(found) != 2 {
+		t.Errorf("GetMany: %v", found)
+	}
+	cost(1+2, "GetMany of some rows behind the horizon", err)
 }
 
 // TestOneAsksForAll: of many goroutines that come to the horizon at once, one moves it.
