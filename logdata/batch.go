@@ -141,13 +141,16 @@ func (w *Writer) abandon(s *segment) {
 	w.open = slices.DeleteFunc(w.open, func(o *segment) bool { return o == s })
 }
 
-// tidy makes retired segments final.
+// tidy makes one retired segment final: records that come meanwhile wait for no more than that. After a failure it is tried again
+// behind a later batch, not before the pause is over. Requests: 1, or none.
 func (w *Writer) tidy(ctx context.Context) error {
-	for len(w.retired) > 0 {
-		if err := w.finalise(ctx, w.retired[0]); err != nil {
-			return err
-		}
-		w.retired = w.retired[1:]
+	if len(w.retired) == 0 {
+		return nil
 	}
+	if err := w.finalise(ctx, w.retired[0]); err != nil {
+		w.tidyAfter = w.pauseFrom(time.Now())
+		return err
+	}
+	w.retired, w.tidyAfter = w.retired[1:], time.Time{}
 	return nil
 }

@@ -38,7 +38,7 @@
 //
 //	durable     nothing
 //	buffered    what is in memory: WriterOptions.BufferRecords records and BufferBytes bytes at most (10,000 and 8 MiB); and while the service
-//	            answers, those of the last Interval (a second) and of the append under way
+//	            answers, those of the last Interval (a second) and of the request under way
 //
 // Durable is what a Writer is if WriterOptions does not say Buffered. Writes that wait at the same time share an append.
 // Errors of flushes in the background are returned by the next Write, Flush or Close, and the records kept.

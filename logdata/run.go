@@ -30,11 +30,12 @@ func (w *Writer) run(ctx context.Context) {
 			w.end(w.finish(ctx))
 			return
 		case due:
-			if w.step(ctx) == nil && len(w.retired) > 0 && !now.Before(w.tidyAfter) {
-				if w.tidy(ctx) != nil {
-					w.tidyAfter = w.pauseFrom(now) // Close tells of it if it never works out
-				}
+			if w.step(ctx) == nil && !now.Before(w.tidyAfter) {
+				w.tidy(ctx) // one blob, between records; Close tells of it if it never works out
 			}
+			continue
+		case len(w.retired) > 0 && w.tidyAfter.IsZero():
+			w.tidy(ctx)
 			continue
 		}
 		timer.Reset(wait)
@@ -203,7 +204,12 @@ func (w *Writer) finish(ctx context.Context) error {
 		}
 	}
 	w.retired, w.open = append(w.retired, w.open...), nil
-	return w.tidy(ctx)
+	for len(w.retired) > 0 {
+		if err := w.tidy(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end tells all who wait what has become of it. What is in memory then is there for the next Close.

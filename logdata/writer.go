@@ -85,8 +85,8 @@ type Writer struct {
 
 	// What the goroutine alone touches.
 	open      []*segment
-	retired   []*segment // to be made final
-	tidyAfter time.Time
+	retired   []*segment        // to be made final
+	tidyAfter time.Time         // zero while that works
 	numbers   map[time.Time]int // the last number known of a period
 	tick      uint64
 
