@@ -3,12 +3,8 @@ package highvolumedelete
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -52,17 +48,8 @@ func named(op string, err error) error {
 
 // listFailure is the error of a list of tables.
 func listFailure(err error) error {
-	e := &patterns.Error{Op: "List", Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code = answer.ErrorCode
-		switch {
-		case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
-			e.Kind = patterns.ErrDenied
-		case answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests:
-			e.Kind = patterns.ErrUnavailable
-		}
-	} else if strings.Contains(err.Error(), "unmarshalling type") { // the SDK's words for an answer that was damaged
+	e := patterns.ServiceError("List", "", err)
+	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // the SDK's words for an answer that was damaged
 		e.Kind = patterns.ErrGarbled
 	}
 	return e

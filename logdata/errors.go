@@ -3,7 +3,6 @@ package logdata
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -36,34 +35,11 @@ func failure(op, blob string, err error, unknown bool) error {
 	if err == nil {
 		return nil
 	}
-	e := &patterns.Error{Op: op, Table: blob, Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
-	}
+	e := patterns.ServiceError(op, blob, err)
 	if unknown {
 		e.Kind = patterns.ErrUnknownOutcome
 	}
 	return e
-}
-
-// kindOf translates the status of an answer; nil for what has no meaning of its own.
-func kindOf(status int) error {
-	switch {
-	case status == http.StatusNotFound:
-		return patterns.ErrNotFound
-	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
-		return patterns.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return patterns.ErrDenied
-	case status == http.StatusRequestEntityTooLarge:
-		return patterns.ErrTooLarge
-	case status == http.StatusBadRequest:
-		return patterns.ErrInvalid
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return patterns.ErrUnavailable
-	}
-	return nil
 }
 
 // hasCode reports whether err is an answer of the service with one of these codes.
