@@ -1,0 +1,180 @@
+package logdata_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestBlobThatCannotBeLookedInto: whether an append whose answer was lost is in its blob is not known while the blob cannot be
+// read, whatever the next answer to the append is. Nothing else is sent before that, and it is there once.
+func TestBlobThatCannotBeLookedInto(t *testing.T) {
+	for _, next := range []storagetest.Fault{nil, refusal("BlobIsSealed"), refusal("BlockCountExceedsLimit")} {
+		for _, first := range []storagetest.Mode{storagetest.LostAnswer, storagetest.Before500} {
+			t.Run(fmt.Sprint(next, " ", first), func(t *testing.T) {
+				s := storagetest.Simulator(t, nil)
+				blind := storagetest.NewToggle(storagetest.On(storagetest.GetBlob, storagetest.Always(storagetest.NotSent)))
+				then := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(next)))
+				lost := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(first)))
+				if next == nil { // the position tells
+					then = storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(refusal("AppendPositionConditionNotMet"))))
+				}
+				faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, blind, then))
+				l := newLog(t, faulty, nil)
+				w := newWriter(t, l, nil)
+				check(t, w.Write(t.Context(), record(noon(), "one")))
+				lost.Set(true)
+				blind.Set(true)
+				then.Set(true)
+				wantKind(t, w.Write(t.Context(), record(noon().Add(1), "two")), patterns.ErrUnknownOutcome)
+				if err := w.Write(t.Context(), record(noon().Add(2), "three")); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) {
+					t.Errorf("a Write behind it: %v", err)
+				}
+				wantKind(t, w.Flush(t.Context()), patterns.ErrUnknownOutcome)
+				then.Set(false)
+				blind.Set(false)
+				check(t, w.Flush(t.Context()))
+				wantTexts(t, readDay(t, l), []string{"one", "two"})
+			})
+		}
+	}
+}
+
+// TestManyPeriodsAtOnce: records of more periods than a writer has blobs open, as of a clock that jumps, end the blobs that were
+// not used for the longest time. All are read, in order.
+func TestManyPeriodsAtOnce(t *testing.T) {
+	l := newLog(t, storagetest.Open(t), nil)
+	w := newWriter(t, l, nil)
+	var want []string
+	for _, minutes := range []int{0, 1, 10, 50, 20, 40, 30, 0, 1, 50, 9} {
+		at := noon().Add(time.Duration(minutes)*time.Minute + time.Duration(len(want)))
+		check(t, w.Write(t.Context(), record(at, at.Format("15:04.000000000"))))
+		want = append(want, at.Format("15:04.000000000"))
+	}
+	check(t, w.Close(t.Context()))
+	slices.Sort(want)
+	wantTexts(t, readDay(t, l), want)
+	for _, b := range blobsOf(t, l) {
+		if !b.Final {
+			t.Errorf("%s is not final", b.Name)
+		}
+	}
+}
+
+// TestTheFirstAndTheLastTime there is are written and read, by ranges that go beyond them.
+func TestTheFirstAndTheLastTime(t *testing.T) {
+	l := newLog(t, storagetest.Open(t), &logdata.Options{Period: time.Hour})
+	w := newWriter(t, l, nil)
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	check(t, w.Write(t.Context(), record(last, "last")), w.Write(t.Context(), record(first, "first")))
+	for _, finished := range []bool{false, true} {
+		if finished {
+			check(t, w.Close(t.Context()))
+		}
+		for _, c := range []struct {
+			from, to time.Time
+			want     []string
+		}{
+			{time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), []string{"first", "last"}},
+			{first, first.Add(1), []string{"first"}},
+			{last, last.Add(1), []string{"last"}},
+			{last, time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), []string{"last"}},
+			{first.Add(1), last, nil},
+		} {
+			wantTexts(t, must[[]string](t)(read(t.Context(), l, c.from, c.to)), c.want)
+		}
+	}
+	for range l.Blobs(t.Context(), first, last) {
+		break
+	}
+	for _, err := range l.Blobs(t.Context(), last.AddDate(2, 0, 0), last.AddDate(3, 0, 0)) {
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+}
+
+// TestCloseUnderLoad: while many write, Close ends the writer. What a Write was told holds: nil is stored, once; an error is not.
+func TestCloseUnderLoad(t *testing.T) {
+	for name, o := range modes() {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(t, storagetest.Open(t), nil)
+			w := must[*logdata.Writer](t)(l.NewWriter(o))
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			var want []string
+			var started atomic.Int64
+			under := make(chan bool)
+			for source := range 8 {
+				all.Go(func() {
+					for n := 0; ; n++ {
+						text := fmt.Sprintf("%d/%d", source, n)
+						err := w.Write(t.Context(), record(noon().Add(time.Duration(n)), text))
+						if err != nil {
+							if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "closed") {
+								t.Errorf("Write: %v", err)
+							}
+							return
+						}
+						mu.Lock()
+						want = append(want, text)
+						mu.Unlock()
+						if started.Add(1) == 64 {
+							close(under)
+						}
+					}
+				})
+			}
+			<-under
+			errs := make(chan error, 3)
+			for range cap(errs) {
+				go func() { errs <- w.Close(t.Context()) }()
+			}
+			check(t, <-errs, <-errs, <-errs)
+			all.Wait()
+			check(t, w.Flush(t.Context()), w.Close(t.Context()))
+			got := readDay(t, l)
+			slices.Sort(got)
+			slices.Sort(want)
+			wantTexts(t, got, want)
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			check(t, w.Close(ended))
+			wantKind(t, w.Write(t.Context(), record(noon(), "late")), patterns.ErrInvalid)
+		})
+	}
+}
+
+// TestRecordsOfEverySize, and what is at the limit: an empty one, one of marks only, and one byte too many.
+func TestRecordsOfEverySize(t *testing.T) {
+	const block = 4 << 10
+	s := storagetest.Open(t)
+	for name, mark := range map[string]string{"plain": "x", "marks": "\x1e", "escapes": "\x10"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(t, s, nil)
+			w := newWriter(t, l, &logdata.WriterOptions{BlockBytes: block})
+			largest := block
+			for ; largest > 0; largest-- {
+				err := w.Write(t.Context(), record(noon().Add(2), strings.Repeat(mark, largest)))
+				if err == nil {
+					break
+				}
+				wantKind(t, err, patterns.ErrTooLarge)
+			}
+			check(t, w.Write(t.Context(), logdata.Record{Time: noon(), Data: nil}), w.Write(t.Context(), record(noon().Add(1), mark)))
+			const rest = 47 // mark, time, length, checksum, spaces and line feed
+			if want := map[string]int{"plain": block - rest, "marks": (block - rest) / 2, "escapes": (block - rest) / 2}[name]; largest != want {
+				t.Errorf("the largest has %d bytes, want %d", largest, want)
+			}
+			wantTexts(t, readDay(t, l), []string{"", mark, strings.Repeat(mark, largest)})
+		})
+	}
+}
