@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -34,6 +35,13 @@ type BulkOptions struct {
 	SkipExisting bool
 	// Progress is called after each transaction, one call at a time. It must not block for long.
 	Progress func(BulkProgress)
+}
+
+func (o *BulkOptions) check() error {
+	if o.Verb > BulkUpsertMerge || o.Concurrency < 0 || o.Skip < 0 {
+		return fmt.Errorf("a Verb of %d, a Concurrency of %d, a Skip of %d", o.Verb, o.Concurrency, o.Skip)
+	}
+	return nil
 }
 
 // BulkProgress is how far a bulk write is.
@@ -104,6 +112,9 @@ func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.S
 
 // runBulk feeds the entities to the lanes and waits for them.
 func runBulk[T any](ctx context.Context, b *bulk, entities iter.Seq2[*T, error], plan func(*T) (*unit, error)) (BulkProgress, error) {
+	if err := b.options.check(); err != nil {
+		return BulkProgress{}, relabel(b.op, b.table, invalid("", err))
+	}
 	// A failure stops what has not begun; what is under way goes on with the caller's context, since cutting it off
 	// would leave its outcome unknown.
 	begin, stop := context.WithCancel(ctx)

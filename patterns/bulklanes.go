@@ -72,7 +72,7 @@ func newBulk(t *Table, op string, options *BulkOptions) *bulk {
 	if options != nil {
 		b.options = *options
 	}
-	if b.options.Concurrency <= 0 {
+	if b.options.Concurrency == 0 {
 		b.options.Concurrency = defaultConcurrency
 	}
 	b.progress.Resume = b.options.Skip

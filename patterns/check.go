@@ -30,5 +30,9 @@ func (r *Repository[T]) checkInsert(ctx context.Context, w *work[T]) error {
 		return r.located(w, invalid("", r.table.nameErr))
 	}
 	w.change.ID, w.change.DryRun = newWriteID(), true
-	return r.located(w, r.rehearse(ctx, w))
+	if err := r.rehearse(ctx, w); err != nil {
+		return r.located(w, err)
+	}
+	_, err := r.intentOf(ctx, w) // patterns refuse here what has no place outside
+	return r.located(w, err)
 }

@@ -162,8 +162,11 @@ func (r *Reconciliation) Write(ctx context.Context, key string, table *Table, ro
 		return invalidf(op, "the message does not name %q", key)
 	}
 	operations := make([]operation, len(rows))
-	for i, row := range rows {
-		operations[i] = contributed(row.Row.Key, r.pattern, row)
+	for i := range rows {
+		var err error
+		if operations[i], err = contributed(r.pattern, &rows[i]); err != nil {
+			return invalid(op, err)
+		}
 	}
 	_, err := table.commit(ctx, op, operations)
 	return err

@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -211,6 +212,9 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 		if err := contributor.Companions(ctx, c, x); err != nil {
 			return nil, patternError(contributor, err, ErrInvalid)
 		}
+		if err := x.usable(); err != nil {
+			return nil, patternError(contributor, err, ErrInvalid)
+		}
 		d.addStaged(contributor.PatternName(), x)
 	}
 	for _, contributor := range r.rows {
@@ -218,8 +222,13 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 		if err != nil {
 			return nil, patternError(contributor, err, ErrInvalid)
 		}
-		for _, row := range rows {
-			d.add(contributed(Key{c.Key.Partition, row.Row.Key.Row}, contributor.PatternName(), row))
+		for i := range rows {
+			o, err := contributed(contributor.PatternName(), &rows[i])
+			if err != nil {
+				return nil, patternError(contributor, err, ErrInvalid)
+			}
+			o.key.Partition = c.Key.Partition
+			d.add(o)
 		}
 	}
 	return d, nil
@@ -307,18 +316,27 @@ func (d *draft) addStaged(pattern string, x *Transaction) {
 	}
 }
 
-// contributed is a row that belongs to no one entity.
-func contributed(key Key, pattern string, row RowOperation) operation {
-	o := operation{key: key, properties: row.Row.Properties, pattern: pattern, role: roleShared, shared: pattern}
+// contributed is a row that belongs to no one entity. Without an ETag, a replacement would be of whatever is there.
+func contributed(pattern string, row *RowOperation) (operation, error) {
+	if row.Row == nil {
+		return operation{}, errors.New("a RowOperation without a Row")
+	}
+	o := operation{key: row.Row.Key, properties: row.Row.Properties, ifMatch: row.Row.ETag, pattern: pattern, role: roleShared, shared: pattern}
 	switch row.Verb {
 	case InsertRow:
-		o.verb = wire.VerbInsert
+		o.verb, o.ifMatch = wire.VerbInsert, ""
+		return o, nil
 	case ReplaceRow:
-		o.verb, o.ifMatch = wire.VerbReplace, row.Row.ETag
+		o.verb = wire.VerbReplace
 	case DeleteRow:
-		o.verb, o.ifMatch = wire.VerbDelete, row.Row.ETag
+		o.verb = wire.VerbDelete
+	default:
+		return o, fmt.Errorf("a RowOperation of verb %d", row.Verb)
 	}
-	return o
+	if o.ifMatch == "" {
+		return o, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", loggable(o.key).Row)
+	}
+	return o, nil
 }
 
 // removeAdopted plans the removal of copies that were left behind and that the entity will not have.

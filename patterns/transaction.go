@@ -108,11 +108,8 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if x.table == nil {
 		return nil, invalidf("Commit", "the transaction is of no table: it was not made by NewTransaction")
 	}
-	if x.err != nil {
-		return nil, x.err
-	}
-	if x.committed {
-		return nil, invalidf("Commit", "the transaction was committed before")
+	if err := x.usable(); err != nil {
+		return nil, err
 	}
 	x.committed = true
 	etags, err := x.table.commit(ctx, "Commit", x.operations)
@@ -121,6 +118,17 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	}
 	x.settle(etags)
 	return etags, nil
+}
+
+// usable tells why the operations cannot be committed.
+func (x *Transaction) usable() error {
+	switch {
+	case x.err != nil:
+		return x.err
+	case x.committed:
+		return invalidf("Commit", "the transaction was committed before")
+	}
+	return nil
 }
 
 // settle brings the Meta of what was staged up to date.

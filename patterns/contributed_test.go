@@ -1,0 +1,106 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// scripted is a pattern that contributes what a test says.
+type scripted struct {
+	rows       func() []patterns.RowOperation
+	companions func(x *patterns.Transaction)
+}
+
+func (*scripted) PatternName() string                                 { return "scripted" }
+func (*scripted) Attach(patterns.Host) error                          { return nil }
+func (*scripted) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+func (s *scripted) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
+	if s.rows == nil {
+		return nil, nil
+	}
+	return s.rows(), nil
+}
+
+func (s *scripted) Companions(_ context.Context, _ *patterns.Change, x *patterns.Transaction) error {
+	if s.companions != nil {
+		s.companions(x)
+	}
+	return nil
+}
+
+// TestContributionsAreChecked: a pattern that leaves out the condition, or gives what is no row, is told so, and nothing is written.
+func TestContributionsAreChecked(t *testing.T) {
+	key := patterns.Key{Partition: "red", Row: "shared"}
+	row := func(change func(*patterns.Entity)) *patterns.Entity {
+		e := &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(2)}}}
+		if change != nil {
+			change(e)
+		}
+		return e
+	}
+	for name, s := range map[string]*scripted{
+		"a replace without ETag": {rows: func() []patterns.RowOperation {
+			return []patterns.RowOperation{{Verb: patterns.ReplaceRow, Row: row(nil)}}
+		}},
+		"a delete without ETag": {rows: func() []patterns.RowOperation {
+			return []patterns.RowOperation{{Verb: patterns.DeleteRow, Row: row(nil)}}
+		}},
+		"no row": {rows: func() []patterns.RowOperation { return []patterns.RowOperation{{Verb: patterns.InsertRow}} }},
+		"no verb": {rows: func() []patterns.RowOperation {
+			return []patterns.RowOperation{{Verb: 7, Row: row(func(e *patterns.Entity) { e.Key.Row = "new" })}}
+		}},
+		"a companion's replace, no ETag":    {companions: func(x *patterns.Transaction) { x.Replace(row(nil)) }},
+		"a companion's merge, no ETag":      {companions: func(x *patterns.Transaction) { x.Merge(row(nil)) }},
+		"a companion that is nil":           {companions: func(x *patterns.Transaction) { x.Insert(nil) }},
+		"a companion's transaction is over": {companions: func(x *patterns.Transaction) { _, _ = x.Commit(t.Context()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, account(t))
+			if err := table.Entities().Insert(t.Context(), &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(1)}}}); err != nil {
+				t.Fatal(err)
+			}
+			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), s))
+			if e := wantKind(t, repo.Insert(t.Context(), ann()), patterns.ErrInvalid); e.Pattern != "scripted" {
+				t.Errorf("%+v", e)
+			}
+			n := 0
+			for e, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
+				if n++; err != nil || e.Get("N") != patterns.Int64(1) {
+					t.Errorf("%+v, %v", e, err)
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+}
+
+// refusing is a pattern with effects outside that refuses an entity.
+type refusing struct{ scripted }
+
+func (*refusing) OutsideKeys(context.Context, *patterns.Change) ([]string, error) {
+	return nil, errors.New("the entity has no place outside")
+}
+func (*refusing) Reconcile(context.Context, *patterns.Reconciliation) error { return nil }
+
+// TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
+func TestCheckAsksForOutsideKeys(t *testing.T) {
+	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(&intentLog{}), &refusing{}))
+	wantKind(t, repo.Insert(t.Context(), ann()), patterns.ErrInvalid)
+	wantKind(t, repo.Check(t.Context(), ann()), patterns.ErrInvalid)
+	wantKind(t, repo.CheckUnder(t.Context(), patterns.Key{Partition: "red", Row: "person_0007"}, ann()), patterns.ErrInvalid)
+}
+
+// TestBulkOptionsAreChecked before anything is taken from the sequence.
+func TestBulkOptionsAreChecked(t *testing.T) {
+	table := newTable(t, account(t))
+	rows := func(yield func(*patterns.Entity, error) bool) { t.Error("the sequence is asked") }
+	for _, o := range []patterns.BulkOptions{{Verb: patterns.BulkUpsertMerge + 1}, {Skip: -1}, {Concurrency: -1}} {
+		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
+		wantKind(t, err, patterns.ErrInvalid)
+	}
+}
