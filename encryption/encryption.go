@@ -89,6 +89,11 @@ func (e *Encryption) Attach(host patterns.Host) error {
 			return fmt.Errorf("property name %s is not for entities", name)
 		}
 	}
+	for _, p := range patternsOf(host) {
+		if other, ok := p.(*Encryption); ok && other != e {
+			return fmt.Errorf("%q encrypts properties of the same entities, and an entity has one seal", other.name)
+		}
+	}
 	if err := e.refuseSpilled(host, append(slices.Clone(tagged), known...), tagged); err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (e *Encryption) Attach(host patterns.Host) error {
 func (e *Encryption) refuseSpilled(host patterns.Host, names, tagged []string) error {
 	for _, p := range patternsOf(host) {
 		t, ok := p.(patterns.PropertyTransformer)
-		if !ok || t.Stage() >= patterns.StageEncrypt {
+		if !ok || t.Stage() != patterns.StageSpill {
 			continue
 		}
 		for _, name := range append(names, p.PatternName()) { // of a property that nobody lists, it may be called by

@@ -67,7 +67,7 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 		if s, ok := p.(patterns.Streamer); ok && s.Streams() {
 			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.PatternName())
 		}
-		if t, ok := p.(patterns.PropertyTransformer); ok && t.Stage() == patterns.StageEncrypt {
+		if encrypts(p) {
 			return fmt.Errorf("pattern %q encrypts properties, and a blob would hold them in clear", p.PatternName())
 		}
 	}

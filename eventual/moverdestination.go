@@ -3,6 +3,8 @@ package eventual
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -52,11 +54,30 @@ type toRepository[T any] struct {
 	rekey func(*T)
 }
 
-func (d toRepository[T]) check(*patterns.Repository[T]) error {
+// check refuses a repository that would keep in clear what the source encrypts, or hold references to blobs that go with the
+// source's entity.
+func (d toRepository[T]) check(source *patterns.Repository[T]) error {
 	if d.repo == nil {
 		return errors.New("the repository is nil")
 	}
+	kept := d.repo.Patterns()
+	for _, p := range source.Patterns() {
+		if s, ok := p.(patterns.Streamer); ok && s.Streams() && !slices.ContainsFunc(kept, func(k patterns.Pattern) bool {
+			other, streams := k.(patterns.Streamer)
+			return streams && other.Streams() && k.PatternName() == p.PatternName()
+		}) {
+			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the repository, which has no such pattern, would hold a reference to it", p.PatternName())
+		}
+		if encrypts(p) && !slices.ContainsFunc(kept, encrypts) {
+			return fmt.Errorf("pattern %q encrypts properties, and the repository, which has no such pattern, would hold them in clear", p.PatternName())
+		}
+	}
 	return nil
+}
+
+func encrypts(p patterns.Pattern) bool {
+	t, ok := p.(patterns.PropertyTransformer)
+	return ok && t.Stage() == patterns.StageEncrypt
 }
 
 func (d toRepository[T]) prepare(source *patterns.Repository[T], entity *T) (parcel[T], error) {

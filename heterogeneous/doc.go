@@ -48,11 +48,10 @@
 //
 // # Limits
 //
-// A Type comes before the other patterns of its repository that rewrite properties. A layout must keep EntityType in the first
-// row. Where a type has steps, a projection has to select EntityType, and an index that keeps some properties only has to keep
-// it, both of which need a field of that name; a condition may only be on properties that all its versions have. Steps do not
-// change keys, of the entity or in its indexes. Entities that have no EntityType are read as they are while their type has no
-// steps: Upgrade gives it to them before the first step is declared.
+// A layout must keep EntityType in the first row. Where a type has steps, a projection has to select EntityType, and an index that
+// keeps some properties only has to keep it, both of which need a field of that name; a condition may only be on properties that
+// all its versions have. Steps do not change keys, of the entity or in its indexes. Entities that have no EntityType are read as
+// they are while their type has no steps: Upgrade gives it to them before the first step is declared.
 //
 // # When not to use it
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/widentities"
@@ -343,10 +344,11 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
 	}
 	typ := heterogeneous.NewType[employee]("A", 3, versions())
-	if err := attach(rot{}, typ); !errors.Is(err, patterns.ErrInvalid) {
-		t.Errorf("behind another transformer: %v", err)
+	lean := intrapartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }).Keep("Visits")
+	if err := attach(typ, lean); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), `"lean" keeps`) {
+		t.Errorf("copies without a version: %v", err)
 	}
-	check(t, attach(typ, rot{}))
+	check(t, attach(rot{}, typ))
 	if err := attach(typ); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("attached twice: %v", err)
 	}

@@ -19,7 +19,7 @@ type TypeOptions struct {
 }
 
 // Type says how a repository's entities name their type and version, and how older versions become the current one. It is a
-// pattern, given to NewRepository before all others that rewrite properties, and belongs to that one Repository.
+// pattern, given to NewRepository, and belongs to that one Repository.
 type Type[T any] struct {
 	tag     tag
 	options TypeOptions
@@ -90,17 +90,15 @@ func (t *Type[T]) Attach(host patterns.Host) error {
 	attached := repo.Patterns()
 	t.only, t.rewrite, t.spread = len(attached) == 1, false, nil
 	for _, p := range attached {
-		_, transforms := p.(patterns.PropertyTransformer)
 		if layout, ok := p.(patterns.Layout); ok {
 			t.spread = layout
 		}
-		if p == patterns.Pattern(t) || !transforms {
-			continue
+		if _, rewrites := p.(patterns.PropertyTransformer); rewrites && p != patterns.Pattern(t) {
+			t.rewrite = true
 		}
-		if slices.Index(attached, p) < slices.Index(attached, patterns.Pattern(t)) {
-			return fmt.Errorf("%q rewrites properties, and is given to NewRepository before the type", p.PatternName())
+		if x, ok := p.(interface{ Kept() []string }); ok && len(t.options.Steps) > 0 && x.Kept() != nil && !slices.Contains(x.Kept(), EntityType) {
+			return fmt.Errorf("%q keeps some properties and not %s, without which nobody can tell the version of what it keeps", p.PatternName(), EntityType)
 		}
-		t.rewrite = true
 	}
 	if t.spread != nil && !t.options.ByKey && !t.spread.Filterable(EntityType) {
 		return fmt.Errorf("%q may keep EntityType in a further row, where no reader of several types looks: it belongs into the first row, as a field of %s", t.spread.PatternName(), reflect.TypeFor[T]())
@@ -117,8 +115,8 @@ func (t *Type[T]) Is() patterns.Condition {
 		patterns.And(patterns.Gt(EntityType, all+versionMark), patterns.Lt(EntityType, all+behindMark)))
 }
 
-// Stage implements patterns.PropertyTransformer.
-func (t *Type[T]) Stage() patterns.Stage { return patterns.StageSpill }
+// Stage implements patterns.PropertyTransformer: the first on writing, so that steps get what all others have undone.
+func (t *Type[T]) Stage() patterns.Stage { return patterns.StageType }
 
 // RefusesMerge implements patterns.PropertyTransformer.
 func (t *Type[T]) RefusesMerge() error { return nil }

@@ -21,7 +21,8 @@ import (
 //   - PropertyTransformer: properties rewritten on the way to and from storage,
 //   - Layout: one entity spread over several rows.
 //
-// On writing the order is: intent, large values out, encryption, layout, rows; reading undoes it. Entities are passed
+// On writing the order is: intent, type and version, large values out, encryption, layout, rows; reading undoes it. In which
+// order patterns are given to NewRepository does not matter. Entities are passed
 // as any, since patterns of several packages meet in one repository; they are always a *T of the repository's T.
 type Pattern interface {
 	// PatternName names the pattern in plans, errors and reports. It is unique in its repository.
@@ -177,7 +178,8 @@ type Stage uint8
 
 // The stages, in the order of writing; reading goes through them backwards.
 const (
-	StageSpill   Stage = iota // large values leave the entity
+	StageType    Stage = iota // the entity says what it is, and what is read becomes that
+	StageSpill                // large values leave the entity
 	StageEncrypt              // what stays is encrypted
 )
 

@@ -19,7 +19,8 @@ type Pair[A, B any] struct {
 }
 
 // NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an A: of the same
-// partition, with another row key. It is pure. It makes no request.
+// partition, with another row key. It is pure. A repository with effects outside of the partition, which no transaction can hold, is
+// patterns.ErrInvalid. It makes no request.
 func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a patterns.Key) patterns.Key) (*Pair[A, B], error) {
 	const op = "NewPair"
 	switch {
@@ -27,6 +28,11 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 		return nil, invalid(op, errors.New("it needs two repositories and the key of the partner"))
 	case !as.Table().Same(bs.Table()):
 		return nil, invalid(op, errors.New("the repositories are on two tables, which have no transaction in common; use Reference with SameKey"))
+	}
+	for _, err := range []error{as.CheckStage(), bs.CheckStage()} {
+		if err != nil {
+			return nil, invalid(op, fmt.Errorf("a pair is one transaction: %w", err))
+		}
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
 }

@@ -45,6 +45,9 @@ func (x *ParentCount[C, P]) Attach(host patterns.Host) error {
 	case !x.parents.Table().Same(repo.Table()):
 		return fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
 	}
+	if err := x.parents.CheckStage(); err != nil {
+		return fmt.Errorf("the parents, which are written with the children: %w", err)
+	}
 	x.repo = repo
 	return nil
 }

@@ -1,0 +1,242 @@
+package composition
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// item has a property for each pattern, whichever it is given.
+type item struct {
+	patterns.Meta
+	logtail.Entry
+	EntityType string `table:",omitempty"`
+	Site       string
+	ID         int
+	Name, Team string
+	Number     string `encrypt:"true"`
+	Essay      string // too large for one row where there is a layout
+	Doc        string // large
+	Photo      []byte // large
+	Clip, Song largeentities.Stream
+}
+
+// itemV1 is an item of a version before there were numbers.
+type itemV1 struct {
+	patterns.Meta
+	logtail.Entry
+	Site       string
+	ID         int
+	Name, Team string
+}
+
+// site is what items belong to: a parent, and a holder of details.
+type site struct {
+	patterns.Meta
+	Partition, Name string
+	Items           int
+
+	ChiefPartition, ChiefRow, ChiefName    string
+	DeputyPartition, DeputyRow, DeputyName string
+}
+
+// details are the fields of a copy: of the chief, or of the deputy.
+func (h *site) details(n int) (partition, row, name *string) {
+	if n == 0 {
+		return &h.ChiefPartition, &h.ChiefRow, &h.ChiefName
+	}
+	return &h.DeputyPartition, &h.DeputyRow, &h.DeputyName
+}
+
+func siteKey(partition, name string) patterns.Key {
+	return patterns.Key{Partition: partition, Row: compoundkey.Join("site", compoundkey.String(name))}
+}
+
+// kit is what the patterns of one pair are made with.
+type kit struct {
+	account   *patterns.Account
+	registry  *encryption.Registry
+	queue     *eventual.Queue
+	container *container.Client
+	calls     *storagetest.RequestCounter
+	table     *patterns.Table // of the items
+	away      *patterns.Table // of what Details copies into
+	keyOf     func(*item) patterns.Key
+	sites     *patterns.Repository[site] // on table
+	wide      bool                       // the entity needs several rows
+}
+
+func newKit(t testing.TB, registry *encryption.Registry) *kit {
+	t.Helper()
+	s := *storagetest.Simulator(t, nil)
+	k := &kit{calls: &storagetest.RequestCounter{}, registry: registry}
+	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
+	k.account = must[*patterns.Account](t)(open(&s))
+	k.queue = must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
+	k.table, k.away, k.container = k.account.Table("Items"), k.account.Table("Away"), k.account.Container("blobs")
+	check(t, k.queue.Create(t.Context()), k.table.Create(t.Context()), k.away.Create(t.Context()), second(k.container.Create(t.Context(), nil)))
+	k.sites = k.sitesOn(t, k.table)
+	k.calls.Reset()
+	return k
+}
+
+func (k *kit) sitesOn(t testing.TB, table *patterns.Table, attached ...patterns.Pattern) *patterns.Repository[site] {
+	t.Helper()
+	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
+}
+
+func sitesSchema(name string, queue *eventual.Queue) patterns.Schema[site] {
+	return patterns.Schema[site]{Name: name, Key: func(v *site) patterns.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site", Intents: queue}
+}
+
+// link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.
+func (k *kit) link(n int, target *patterns.Repository[site], holder func(*item) patterns.Key) denormalization.Link[item, site] {
+	role := []string{"Chief", "Deputy"}[n]
+	return denormalization.Link[item, site]{
+		Target: target, Properties: []string{role + "Partition", role + "Row", role + "Name"},
+		Holders: func(v *item) []patterns.Key { return []patterns.Key{holder(v)} },
+		Copy: func(v *item, h *site) {
+			partition, row, name := h.details(n)
+			*partition, *row, *name = "", "", ""
+			if v != nil {
+				key := k.keyOf(v)
+				*partition, *row, *name = key.Partition, key.Row, v.Name
+			}
+		},
+		Held: func(h *site) (patterns.Key, bool) {
+			partition, row, _ := h.details(n)
+			return patterns.Key{Partition: *partition, Row: *row}, *row != ""
+		},
+	}
+}
+
+// part is one pattern of the matrix. n tells two of a kind apart on one entity.
+type part struct {
+	name string
+	make func(t testing.TB, k *kit, n int) patterns.Pattern
+}
+
+func byName(v *item) compoundkey.Part {
+	return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
+}
+
+func byTeam(v *item) compoundkey.Part { return compoundkey.String(v.Team) }
+
+// kept are the properties of copies that keep less: those that say what the entity is, and its name.
+var kept = []string{heterogeneous.EntityType, "LoggedAt", "LogID", "Site", "ID", "Name", "Team"}
+
+func parts() []part {
+	indexes := []part{
+		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+			return intrapartition.NewIndex(fmt.Sprint("name", n), byName)
+		}},
+		{"interpartition.Index", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			index := interpartition.NewIndex(fmt.Sprint("badge", n), byName)
+			if k.wide {
+				return index.Keep(kept...)
+			}
+			return index
+		}},
+		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
+		}},
+		{"indexentities.Outside", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+			return indexentities.NewOutside(fmt.Sprint("teams", n), byTeam)
+		}},
+		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container)
+		}},
+	}
+	return append(append(indexes, relations()...), storage()...)
+}
+
+// relations are the patterns between entities.
+func relations() []part {
+	return []part{
+		{"denormalization.DetailsInPartition", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			holder := func(v *item) patterns.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
+			return denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, k.sites, holder))
+		}},
+		{"denormalization.Details", func(t testing.TB, k *kit, n int) patterns.Pattern {
+			target := must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(fmt.Sprint("away", n, k.table.Name()), k.queue)))
+			holder := func(*item) patterns.Key { return siteKey("away", "one") }
+			return denormalization.New(fmt.Sprint("away", n), k.link(n, target, holder))
+		}},
+		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
+		}},
+		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (patterns.Key, bool) {
+				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true
+			}, func(p *site) *int { return &p.Items })
+		}},
+		{"relationships.Members", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (patterns.Key, bool) { return siteKey("projects", "P"), true })
+		}},
+	}
+}
+
+// storage are the patterns that say how an entity is stored.
+func storage() []part {
+	return []part{
+		{"largeentities.Property", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			return largeentities.NewProperty[item]([]string{"Photo", "Doc"}[n], k.container, &largeentities.Options{Threshold: -1})
+		}},
+		{"largeentities.Stream", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			field := func(v *item) *largeentities.Stream { return []*largeentities.Stream{&v.Clip, &v.Song}[n] }
+			return largeentities.NewStream([]string{"Clip", "Song"}[n], field, k.container, nil)
+		}},
+		{"widentities.Layout", func(_ testing.TB, k *kit, _ int) patterns.Pattern {
+			k.wide = true
+			return widentities.New(&widentities.Options{FirstRow: kept})
+		}},
+		{"encryption.Encryption", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+			return encryption.New(fmt.Sprint("encryption", n), k.registry, nil)
+		}},
+		{"heterogeneous.Type", func(testing.TB, *kit, int) patterns.Pattern {
+			return heterogeneous.NewType[item]("Item", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{heterogeneous.From(1, func(old *itemV1) (*item, error) {
+				return &item{Entry: old.Entry, Site: old.Site, ID: old.ID, Name: old.Name, Team: old.Team, Number: "none"}, nil
+			})}})
+		}},
+	}
+}
+
+// itemOf is an item in one of its states.
+func (k *kit) itemOf(id int, state string, streams bool) *item {
+	v := &item{Entry: logtail.Entry{LoggedAt: time.Now().UTC().Truncate(time.Microsecond), LogID: fmt.Sprint("id", id)}, Site: "Sales", ID: id,
+		Name: "name " + state, Team: "team " + state, Number: "number " + state, Doc: "doc " + state, Photo: []byte("photo " + state)}
+	if k.wide {
+		v.Essay = strings.Repeat("essay "+state, 10_000)
+	}
+	if streams {
+		v.Clip, v.Song = clip(state), clip(state)
+	}
+	return v
+}
+
+func clip(state string) largeentities.Stream {
+	return largeentities.NewStreamBytes(bytes.Repeat([]byte("clip "+state), 10), nil)
+}
+
+func plainKey(v *item) patterns.Key {
+	return patterns.Key{Partition: v.Site, Row: compoundkey.Join("item", compoundkey.Int(v.ID, 6))}
+}
