@@ -2,7 +2,6 @@ package patterns
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -80,7 +79,18 @@ func (t *TypedTable[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, er
 	})
 }
 
-var errNotInBulk = errors.New("a pattern with effects outside of the entity's own rows cannot be written in bulk")
+// notInBulk returns the name of a pattern with effects outside of the entity's own rows.
+func (r *Repository[T]) notInBulk() (name string, is bool) {
+	name, is = r.firstOutside()
+	switch {
+	case is:
+	case len(r.rows) > 0:
+		return r.rows[0].PatternName(), true
+	case len(r.companions) > 0:
+		return r.companions[0].PatternName(), true
+	}
+	return name, is
+}
 
 // BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written whole or not at all,
 // several share a transaction, and the sequence as a whole is not atomic: see TypedTable.BulkNonAtomic. An entity that
@@ -88,8 +98,8 @@ var errNotInBulk = errors.New("a pattern with effects outside of the entity's ow
 // of the partition are ErrInvalid here.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	const op = "BulkInsertNonAtomic"
-	if r.reachesOut() || len(r.rows)+len(r.companions) > 0 {
-		return BulkProgress{}, r.invalid(op, Key{}, errNotInBulk)
+	if name, is := r.notInBulk(); is {
+		return BulkProgress{}, r.invalid(op, Key{}, fmt.Errorf("%q has effects outside of the entity's own rows, and cannot be written in bulk", name))
 	}
 	b := newBulk(r.table, op, options)
 	return runBulk(ctx, b, entities, func(v *T) (*unit, error) {

@@ -132,7 +132,7 @@ func TestMatrix(t *testing.T) {
 					return
 				}
 				check(t, err)
-				check(t, k.prepare(t, r, 1), k.carry(t.Context(), r, has(both, "Clip")))
+				check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, has(both, "Clip")))
 			})
 		}
 	}
@@ -170,22 +170,16 @@ func (k *kit) plainOn(table *patterns.Table, intents patterns.IntentRunner, both
 	return r, err
 }
 
-// prepare inserts what an item belongs to.
-func (k *kit) prepare(t testing.TB, r *patterns.Repository[item], id int) error {
-	sites := k.sitesOn(t, r.Table())
-	partition := r.KeyOf(k.itemOf(id, "a", false)).Partition
+// prepareFor inserts what an item belongs to.
+func (k *kit) prepareFor(t testing.TB, r *patterns.Repository[item], v *item) error {
+	sites, away := k.sitesOn(t, r.Table()), k.sitesOn(t, k.away)
 	var errs []error
 	for n := range 2 {
 		for _, name := range []string{"beside", "counted"} {
-			errs = append(errs, sites.Insert(t.Context(), &site{Partition: partition, Name: fmt.Sprint(name, n)}))
+			errs = append(errs, sites.Insert(t.Context(), &site{Partition: r.KeyOf(v).Partition, Name: fmt.Sprint(name, n)}))
 		}
 	}
-	away := must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema("prepared", nil)))
-	err := away.Insert(t.Context(), &site{Partition: "away", Name: "one"})
-	if errors.Is(err, patterns.ErrExists) {
-		err = nil // of another repository of the kit
-	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, away.Upsert(t.Context(), &site{Partition: "away", Name: "one"}))...)
 }
 
 // mustRefuse checks that an error names all, and that nothing was asked of the service.

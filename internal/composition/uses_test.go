@@ -1,0 +1,312 @@
+package composition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/scatter"
+)
+
+// use is something that is done with a repository which has a pattern, or that makes one.
+type use struct {
+	name string
+	// run makes and does it. Its error is the refusal, for what does not compose, and what went wrong for what does.
+	run func(t testing.TB, k *kit, p part) error
+}
+
+func uses() []use { return append(append(makers(), verbs()...), others()...) }
+
+// TestMatrixUses makes and does each use with each pattern.
+func TestMatrixUses(t *testing.T) {
+	var names []string
+	for _, u := range uses() {
+		names = append(names, u.name)
+	}
+	x, registry := readMatrix(t, "Patterns in use", names), newRegistry(t)
+	for i, u := range uses() {
+		for j, p := range parts() {
+			t.Run(u.name+"+"+p.name, func(t *testing.T) {
+				t.Parallel()
+				k := newKit(t, registry)
+				err := u.run(t, k, p)
+				if x.cells[[2]int{i, j}] {
+					check(t, err)
+					return
+				}
+				k.mustRefuse(t, err, p.make(t, k, 0).PatternName())
+			})
+		}
+	}
+}
+
+// makers make repositories of their own.
+func makers() []use {
+	return []use{
+		{"logtail.New", func(t testing.TB, k *kit, p part) error {
+			log, err := logtail.New(k.table, logtail.Schema[item]{Partition: func(v *item) string { return v.Site }, Intents: k.queue}, k.makeParts(t, p)...)
+			if err != nil {
+				return err
+			}
+			r := log.Repository()
+			return k.lifeBy(t, r, p, log.Append, r.Replace, r.Delete)
+		}},
+		{"scatter.New", func(t testing.TB, k *kit, p part) error {
+			row := func(v *item) string {
+				return compoundkey.Join("item", compoundkey.Time(v.LoggedAt), compoundkey.Int(v.ID, 6))
+			}
+			spread, err := scatter.New(k.table, scatter.Schema[item]{Order: scatter.ByTime("item", 0), Row: row, Intents: k.queue}, nil, k.makeParts(t, p)...)
+			if err != nil {
+				return err
+			}
+			k.keyOf = spread.Repository().KeyOf
+			check(t, spread.Prepare(t.Context(), k.itemOf(1, "a", false)))
+			return k.lifeBy(t, spread.Repository(), p, spread.Insert, spread.Replace, spread.Delete)
+		}},
+		{"scatter.NewNatural", func(t testing.TB, k *kit, p part) error {
+			n, err := scatter.NewNatural(k.table, scatter.NaturalSchema[item]{Name: "sites", RowPrefix: "item", Intents: k.queue,
+				Partition: func(v *item) compoundkey.Part { return compoundkey.String(v.Site) }, Row: func(v *item) string { return plainKey(v).Row }}, nil, k.makeParts(t, p)...)
+			if err != nil {
+				return err
+			}
+			return k.lifeBy(t, n.Repository(), p, n.Insert, n.Replace, n.Delete)
+		}},
+		{"highvolumedelete.New", func(t testing.TB, k *kit, p part) error {
+			tables, err := highvolumedelete.New(k.account, highvolumedelete.Schema[item]{Name: "Days", Time: func(v *item) time.Time { return v.LoggedAt },
+				Open: func(table *patterns.Table) (*patterns.Repository[item], error) {
+					k.sites = k.sitesOn(t, table)
+					return k.plainOn(table, k.queue, k.makeParts(t, p))
+				}})
+			if err != nil {
+				return err
+			}
+			r, err := tables.Repository(k.itemOf(1, "a", false).LoggedAt)
+			if err != nil {
+				return err
+			}
+			at := k.itemOf(1, "a", false).LoggedAt
+			check(t, tables.Prepare(t.Context(), at, at))
+			return k.lifeBy(t, r, p, tables.Insert, tables.Replace, tables.Delete)
+		}},
+	}
+}
+
+// lifeBy takes an item through its life by the verbs of a maker.
+func (k *kit) lifeBy(t testing.TB, r *patterns.Repository[item], p part, insert, replace, remove func(context.Context, *item) error) error {
+	ctx := t.Context()
+	k.keyOf = r.KeyOf
+	a, b := k.itemOf(1, "a", p.name == "largeentities.Stream"), k.itemOf(1, "b", p.name == "largeentities.Stream")
+	b.Entry = a.Entry
+	check(t, k.prepareFor(t, r, a))
+	if err := insert(ctx, a); err != nil {
+		return err
+	}
+	return k.onward(ctx, r, a, b, replace, remove)
+}
+
+// inserted is a plain repository of one pattern with an item in it.
+func (k *kit) inserted(t testing.TB, p part) (*patterns.Repository[item], *item) {
+	t.Helper()
+	r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
+	check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	k.calls.Reset()
+	return r, a
+}
+
+// verbs are what a repository can do beside the verbs that TestMatrix has.
+func verbs() []use {
+	return []use{
+		{"Repository.Upsert, Update", func(t testing.TB, k *kit, p part) error {
+			r, a := k.inserted(t, p)
+			b := k.itemOf(1, "b", p.name == "largeentities.Stream")
+			b.Entry = a.Entry
+			check(t, r.Upsert(t.Context(), b), clean(t.Context(), r))
+			_, err := r.Update(t.Context(), r.KeyOf(a), func(v *item) error { v.Name, v.Team = "name c", "team c"; return nil })
+			return errors.Join(err, clean(t.Context(), r))
+		}},
+		{"Repository.Merge", func(t testing.TB, k *kit, p part) error {
+			r, a := k.inserted(t, p)
+			a.Name, a.Team = "name b", "team b"
+			if err := r.Merge(t.Context(), a, "Name", "Team"); err != nil {
+				return err
+			}
+			got, err := r.Get(t.Context(), r.KeyOf(a))
+			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
+		}},
+		{"Repository.BulkInsertNonAtomic", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			a := k.itemOf(1, "a", false)
+			if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
+				return err
+			}
+			got, err := r.Get(t.Context(), r.KeyOf(a))
+			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
+		}},
+		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			a := k.itemOf(1, "a", false)
+			stages := []func(context.Context, *patterns.Transaction, *item) error{r.StageInsert, r.StageReplace, r.StageDelete}
+			for i, stage := range stages {
+				x := r.Table().NewTransaction()
+				if i == 0 && r.CheckStage() == nil {
+					check(t, k.prepareFor(t, r, a))
+				}
+				if err := stage(t.Context(), x, a); err != nil {
+					return err
+				}
+				if err := errors.Join(second(x.Commit(t.Context())), clean(t.Context(), r)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"Repository.Verify, Repair, Rebuild", func(t testing.TB, k *kit, p part) error {
+			r, _ := k.inserted(t, p)
+			for found, err := range r.Repair(t.Context(), &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
+				check(t, err)
+				t.Errorf("repaired %v", found)
+			}
+			report, err := r.Rebuild(t.Context(), nil)
+			if err == nil && report.Failed > 0 {
+				err = fmt.Errorf("%+v", report)
+			}
+			return errors.Join(err, clean(t.Context(), r))
+		}},
+	}
+}
+
+// others are what further packages do with repositories.
+func others() []use {
+	return []use{
+		{"eventual.Mover, ToRepository", func(t testing.TB, k *kit, p part) error {
+			from, a := k.inserted(t, p)
+			into := *k // with patterns of its own
+			into.table, into.away = k.account.Table("Archive"), k.account.Table("ArchiveAway")
+			check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
+			into.sites, into.container = k.sitesOn(t, into.table), k.account.Container("archived") // lists of one name in one container are one
+			check(t, second(into.container.Create(t.Context(), nil)))
+			to := must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
+			check(t, into.prepareFor(t, to, a))
+			mover := must[*eventual.Mover[item]](t)(eventual.NewMover(k.queue, "archive", from, eventual.ToRepository(to, nil), nil))
+			check(t, mover.Move(t.Context(), a))
+			drain(t, k.queue)
+			got, err := to.Get(t.Context(), to.KeyOf(a))
+			if _, gone := from.Get(t.Context(), from.KeyOf(a)); !errors.Is(gone, patterns.ErrNotFound) {
+				t.Errorf("in its old place: %v", gone)
+			}
+			return errors.Join(err, sameItem(got, a), clean(t.Context(), from), clean(t.Context(), to))
+		}},
+		{"eventual.Mover, ToContainer", func(t testing.TB, k *kit, p part) error {
+			from, a := k.inserted(t, p)
+			mover, err := eventual.NewMover(k.queue, "archive", from, eventual.ToContainer(k.container, func(v *item) string { return v.LogID }), nil)
+			if err != nil {
+				return err
+			}
+			check(t, mover.Move(t.Context(), a))
+			drain(t, k.queue)
+			got, err := eventual.ReadArchived[item](t.Context(), k.container, a.LogID)
+			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
+		}},
+		{"eventual.Queue.Async", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue.Async(), k.makeParts(t, p)))
+			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
+			check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+			drain(t, k.queue)
+			check(t, clean(t.Context(), r), r.Delete(t.Context(), a))
+			drain(t, k.queue)
+			return clean(t.Context(), r)
+		}},
+		{"heterogeneous.Registry", registryUse},
+		{"relationships.Pair", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			pair, err := relationships.NewPair(r, k.sites, func(key patterns.Key) patterns.Key { return siteKey(key.Partition, "pair") })
+			if err != nil {
+				return err
+			}
+			a, b := k.itemOf(1, "a", false), &site{Partition: "Sales", Name: "pair"}
+			check(t, k.prepareFor(t, r, a), pair.Insert(t.Context(), a, b), clean(t.Context(), r))
+			return errors.Join(pair.Delete(t.Context(), a, b), clean(t.Context(), r))
+		}},
+		{"relationships.Reference, Cache", func(t testing.TB, k *kit, p part) error {
+			r, a := k.inserted(t, p)
+			cache := must[*relationships.Cache[item]](t)(relationships.NewCache(r, r.Query().Partition("Sales"), nil))
+			defer cache.Close()
+			for _, source := range []relationships.Source[item]{cache, relationships.FromRepository(r, 0)} {
+				got, err := relationships.Reference[item, item]{Source: source, Key: relationships.SameKey(r)}.Get(t.Context(), a)
+				check(t, err, sameItem(got, a))
+			}
+			return nil
+		}},
+		{"dataseries.Counter.StageAddOnce", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			counter := must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
+			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), patterns.Key{Partition: "Sales", Row: "series"}
+			if r.CheckStage() == nil {
+				check(t, k.prepareFor(t, r, a))
+			}
+			if err := r.StageInsert(t.Context(), x, a); err != nil {
+				return err
+			}
+			check(t, second(counter.StageAddOnce(t.Context(), x, series, 3, 1, "insert 1")), second(x.Commit(t.Context())))
+			got := must[*dataseries.Values[int64]](t)(counter.Read(t.Context(), series))
+			if got.Slots[3].Value != 1 {
+				return fmt.Errorf("the count is %+v", got)
+			}
+			return clean(t.Context(), r)
+		}},
+	}
+}
+
+// registryUse reads items among others, changes one without knowing its type, and deletes it.
+func registryUse(t testing.TB, k *kit, p part) error {
+	typed := storage()[len(storage())-1]
+	chosen := []part{typed}
+	if p.name != typed.name {
+		chosen = append(chosen, p)
+	}
+	made := k.makeParts(t, chosen...)
+	r := must[*patterns.Repository[item]](t)(k.plain(made))
+	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
+	check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	registry, err := heterogeneous.NewRegistry(k.table, made[0].(heterogeneous.AnyType))
+	if err != nil {
+		return err
+	}
+	items := 0
+	for v, err := range registry.Query().Partition("Sales").All(t.Context()) {
+		check(t, err)
+		if v, is := v.(*item); is {
+			items++
+			check(t, sameItem(v, a), registry.Delete(t.Context(), v))
+		}
+	}
+	if items != 1 {
+		return fmt.Errorf("%d items are found", items)
+	}
+	return clean(t.Context(), r)
+}
+
+func one(v *item) iter.Seq2[*item, error] {
+	return func(yield func(*item, error) bool) { yield(v, nil) }
+}
+
+func drain(t testing.TB, queue *eventual.Queue) {
+	t.Helper()
+	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	check(t, second(worker.Drain(t.Context())))
+	if n := worker.Stats().Poisoned + worker.Stats().Failed; n != 0 {
+		t.Fatalf("%d messages failed", n)
+	}
+}
