@@ -30,7 +30,7 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	if name == "" || compoundkey.Err(row) != nil {
 		return invalidf("CreateBeacon", "the name of the beacon cannot be a row key")
 	}
-	key, err := r.state.newKey(ctx, row)
+	key, err := r.state.wrap(ctx, randomKey(), row)
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,9 @@ func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, e
 	}
 	return Beacon{name: name, bits: bits, key: key}, nil
 }
+
+// KeyID is the id of the beacon's key, for RegistryOptions.Trusted. It is public.
+func (b Beacon) KeyID() DataKeyID { return idOf(b.key.bytes()) }
 
 // Part returns the index key of a value: compoundkey.Bytes of the first bits of
 //

@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -26,9 +25,10 @@ type cached[V any] struct {
 }
 
 type flight[V any] struct {
-	done  chan struct{}
-	value V
-	err   error
+	done   chan struct{}
+	value  V
+	err    error
+	gaveUp bool // the one who fetched did, or panicked: the others ask for themselves
 }
 
 func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
@@ -37,6 +37,7 @@ func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 
 // get returns what is there for k, or what fetch returns. An error is not kept; those who waited for it get it, too.
 func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) (V, error)) (V, error) {
+	var none V
 	for {
 		c.mu.Lock()
 		if e := c.entries[k]; e != nil && e.left > 0 && c.now().Before(e.expires) {
@@ -47,7 +48,7 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 		delete(c.entries, k)
 		f := c.flights[k]
 		if f == nil {
-			f = &flight[V]{done: make(chan struct{}), err: errNotFetched}
+			f = &flight[V]{done: make(chan struct{}), gaveUp: true}
 			c.flights[k] = f
 			c.mu.Unlock()
 			c.lead(ctx, k, f, fetch)
@@ -57,39 +58,51 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			var none V
 			return none, ctx.Err()
 		}
-		// The one who fetched may have given up, which is no reason for the others to.
-		if !errors.Is(f.err, context.Canceled) && !errors.Is(f.err, context.DeadlineExceeded) && !errors.Is(f.err, errNotFetched) {
+		if !f.gaveUp {
 			return f.value, f.err
 		}
 		if ctx.Err() != nil {
-			var none V
 			return none, ctx.Err()
 		}
 	}
 }
 
-var errNotFetched = errors.New("the fetch panicked")
-
-// lead fetches for all who wait. They are let go also when fetch panics.
+// lead fetches for all who wait. They are let go also when fetch panics. What was forgotten meanwhile is for them alone.
 func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		c.mu.Lock()
-		delete(c.flights, k)
-		if f.err == nil {
-			c.entries[k] = &cached[V]{value: f.value, expires: c.now().Add(c.ttl), left: c.uses - 1}
+		if c.flights[k] == f {
+			delete(c.flights, k)
+			if f.err == nil && !f.gaveUp {
+				c.keep(k, f.value)
+			}
 		}
 		c.mu.Unlock()
 		close(f.done)
 	}()
 	f.value, f.err = fetch(ctx)
+	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// forget removes what is there for k.
+// keep keeps a value until its time is over, also when nobody asks for it any more: it may be a key. mu is held.
+func (c *cache[K, V]) keep(k K, value V) {
+	e := &cached[V]{value: value, expires: c.now().Add(c.ttl), left: c.uses - 1}
+	c.entries[k] = e
+	time.AfterFunc(c.ttl, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.entries[k] == e {
+			delete(c.entries, k)
+		}
+	})
+}
+
+// forget removes what is there for k, and keeps nothing of what is being fetched.
 func (c *cache[K, V]) forget(k K) {
 	c.mu.Lock()
 	delete(c.entries, k)
+	delete(c.flights, k)
 	c.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"context"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -57,3 +58,24 @@ func Uncommitted(key []byte, id DataKeyID, table string, entity patterns.Key, na
 
 // PKCS7 is the check of the old libraries' padding.
 func PKCS7(b []byte) (length, ok int) { return pkcs7(b) }
+
+// Cache is the cache of unwrapped keys, of texts.
+type Cache struct{ *cache[string, string] }
+
+// NewCache makes one that holds a text for a time.
+func NewCache(ttl time.Duration) Cache { return Cache{newCache[string, string](ttl, 1<<20)} }
+
+// Get is the text of k, or what fetch returns.
+func (c Cache) Get(ctx context.Context, k string, fetch func(context.Context) (string, error)) (string, error) {
+	return c.get(ctx, k, fetch)
+}
+
+// Forget removes the text of k.
+func (c Cache) Forget(k string) { c.forget(k) }
+
+// Len is the number of texts in memory.
+func (c Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries)
+}

@@ -3,6 +3,9 @@ package encryption_test
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -82,6 +85,18 @@ func TestLegacyVector(t *testing.T) {
 	}
 }
 
+// legacyWrapped wraps a content key by AES key wrap with a key of so many bytes, or by RSA-OAEP.
+func legacyWrapped(t testing.TB, size int, content []byte) (encryption.KeyWrapper, encryption.WrappedKey) {
+	t.Helper()
+	if size > 0 {
+		wrapper := must[encryption.LocalKey](t)(encryption.NewLocalKey("k", make([]byte, size)))
+		return wrapper, must[encryption.WrappedKey](t)(wrapper.Wrap(t.Context(), content))
+	}
+	key := must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	b := must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &key.PublicKey, content, nil))
+	return must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("k", key)), encryption.WrappedKey{KeyID: "k", Algorithm: encryption.AlgorithmRSAOAEP, Bytes: b}
+}
+
 // TestLegacyLibraries: IVs and lists as each library made them, every key wrap, and a list that is not JSON.
 func TestLegacyLibraries(t *testing.T) {
 	content, iv := sha256.Sum256([]byte("content key")), make([]byte, 16)
@@ -95,10 +110,9 @@ func TestLegacyLibraries(t *testing.T) {
 		"Python":            {16, `{"EncryptionLibrary":"Python 0.37"}`, `["A", "B"]`, true},
 		"Java":              {24, `{"EncryptionLibrary":"Java 8.6.6"}`, `[A, B]`, false},
 		"Java, the old one": {32, ``, `[B, A]`, false},
+		".NET, RSA-OAEP":    {0, `{}`, `["A","B"]`, true},
 	} {
-		kek := make([]byte, c.kek)
-		wrapper := must[encryption.LocalKey](t)(encryption.NewLocalKey("k", kek))
-		wrapped := must[encryption.WrappedKey](t)(wrapper.Wrap(t.Context(), content[:]))
+		wrapper, wrapped := legacyWrapped(t, c.kek, content[:])
 		metadata := map[string]any{"WrappedContentKey": map[string]any{"KeyId": "k", "EncryptedKey": wrapped.Bytes, "Algorithm": wrapped.Algorithm},
 			"EncryptionAgent": map[string]string{"Protocol": "1.0", "EncryptionAlgorithm": "AES_CBC_256"}, "ContentEncryptionIV": iv}
 		if c.metadata != "" {

@@ -13,7 +13,8 @@ import (
 func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
-		return s.note(key, p), nil
+		s.note(e, key, p)
+		return nil, nil
 	}
 	switch {
 	case p.Has(SealProperty):
@@ -96,10 +97,14 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 		if property.Name == SealProperty {
 			continue
 		}
-		if index, encrypted := slices.BinarySearch(s.names, property.Name); encrypted {
+		switch index, named := slices.BinarySearch(s.names, property.Name); {
+		case named:
 			found++
 			out = append(out, r.open(property, index))
-		} else {
+		case isEncrypted(property): // decrypted all the same, so that a broken list of names takes no other time
+			r.open(property, -1)
+			r.genuine = false
+		default:
 			out = append(out, r.plain(property))
 		}
 	}

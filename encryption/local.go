@@ -41,6 +41,9 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
+	if k.id == "" {
+		return WrappedKey{}, invalidf("Wrap", "the wrapper was not made by NewLocalKey")
+	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
 }

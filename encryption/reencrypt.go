@@ -3,6 +3,7 @@ package encryption
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -49,7 +50,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	if e == nil || o.Concurrency < 0 {
 		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", o.Concurrency)
 	}
-	_, current, err := e.registry.state.readCurrent(ctx)
+	current, err := e.registry.state.newest(ctx)
 	if err != nil {
 		return ReencryptProgress{}, err
 	}
@@ -59,7 +60,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 			return ReencryptProgress{}, err
 		}
 	}
-	run := &reencryption[T]{repository: repository, options: *o, current: current}
+	run := &reencryption[T]{repository: repository, encryption: e, options: *o, current: current}
 	if run.options.Concurrency == 0 {
 		run.options.Concurrency = 8
 	}
@@ -69,6 +70,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 // reencryption is one run.
 type reencryption[T any] struct {
 	repository *patterns.Repository[T]
+	encryption *Encryption
 	options    ReencryptOptions
 	current    DataKeyID
 
@@ -101,12 +103,25 @@ func (r *reencryption[T]) all(ctx context.Context) (ReencryptProgress, error) {
 	return r.progress, nil
 }
 
-// pages goes through a query, of the seals only: nothing is decrypted to see what is to be done. after is where a run resumes
-// that has come to the query's end.
+// read narrows a query down to what tells whether an entity is to be written: its seal and, where there may be plaintext of what
+// was declared since, that.
+func (r *reencryption[T]) read(q patterns.Query[T]) patterns.Query[T] {
+	o, names := r.encryption.options, []string{SealProperty}
+	switch {
+	case o.AcceptPlaintext && o.Resolver != nil:
+		return q // it may choose any property
+	case o.AcceptPlaintext:
+		names = append(names, r.encryption.tagged...)
+	}
+	return q.Select(names...)
+}
+
+// pages goes through a query. Nothing is decrypted to see what is to be done. after is where a run resumes that has come to
+// the query's end.
 func (r *reencryption[T]) pages(ctx context.Context, q patterns.Query[T], token, prefix, after string) (ReencryptProgress, error) {
-	q = q.Select(SealProperty)
+	q = r.read(q)
 	for {
-		s := &survey{}
+		s := &survey{current: r.current}
 		page, err := q.Page(context.WithValue(ctx, surveyKey{}, s), token)
 		if err != nil {
 			return r.progress, err
@@ -133,7 +148,7 @@ func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, r.options.Concurrency)
 	for _, s := range found {
-		if s.sealed && s.key == r.current {
+		if s.done {
 			continue
 		}
 		select {
@@ -171,25 +186,30 @@ func (r *reencryption[T]) rewriteOne(ctx context.Context, key patterns.Key) {
 
 type surveyKey struct{}
 
-// survey is what Load notes of rows of which only the seal was read.
+// survey is what Load notes of rows that were read to see whether they are to be written.
 type survey struct {
+	current DataKeyID
+
 	mu    sync.Mutex
 	found []surveyed
 }
 
 type surveyed struct {
 	entity patterns.Key
-	key    DataKeyID
-	sealed bool
+	done   bool // under the current key, with all that is declared
 }
 
-// note takes down under which key an entity is. The seal is not checked: whoever changes it makes the entity be written
-// once more, or not, and is found out when it is read.
-func (s *survey) note(entity patterns.Key, p patterns.Properties) patterns.Properties {
-	seal, _ := p.Get(SealProperty).Bytes()
-	h, _, ok := parseHeader(seal, kindSeal)
+// note takes down how an entity is. The seal is not checked: whoever changes it makes the entity be written once more, or
+// not, and is found out when it is read.
+func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties) {
+	stored, _ := p.Get(SealProperty).Bytes()
+	seal, ok := parseSeal(stored)
+	done := ok && seal.key == s.current
+	for _, property := range p {
+		_, sealed := slices.BinarySearch(seal.names, property.Name)
+		done = done && (sealed || isOurs(property.Name) || !e.declared(entity, property.Name))
+	}
 	s.mu.Lock()
-	s.found = append(s.found, surveyed{entity: entity, key: h.key, sealed: ok})
+	s.found = append(s.found, surveyed{entity: entity, done: done})
 	s.mu.Unlock()
-	return nil
 }

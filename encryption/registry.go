@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -37,6 +39,10 @@ type RegistryOptions struct {
 	TTL time.Duration
 	// MaxUses is how often an unwrapped key is used before it is fetched again, 1,048,576 times for 0.
 	MaxUses int64
+	// Trusted are the ids of the data keys, and of the keys of beacons, that are accepted; nil accepts all that the
+	// wrapping key unwraps. New writes use the first of them, whichever the table says is current. Since an id is a hash of
+	// its key, whoever can write the table can put in no key of their own, also where the wrapping key's public half is known.
+	Trusted []DataKeyID
 }
 
 const (
@@ -51,6 +57,7 @@ type registry struct {
 	wrapper KeyWrapper
 	name    string
 	ttl     time.Duration
+	trusted []DataKeyID // nil is all
 	now     func() time.Time
 
 	current *cache[struct{}, DataKeyID]
@@ -63,7 +70,7 @@ func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) 
 	if o == nil {
 		o = &RegistryOptions{}
 	}
-	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, now: time.Now}
+	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, trusted: slices.Clone(o.Trusted), now: time.Now}
 	uses := o.MaxUses
 	if r.name == "" {
 		r.name = defaultRegistry
@@ -134,10 +141,23 @@ func checkOf(key []byte, row string) []byte {
 	return mac.Sum(nil)
 }
 
-// newKey makes a random key, wrapped, for a row.
-func (r *registry) newKey(ctx context.Context, row string) (*keyRow, error) {
+// idOf is the id of a new data key: the first 16 bytes of HMAC-SHA256, with the key itself. So who knows the id knows the key
+// when they see it.
+func idOf(key []byte) (id DataKeyID) {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("tablepatterns/encryption/1/id"))
+	copy(id[:], mac.Sum(nil))
+	return id
+}
+
+func randomKey() []byte {
 	key := make([]byte, keySize)
 	rand.Read(key) // never fails: it ends the program instead
+	return key
+}
+
+// wrap makes the row of a key.
+func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, error) {
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil {
 		return nil, err
@@ -164,6 +184,16 @@ func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	return key, nil
 }
 
+// trusts reports whether a key may be used.
+func (r *registry) trusts(id DataKeyID) bool {
+	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
+}
+
+// errNotTrusted is a patterns.ErrInvalid: an option does not have it, or the row is not what its maker has put there.
+func errNotTrusted(id DataKeyID) error {
+	return fmt.Errorf("%w: a key with the id %s, which is not among RegistryOptions.Trusted", patterns.ErrInvalid, id)
+}
+
 // fetch reads and unwraps the key in a row.
 func (r *registry) fetch(ctx context.Context, row string) (secret, error) {
 	rows, err := patterns.Typed[keyRow](r.table)
@@ -178,16 +208,22 @@ func (r *registry) fetch(ctx context.Context, row string) (secret, error) {
 	if err != nil {
 		return secret{}, err
 	}
+	if id := idOf(key); !r.trusts(id) {
+		return secret{}, errNotTrusted(id)
+	}
 	return newSecret(key), nil
 }
 
 // dataKey returns a data key by its id. See unreadable for its errors.
 func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
+	if !r.trusts(id) {
+		return nil, errNotTrusted(id)
+	}
 	key, err := r.keys.get(ctx, id, func(ctx context.Context) (secret, error) { return r.fetch(ctx, keyRowKey(id)) })
 	return key.bytes(), err
 }
 
-// readCurrent reads which data key is for new writes.
+// readCurrent reads which data key the table says is for new writes. The row comes also where it names none.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
 	rows, err := patterns.Typed[currentRow](r.table)
 	if err != nil {
@@ -199,37 +235,43 @@ func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, err
 	}
 	id, ok := parseDataKeyID(row.DataKey)
 	if !ok {
-		return nil, DataKeyID{}, errNotWrapped()
+		return row, DataKeyID{}, fmt.Errorf("%w: the registry's row %q names no data key", patterns.ErrGarbled, rowCurrent)
 	}
 	return row, id, nil
 }
 
+// newest returns which data key is for new writes, as of now.
+func (r *registry) newest(ctx context.Context) (DataKeyID, error) {
+	if len(r.trusted) > 0 {
+		return r.trusted[0], nil
+	}
+	_, id, err := r.readCurrent(ctx)
+	return id, err
+}
+
 // writeKey returns the data key for new writes.
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
-	id, err := r.current.get(ctx, struct{}{}, func(ctx context.Context) (DataKeyID, error) {
-		_, id, err := r.readCurrent(ctx)
-		return id, err
-	})
+	id, err := r.current.get(ctx, struct{}{}, r.newest)
 	if errors.Is(err, patterns.ErrNotFound) {
 		return id, nil, invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
 	}
-	if err != nil {
-		return id, nil, err
+	var key []byte
+	if err == nil {
+		key, err = r.dataKey(ctx, id)
 	}
-	key, err := r.dataKey(ctx, id)
 	if err != nil && unreadable(err) {
 		return id, nil, &patterns.Error{Op: "Store", Index: -1, Kind: patterns.ErrInvalid, Err: errUnusableKey}
 	}
 	return id, key, err
 }
 
-var errUnusableKey = errors.New("the registry's current data key cannot be unwrapped: Registry.Check says why")
+var errUnusableKey = errors.New("the data key for new writes is not to be had: Registry.Check says why")
 
 // DataKeys yields what the registry holds. Requests: 2, 1 more for each 1,000 keys.
 func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	return func(yield func(DataKeyInfo, error) bool) {
-		_, current, err := r.state.readCurrent(ctx)
-		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		current, err := r.state.newest(ctx)
+		if err != nil && !unreadable(err) {
 			yield(DataKeyInfo{}, err)
 			return
 		}

@@ -2,9 +2,10 @@ package encryption
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -15,16 +16,15 @@ import (
 // Requests: 1 to wrap, 1 to read, 1 transaction.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	const op = "CreateDataKey"
-	var id DataKeyID
-	rand.Read(id[:])
-	s := r.state
-	row, err := s.newKey(ctx, keyRowKey(id))
+	s, key := r.state, randomKey()
+	id := idOf(key)
+	row, err := s.wrap(ctx, key, keyRowKey(id))
 	if err != nil {
 		return DataKeyID{}, err
 	}
 	current, _, err := s.readCurrent(ctx)
 	first := errors.Is(err, patterns.ErrNotFound)
-	if err != nil && !first {
+	if current == nil && !first { // one that names no key is replaced
 		return DataKeyID{}, err
 	}
 	if first {
@@ -67,8 +67,9 @@ func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
 
 // Rewrap wraps every key of the registry anew, by the wrapper as it is now: with a Chain whose first is the new wrapping
 // key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
-// it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash.
-// Requests: 1 for each 1,000 keys; for each key 1 to unwrap, 1 to wrap, 1 to write.
+// it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash. A wrapped
+// key is replaced only once the new one was unwrapped. Requests: 1 for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; 1
+// more to unwrap and 1 to write where it changes.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := patterns.Typed[keyRow](r.state.table)
 	if err != nil {
@@ -80,18 +81,13 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			if err != nil {
 				return written, err
 			}
-			key, err := r.state.unwrap(ctx, row)
+			changed, err := r.state.rewrap(ctx, row)
 			if err != nil {
 				return written, keyError("Rewrap", row, err)
 			}
-			wrapped, err := r.state.wrapper.Wrap(ctx, key)
-			if err != nil {
-				return written, err
-			}
-			if wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
+			if !changed {
 				continue
 			}
-			row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
 			err = typed.Replace(ctx, row)
 			if errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrNotFound) {
 				continue // another Rewrap has it, or it was removed
@@ -105,44 +101,82 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	return written, nil
 }
 
+// rewrap puts a key into its row as it is wrapped now.
+func (r *registry) rewrap(ctx context.Context, row *keyRow) (changed bool, err error) {
+	key, err := r.unwrap(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	if id := idOf(key); !r.trusts(id) {
+		return false, errNotTrusted(id) // under a better wrapping key it would look like one of ours
+	}
+	wrapped, err := r.wrapper.Wrap(ctx, key)
+	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
+		return false, err
+	}
+	row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
+	again, err := r.unwrap(ctx, row) // what is replaced may be the only form of the key that there is
+	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
+		err = errNotWrapped()
+	}
+	return err == nil, err
+}
+
 // keyError names the row.
 func keyError(op string, row *keyRow, err error) error {
 	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
 }
 
-// Check unwraps every key of the registry and says which one cannot be unwrapped, and why; where entities cannot be
-// decrypted, their error does not say so. Requests: 1 for each 1,000 keys, 1 to unwrap each.
+// Check unwraps every key of the registry and says which one cannot be unwrapped or is not trusted, and why, and which one is
+// missing; where entities cannot be decrypted, their error does not say so. Requests: 2, 1 more for each 1,000 keys, 1 to
+// unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error
 	_, current, err := r.state.readCurrent(ctx)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("the current data key: %w", err))
 	}
-	found := false
+	found := map[DataKeyID]bool{}
 	for _, prefix := range []string{prefixKey, prefixBeacon} {
 		for row, err := range r.state.rows(ctx, prefix) {
 			if err != nil {
 				return errors.Join(append(problems, err)...)
 			}
-			found = found || row.RowKey == keyRowKey(current)
-			if _, err := r.state.unwrap(ctx, row); err != nil {
+			key, err := r.state.unwrap(ctx, row)
+			id := idOf(key)
+			if err == nil && !r.state.trusts(id) {
+				err = errNotTrusted(id)
+			}
+			if err != nil {
 				problems = append(problems, keyError("Check", row, err))
+			}
+			found[id] = true
+			if row.RowKey == keyRowKey(current) {
+				found[current] = true
 			}
 		}
 	}
-	if err == nil && !found {
-		problems = append(problems, fmt.Errorf("%w: the current data key %s is not in the registry", patterns.ErrNotFound, current))
+	wanted := r.state.trusted
+	if err == nil && len(wanted) == 0 {
+		wanted = []DataKeyID{current}
+	}
+	for _, id := range wanted {
+		if !found[id] {
+			problems = append(problems, fmt.Errorf("%w: the registry has no key %s", patterns.ErrNotFound, id))
+		}
 	}
 	return errors.Join(problems...)
 }
 
-// settleTime is added to the TTL: for a write that took the old key at the TTL's last moment and is on its way.
-const settleTime = time.Minute
+// settleTime is added to the TTL: for clocks that differ, and a write that took the old key at the TTL's last moment and is on
+// its way.
+const settleTime = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
-// the entities, and those of their copies elsewhere. Whatever was, in another table, a blob or a backup, is lost for good.
-// It is ErrConflict for the current key, while other programs may still write with it (the TTL and a minute from the day
-// that its successor was made), and when there are uses, which Reencrypt removes. Requests: those of Uses, 3 more.
+// the entities, and those of their copies elsewhere. Whatever was, in another table, a blob (UsesInBlobs) or a backup, is
+// lost for good. It is ErrConflict for the current key and a Trusted one, while other programs may still write with it (the TTL
+// and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
+// key among RegistryOptions.Trusted are ended or changed before. Requests: those of Uses, 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables ...*patterns.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state
@@ -156,8 +190,8 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables
 	switch {
 	case err != nil:
 		return err
-	case current == id:
-		return refuse(patterns.ErrConflict, "data key %s is the current one", id)
+	case current == id || slices.Contains(s.trusted, id):
+		return refuse(patterns.ErrConflict, "data key %s is the current one, or trusted", id)
 	case s.now().Before(row.Since.Add(s.ttl + settleTime)):
 		return refuse(patterns.ErrConflict, "data key %s may be in use until %v after its successor was made", id, s.ttl+settleTime)
 	}

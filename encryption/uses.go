@@ -12,7 +12,7 @@ import (
 
 // Uses counts, by data key, the properties of all rows of the given tables that were encrypted under it, seals among them,
 // also in copies, and in the further rows of entities that are spread over several. Give it the tables of the entities and those
-// of their copies elsewhere. Sealed blobs are not counted. It is a table scan by nature. Requests: 1 for each 1,000 rows.
+// of their copies elsewhere. UsesInBlobs counts sealed blobs. It is a table scan by nature. Requests: 1 for each 1,000 rows.
 func Uses(ctx context.Context, tables ...*patterns.Table) (map[DataKeyID]int64, error) {
 	uses := map[DataKeyID]int64{}
 	for _, table := range tables {

@@ -3,6 +3,7 @@ package encryption
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -32,20 +33,23 @@ type Chain struct {
 	wrappers []KeyWrapper
 }
 
-// NewChain makes a chain: the new wrapping key first, older ones behind it.
+// NewChain makes a chain: the new wrapping key first, older ones behind it. With one that is nil, it wraps nothing.
 func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 	return Chain{wrappers: append([]KeyWrapper{first}, older...)}
 }
 
 // Wrap implements KeyWrapper.
 func (c Chain) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
+	if len(c.wrappers) == 0 || slices.Contains(c.wrappers, nil) {
+		return WrappedKey{}, invalidf("Wrap", "a chain of no wrappers, or with one that is nil")
+	}
 	return c.wrappers[0].Wrap(ctx, key)
 }
 
 // Holds implements KeyWrapper.
 func (c Chain) Holds(keyID, algorithm string) bool {
 	for _, w := range c.wrappers {
-		if w.Holds(keyID, algorithm) {
+		if w != nil && w.Holds(keyID, algorithm) {
 			return true
 		}
 	}
@@ -55,7 +59,7 @@ func (c Chain) Holds(keyID, algorithm string) bool {
 // Unwrap implements KeyWrapper.
 func (c Chain) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error) {
 	for _, w := range c.wrappers {
-		if w.Holds(wrapped.KeyID, wrapped.Algorithm) {
+		if w != nil && w.Holds(wrapped.KeyID, wrapped.Algorithm) {
 			return w.Unwrap(ctx, wrapped)
 		}
 	}

@@ -1,0 +1,201 @@
+package encryption_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// badWrapper wraps to what cannot be unwrapped any more, or unwraps to another key.
+type badWrapper struct {
+	encryption.KeyWrapper
+	wrapped, unwrapped func([]byte) []byte
+}
+
+func (b badWrapper) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, error) {
+	w, err := b.KeyWrapper.Wrap(ctx, key)
+	if b.wrapped != nil {
+		w.Bytes = b.wrapped(w.Bytes)
+	}
+	return w, err
+}
+
+func (b badWrapper) Unwrap(ctx context.Context, w encryption.WrappedKey) ([]byte, error) {
+	key, err := b.KeyWrapper.Unwrap(ctx, w)
+	if err == nil && b.unwrapped != nil {
+		key = b.unwrapped(key)
+	}
+	return key, err
+}
+
+func flipped(b []byte) []byte {
+	b = append([]byte(nil), b...)
+	b[0] ^= 1
+	return b
+}
+
+// TestRewrapLosesNoKey: a new wrapping key that wraps, and does not give back what it has wrapped, replaces no wrapped key.
+func TestRewrapLosesNoKey(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	r := w.employees(t, "Employees", nil)
+	check(t, r.Insert(t.Context(), june("Sales", 1)))
+	next := localKey(t, "next", 2)
+	down := &counting{KeyWrapper: next}
+	down.fail.Store(true)
+	for what, first := range map[string]encryption.KeyWrapper{
+		"what it wraps is garbled": badWrapper{KeyWrapper: next, wrapped: flipped}, "it unwraps to another key": badWrapper{KeyWrapper: next, unwrapped: flipped},
+		"it may wrap and not unwrap": down, "it gives back half": badWrapper{KeyWrapper: next, unwrapped: func(b []byte) []byte { return b[:16] }},
+	} {
+		n, err := w.open(t, encryption.NewChain(first, w.wrapper), nil).Rewrap(t.Context())
+		if n != 0 || err == nil {
+			t.Errorf("%s: %d keys were replaced, %v", what, n, err)
+		}
+		check(t, w.open(t, w.wrapper, nil).Check(t.Context()))
+	}
+}
+
+// TestVaultThatAnswersWrong: a wrong key is no mark of anything but a wrong key, whatever its length.
+func TestVaultThatAnswersWrong(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	r := w.employees(t, "Employees", nil)
+	check(t, r.Insert(t.Context(), june("Sales", 1)))
+	for what, change := range map[string]func([]byte) []byte{"another key": flipped, "none": func([]byte) []byte { return nil }, "half": func(b []byte) []byte { return b[:16] },
+		"more": func(b []byte) []byte { return append(b, 0) }} {
+		wrong := w.open(t, badWrapper{KeyWrapper: w.wrapper, unwrapped: change}, nil)
+		reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
+		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
+		refusedBy(t, err, what)
+		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: a write: %v", what, err)
+		}
+		if err := wrong.Check(t.Context()); !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("%s: Check: %v", what, err)
+		}
+	}
+}
+
+// TestReencryptOfWhatIsDeclaredSince: a property that got its tag after its row was sealed is encrypted too, though the row has
+// the current key, and only those rows are written.
+func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
+	for _, byTags := range []bool{false, true} {
+		w := worldOn(t, storagetest.Simulator(t, nil))
+		table := w.account.Table("Rest")
+		check(t, table.Create(t.Context()))
+		choose := func(names string) *encryption.Options {
+			return &encryption.Options{Resolver: func(_, _, property string) bool { return strings.Contains(names, property) }}
+		}
+		before := anythings(t, table, w.registry, choose("A"))
+		for row, rest := range map[string]string{"1": "AB", "2": "AP", "3": "A"} {
+			properties := map[string]patterns.Value{}
+			for _, name := range rest {
+				properties[string(name)] = patterns.String("x")
+			}
+			check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
+		}
+		o := choose("AB")
+		o.AcceptPlaintext = true
+		migrating := anythings(t, table, w.registry, o)
+		read, closeUp := migrating.Get, anythings(t, table, w.registry, choose("AB")).Get
+		if byTags {
+			type tagged struct {
+				patterns.Meta
+				PartitionKey, RowKey string
+				A                    string                    `encrypt:"true" table:"A,omitempty"`
+				B                    string                    `encrypt:"true" table:"B,omitempty"`
+				Rest                 map[string]patterns.Value `table:",rest"`
+			}
+			of := must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
+				Key: func(a *tagged) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+			}, encryption.New("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
+			p, err := encryption.Reencrypt(t.Context(), of, nil)
+			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
+				t.Errorf("by tags: %+v, %v", p, err)
+			}
+		} else {
+			p, err := encryption.Reencrypt(t.Context(), migrating, nil)
+			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
+				t.Errorf("by a resolver: %+v, %v", p, err)
+			}
+		}
+		for _, row := range []string{"1", "2", "3"} {
+			check(t, second(read(t.Context(), patterns.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), patterns.Key{Partition: "Sales", Row: row})))
+		}
+		if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Rewritten != 0 {
+			t.Errorf("again: %+v", p)
+		}
+	}
+}
+
+// TestRegistryThatWasDamaged: rows that were deleted or changed are told, and a new data key mends the one that names it.
+func TestRegistryThatWasDamaged(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	r := w.employees(t, "Employees", nil)
+	check(t, r.Insert(ctx, june("Sales", 1)))
+	writer := func() *patterns.Repository[employee] {
+		return must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+	}
+	current := bag(t, w.keys, patterns.Key{Partition: "datakeys", Row: "current"})
+	for what, id := range map[string]string{"no id": "xyz", "half an id": "00112233", "a key that is not there": strings.Repeat("0", 32)} {
+		put(t, w.keys, &patterns.Entity{Key: current.Key, Properties: with(current.Properties, "DataKey", patterns.String(id))})
+		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+			t.Errorf("%s: a write: %v", what, err)
+		}
+		check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
+		if err := w.registry.Check(ctx); err == nil {
+			t.Errorf("%s: Check finds nothing", what)
+		}
+		check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
+	}
+	check(t, w.keys.Drop(ctx))
+	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, patterns.ErrTableNotFound) || errors.Is(err, encryption.ErrNotAuthentic) {
+		t.Errorf("without the registry's table: %v", err)
+	}
+}
+
+// TestWrappersThatWereNotMade: their zero values, and chains of nothing, are errors and no panics.
+func TestWrappersThatWereNotMade(t *testing.T) {
+	key := make([]byte, 32)
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	for what, wrapper := range map[string]encryption.KeyWrapper{"a local key": encryption.LocalKey{}, "a local RSA key": encryption.LocalRSAKey{}, "a key in a vault": encryption.VaultKey{},
+		"a chain": encryption.Chain{}, "a chain of nothing": encryption.NewChain(nil), "a chain with nothing": encryption.NewChain(nil, localKey(t, "x", 1), nil)} {
+		_, err := wrapper.Wrap(t.Context(), key)
+		_, err2 := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "y", Algorithm: encryption.AlgorithmA256KW})
+		if !errors.Is(err, patterns.ErrInvalid) || !errors.Is(err2, patterns.ErrInvalid) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
+			t.Errorf("%s: %v, %v", what, err, err2)
+		}
+		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s makes a data key: %v", what, err)
+		}
+	}
+	for _, o := range []*encryption.RegistryOptions{{TTL: -1}, {MaxUses: -1}, {Name: "a/b"}} {
+		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestSlowClocks: a data key is not removed because the clock of who removes it is some minutes ahead.
+func TestSlowClocks(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	check(t, w.account.Table("Employees").Create(t.Context()))
+	var old encryption.DataKeyID
+	for info, err := range w.registry.DataKeys(t.Context()) {
+		check(t, err)
+		old = info.ID
+	}
+	check(t, second(w.registry.CreateDataKey(t.Context())))
+	ahead := w.open(t, w.wrapper, nil)
+	ahead.SetNow(func() time.Time { return time.Now().Add(15 * time.Minute) })
+	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, patterns.ErrConflict) {
+		t.Errorf("10 minutes behind a TTL of 5: %v", err)
+	}
+	ahead.SetNow(func() time.Time { return time.Now().Add(time.Hour) })
+	check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
+}

@@ -1,0 +1,128 @@
+package encryption_test
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// planted is the row of a key that is somebody else's, right in all that the public half of the wrapping key is enough for.
+func planted(t testing.TB, public encryption.KeyWrapper, key []byte, row string) patterns.Properties {
+	t.Helper()
+	wrapped := must[encryption.WrappedKey](t)(public.Wrap(t.Context(), key))
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("tablepatterns/encryption/1/registry"))
+	mac.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(row))), row...))
+	return patterns.Properties{{Name: "Wrapped", Value: patterns.Binary(wrapped.Bytes)}, {Name: "Check", Value: patterns.Binary(mac.Sum(nil))},
+		text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
+}
+
+// TestTrusted: who can write the registry's table, and knows the public half of its wrapping key, makes no program write or read
+// under a key of theirs that says which ones it trusts. Without that they do.
+func TestTrusted(t *testing.T) {
+	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
+	w.wrapper = must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
+	in := func(trusted ...encryption.DataKeyID) *encryption.Registry {
+		return w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: trusted})
+	}
+	ours := must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
+	check(t, in().CreateBeacon(ctx, "number"))
+	beacon := must[encryption.Beacon](t)(in().Beacon(ctx, "number", 0)).KeyID()
+	w.registry = in(ours, beacon)
+	strict := w.employees(t, "Employees", nil)
+	check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), second(w.registry.Beacon(ctx, "number", 0)))
+
+	// A data key of theirs, which the table says is current.
+	theirs := must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
+	w.registry = in()
+	naive := w.employees(t, "Employees", nil)
+	check(t, naive.Insert(ctx, june("Sales", 2)), strict.Insert(ctx, june("Sales", 3)))
+	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, strict.Table()))
+	if uses[theirs] != 9 || uses[ours] != 18 {
+		t.Errorf("%v", uses)
+	}
+	counter := &storagetest.RequestCounter{}
+	counted, _ := w.s.Faulty(counter)
+	account := open(t, counted)
+	again := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: []encryption.DataKeyID{ours}}))
+	reader := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), again, nil))
+	_, err := reader.Get(ctx, employeeKey("Sales", 2))
+	refusedBy(t, err, "a row under a key that is not trusted")
+	if counter.Count() != 1 {
+		t.Errorf("%d requests for a row under a key that is not trusted", counter.Count())
+	}
+	check(t, second(reader.Get(ctx, employeeKey("Sales", 3))))
+	for info, err := range w.registry.DataKeys(ctx) {
+		check(t, err)
+		if info.Current != (info.ID == theirs) {
+			t.Errorf("%+v", info)
+		}
+	}
+
+	// Keys of theirs in the rows of ours.
+	key := bytes.Repeat([]byte{7}, 32)
+	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
+		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, key, row)})
+	}
+	check(t, second(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
+	w.registry = in(ours, beacon)
+	strict = w.employees(t, "Employees", nil)
+	_, err = strict.Get(ctx, employeeKey("Sales", 1))
+	refusedBy(t, err, "a key of theirs in the row of ours")
+	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": second(w.registry.Beacon(ctx, "number", 0)), "Rewrap": second(w.registry.Rewrap(ctx))} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := w.registry.Check(ctx); strings.Count(err.Error(), "not among") != 3 || strings.Count(err.Error(), "has no key") != 2 {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+// TestTrustedRotation: each program trusts the new data key before the first one writes with it.
+func TestTrustedRotation(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	var old encryption.DataKeyID
+	for info, err := range w.registry.DataKeys(ctx) {
+		check(t, err)
+		old = info.ID
+	}
+	next := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	table := w.account.Table(w.s.TableName(t))
+	check(t, table.Create(ctx))
+	program := func(trusted ...encryption.DataKeyID) *patterns.Repository[employee] {
+		return must[*patterns.Repository[employee]](t)(employeesOf(table, w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: trusted}), nil))
+	}
+	generations := []*patterns.Repository[employee]{program(old), program(old, next), program(next, old), program(next)}
+	for i, writer := range generations[:3] {
+		check(t, writer.Insert(ctx, june("Sales", i)))
+		for _, reader := range generations[max(0, i-1) : i+2] {
+			if i == 2 && reader == generations[3] {
+				_, err := reader.Get(ctx, employeeKey("Sales", 0))
+				refusedBy(t, err, "a row that was not encrypted anew")
+			}
+			check(t, second(reader.Get(ctx, employeeKey("Sales", i))))
+		}
+	}
+	p, err := encryption.Reencrypt(ctx, generations[2], nil)
+	if err != nil || p.Rewritten != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for i := range 3 {
+		check(t, second(generations[3].Get(ctx, employeeKey("Sales", i))))
+	}
+	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, old}})
+	if err := trusting.RemoveUnusedDataKey(ctx, old, table); !errors.Is(err, patterns.ErrConflict) {
+		t.Errorf("a trusted key is removed: %v", err)
+	}
+}

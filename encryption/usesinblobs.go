@@ -1,0 +1,110 @@
+package encryption
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// blobsAtOnce is how many blobs are looked at at once.
+const blobsAtOnce = 16
+
+// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package largeentities
+// with a Sealer: all whose names begin with the prefix. It reads their headers, and does not check them. Snapshots, older
+// versions and deleted blobs that can be restored are not counted. Requests: 1 for each 5,000 blobs, 1 for each blob of the size of
+// a sealed one.
+func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
+	const op = "UsesInBlobs"
+	if blobs == nil {
+		return nil, invalidf(op, "it needs a container")
+	}
+	uses := map[DataKeyID]int64{}
+	for pager := blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, blobError(op, err)
+		}
+		if page.Segment == nil {
+			return nil, &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("a page without blobs")}
+		}
+		if err := countBlobs(ctx, blobs, page.Segment.BlobItems, uses); err != nil {
+			return nil, blobError(op, err)
+		}
+	}
+	return uses, nil
+}
+
+// countBlobs counts those of a page.
+func countBlobs(ctx context.Context, blobs *container.Client, items []*container.BlobItem, uses map[DataKeyID]int64) error {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(blobsAtOnce)
+	for _, item := range items {
+		if item.Name == nil || item.Properties == nil || item.Properties.ContentLength == nil || *item.Properties.ContentLength < headerSize+tagSize {
+			continue
+		}
+		group.Go(func() error {
+			id, sealed, err := blobDataKey(ctx, blobs.NewBlobClient(*item.Name))
+			if err == nil && sealed {
+				mu.Lock()
+				uses[id]++
+				mu.Unlock()
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// blobDataKey reads the header of a blob. One that has gone since it was listed is none.
+func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed bool, err error) {
+	answer, err := client.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 0, Count: headerSize}})
+	var response *azcore.ResponseError
+	if errors.As(err, &response) && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusRequestedRangeNotSatisfiable) {
+		return id, false, nil
+	}
+	if err != nil {
+		return id, false, err
+	}
+	beginning := make([]byte, headerSize)
+	n, _, err := fill(answer.Body, beginning)
+	if closing := answer.Body.Close(); err == nil {
+		err = closing
+	}
+	if err == nil && n < headerSize { // it was listed as longer: the answer was cut off, and would make a use be missed
+		err = &patterns.Error{Op: "UsesInBlobs", Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("an answer without the header")}
+	}
+	h, _, ok := parseHeader(beginning[:n], kindStream)
+	return h.key, ok, err
+}
+
+// blobError is an error of the blob service in this library's words.
+func blobError(op string, err error) error {
+	var own *patterns.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	e := &patterns.Error{Op: op, Index: -1, Err: wire.Redact(err)}
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		return e
+	}
+	switch e.Code = response.ErrorCode; {
+	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
+		e.Kind = patterns.ErrDenied
+	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
+		e.Kind = patterns.ErrUnavailable
+	case response.StatusCode < http.StatusInternalServerError:
+		e.Kind = patterns.ErrInvalid // such as a container that is not there
+	}
+	return e
+}
