@@ -18,7 +18,10 @@ import (
 type company struct {
 	options  options
 	place    *place
-	account  *patterns.Account
+	account  *patterns.Account   // of the scenarios; with -chaos, its calls go wrong
+	calm     *patterns.Account   // the same account, on which nothing goes wrong
+	network  *storagetest.Faults // with -chaos
+	kills    int                 // of worker processes
 	requests *storagetest.RequestCounter
 	progress *progress
 	staff    []*Employee // as they are stored, in the order of their ids from 1
@@ -43,8 +46,15 @@ func openCompany(ctx context.Context, o options, at *place, p *progress) (*compa
 }
 
 func (c *company) open(ctx context.Context) (err error) {
-	if c.account, err = c.client(); err != nil {
+	if c.calm, err = c.client(); err != nil {
 		return err
+	}
+	c.account = c.calm
+	if c.options.chaos {
+		c.network = badNetwork(c.place.options.Transport, faultRate, c.options.seed)
+		if c.account, err = c.client(); err != nil {
+			return err
+		}
 	}
 	indexed, err := c.table(ctx, "Employees")
 	if err != nil {
@@ -61,9 +71,13 @@ func (c *company) open(ctx context.Context) (err error) {
 	return err
 }
 
-// clientOptions are for clients whose requests are counted. The policies see each of their calls once.
+// clientOptions are for clients whose requests are counted, repetitions among them. The policies see each of their calls once.
 func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions {
 	options := c.place.options
+	if c.network != nil {
+		options = patient(options)
+		options.Transport = c.network
+	}
 	options.PerCallPolicies = append(slices.Clip(options.PerCallPolicies), policies...)
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
 	return options
@@ -73,6 +87,9 @@ func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions 
 func (c *company) client(policies ...policy.Policy) (*patterns.Account, error) {
 	return patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: c.clientOptions(policies...)})
 }
+
+// bare is a table as a program has it that knows nothing of the library, for its SDK client: nothing goes wrong on it.
+func (c *company) bare(table *patterns.Table) *patterns.Table { return c.calm.Table(table.Name()) }
 
 // employee returns what is stored of the employee with this id.
 func (c *company) employee(id int) *Employee { return c.staff[id-1] }

@@ -32,6 +32,13 @@ func (e *Employee) record() record {
 	return record{e.Department, e.FirstName, e.LastName, e.Email, e.ID, e.Age, e.Salary, e.HireDate.UnixNano()}
 }
 
+// anew is the employee as one that was never written.
+func (e *Employee) anew() *Employee {
+	twin := *e
+	twin.Meta = patterns.Meta{}
+	return &twin
+}
+
 // named is the record of an Employee read through the index by name, which keeps less.
 func (e *Employee) named() record {
 	return record{department: e.Department, firstName: e.FirstName, lastName: e.LastName, id: e.ID}

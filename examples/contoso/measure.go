@@ -112,17 +112,6 @@ func (w wayTo[T]) collect(ctx context.Context) ([]*T, error) {
 	return found, nil
 }
 
-func collect[T any](all iter.Seq2[*T, error]) ([]*T, error) {
-	var found []*T
-	for v, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, v)
-	}
-	return found, nil
-}
-
 // sameAnswers compares answer by answer, in order.
 func sameAnswers[T any, R comparable](with, without []*T, of func(*T) R) error {
 	if len(with) == 0 {

@@ -32,14 +32,7 @@ func ownRows() scenario {
 				return err
 			}
 			s.Plain = "a server asks for her, with the account's key"
-			for _, step := range []func(context.Context, *section) error{
-				d.load, d.sign, d.askForOwn, d.use, d.refuse, d.refuseBare, d.issue,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, d.load, d.sign, d.askForOwn, d.use, d.refuse, d.refuseBare, d.issue)
 		},
 	}
 }

@@ -32,12 +32,7 @@ func archive() scenario {
 			if err != nil {
 				return err
 			}
-			for _, step := range []func(context.Context, *section) error{a.load, a.askForMoves, a.move, a.check} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, a.load, a.askForMoves, a.move, a.check)
 		},
 	}
 }

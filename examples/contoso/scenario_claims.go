@@ -27,12 +27,7 @@ func claims() scenario {
 				return err
 			}
 			s.Plain = "the same rows, oldest first"
-			for _, step := range []func(context.Context, *section) error{x.load, x.askForLatest, x.appendTwice, x.follow} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, x.load, x.askForLatest, x.appendTwice, x.follow)
 		},
 	}
 }

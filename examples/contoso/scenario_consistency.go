@@ -15,12 +15,7 @@ func consistency() scenario {
 		title: "Changes that keep the copies in step",
 		guide: "Ensuring consistency in your stored entities",
 		run: func(ctx context.Context, c *company, s *section) error {
-			for _, step := range []func(context.Context, *section) error{c.changeEmail, c.refuseDuplicate, c.hireAndFire} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, c.changeEmail, c.refuseDuplicate, c.hireAndFire)
 		},
 	}
 }

@@ -29,12 +29,7 @@ func logErrors() scenario {
 				return err
 			}
 			s.Plain = "log records as rows of a table"
-			for _, step := range []func(context.Context, *section) error{l.write, l.store, l.askForErrors, l.blobs} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, l.write, l.store, l.askForErrors, l.blobs)
 		},
 	}
 }

@@ -22,14 +22,7 @@ func events() scenario {
 				return err
 			}
 			s.Plain = "the anti-pattern: a partition an hour"
-			for _, step := range []func(context.Context, *section) error{
-				l.begin, l.load, l.askForTime, l.askForEmployee, l.grow, l.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, l.begin, l.load, l.askForTime, l.askForEmployee, l.grow, l.check)
 		},
 	}
 }

@@ -29,14 +29,7 @@ func logins() scenario {
 				return err
 			}
 			s.Plain = "one table for all days"
-			for _, step := range []func(context.Context, *section) error{
-				g.load, g.firstOfWeek, g.askForMonth, g.plan, g.drop, g.dropByHand, g.refuseLate, g.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, g.load, g.firstOfWeek, g.askForMonth, g.plan, g.drop, g.dropByHand, g.refuseLate, g.check)
 		},
 	}
 }

@@ -19,14 +19,7 @@ func managers() scenario {
 			if err != nil {
 				return err
 			}
-			for _, step := range []func(context.Context, *section) error{
-				m.load, m.askForManager, m.changeEmail, m.takeOver, m.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, m.load, m.askForManager, m.changeEmail, m.takeOver, m.check)
 		},
 	}
 }

@@ -31,14 +31,7 @@ func messages() scenario {
 				return err
 			}
 			s.Plain = "an entity a message or an hour"
-			for _, step := range []func(context.Context, *section) error{
-				m.load, m.askForDay, m.askForYear, m.countOnce, m.deliverTwice,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, m.load, m.askForDay, m.askForYear, m.countOnce, m.deliverTwice)
 		},
 	}
 }
@@ -114,17 +107,6 @@ func (m *counters) load(ctx context.Context, s *section) error {
 	}
 	_, err := m.sent.BulkNonAtomic(ctx, each(sent), nil)
 	return err
-}
-
-// each yields the values of a slice, without errors.
-func each[T any](all []*T) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		for _, v := range all {
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
 }
 
 // counting is the way of adding rows up. Which of them it finds, the service has to go through.

@@ -25,14 +25,7 @@ func names() scenario {
 			if err != nil {
 				return err
 			}
-			for _, step := range []func(context.Context, *section) error{
-				r.hireAndDismiss, r.load, r.askInDepartment, r.askAnywhere, r.count, r.changeName, r.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, r.hireAndDismiss, r.load, r.askInDepartment, r.askAnywhere, r.count, r.changeName, r.check)
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -27,14 +26,7 @@ func organisation() scenario {
 			if err != nil {
 				return err
 			}
-			for _, step := range []func(context.Context, *section) error{
-				d.load, d.askByEmail, d.askByEmailPrefix, d.askInDepartment, d.changeEmail, d.refuseTakenEmail, d.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, d.load, d.askByEmail, d.askByEmailPrefix, d.askInDepartment, d.changeEmail, d.refuseTakenEmail, d.check)
 		},
 	}
 }
@@ -101,36 +93,6 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	}
 	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).anew), nil)
 	return err
-}
-
-// anew is the employee as one that was never written.
-func (e *Employee) anew() *Employee {
-	twin := *e
-	twin.Meta = patterns.Meta{}
-	return &twin
-}
-
-// together does something with each employee, some at a time. After a failure, no more are begun.
-func together(ctx context.Context, staff []*Employee, do func(context.Context, *Employee) error) error {
-	const atOnce = 8
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, atOnce)
-	var running sync.WaitGroup
-	for _, e := range staff {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		running.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, e); err != nil {
-				cancel(fmt.Errorf("employee %d: %w", e.ID, err))
-			}
-		})
-	}
-	running.Wait()
-	return context.Cause(ctx)
 }
 
 // scanning is the way of reading everybody, whose rows lie in all departments.

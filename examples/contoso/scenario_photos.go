@@ -34,14 +34,7 @@ func photos() scenario {
 				return err
 			}
 			s.Plain = "photos in pieces, within the entity"
-			for _, step := range []func(context.Context, *section) error{
-				a.load, a.askForPhoto, a.readContract, a.replacePhoto, a.refusePlain, a.dismiss, a.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, a.load, a.askForPhoto, a.readContract, a.replacePhoto, a.refusePlain, a.dismiss, a.check)
 		},
 	}
 }

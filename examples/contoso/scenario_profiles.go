@@ -26,14 +26,7 @@ func profiles() scenario {
 				return err
 			}
 			s.Plain = "rows of 250 answers by hand"
-			for _, step := range []func(context.Context, *section) error{
-				f.load, f.askByID, f.askByEmail, f.mergeOne, f.refuseStale, f.readBetween, f.check,
-			} {
-				if err := step(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
+			return steps(ctx, s, f.load, f.askByID, f.askByEmail, f.mergeOne, f.refuseStale, f.readBetween, f.check)
 		},
 	}
 }

@@ -16,12 +16,7 @@ func querying() scenario {
 		title: "Point queries, ranges and scans",
 		guide: "How your choice of PartitionKey and RowKey impacts query performance",
 		run: func(ctx context.Context, c *company, s *section) error {
-			for _, ask := range []func(context.Context, *section) error{c.askByID, c.askByIDRange, c.askByKeys, c.askByAge} {
-				if err := ask(ctx, s); err != nil {
-					return err
-				}
-			}
-			return c.refuseTableScan(ctx, s)
+			return steps(ctx, s, c.askByID, c.askByIDRange, c.askByKeys, c.askByAge, c.refuseTableScan)
 		},
 	}
 }

@@ -34,7 +34,18 @@ func scenarios() []scenario {
 		logins(),
 		logErrors(),
 		photos(),
+		salaries(),
 		drift(),
 		checking(),
 	}
+}
+
+// steps takes a scenario's steps one after the other, up to the first error.
+func steps(ctx context.Context, s *section, all ...func(context.Context, *section) error) error {
+	for _, step := range all {
+		if err := step(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
