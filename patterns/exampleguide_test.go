@@ -2,8 +2,11 @@ package patterns_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -150,4 +153,96 @@ func ExampleTypedTable_Upsert() {
 	fmt.Println(n)
 	// Output:
 	// 10
+}
+
+// A table has no schema: each entity has the properties that it has. Names and types are those of the entity, not of the
+// table.
+func ExampleTable() {
+	ctx := context.Background()
+	table := exampleTable("ExampleTable") // made with table.Create
+	june := &patterns.Entity{Key: patterns.Key{Partition: "Marketing", Row: "00001"}}
+	june.Set("Email", patterns.String("june@contoso.com"))
+	june.Set("Age", patterns.Int32(47))
+	department := &patterns.Entity{Key: patterns.Key{Partition: "Marketing", Row: "Department"}}
+	department.Set("DepartmentName", patterns.String("Marketing"))
+	department.Set("Age", patterns.String("since 1998")) // a string here, a number there
+	if err := errors.Join(table.Entities().Insert(ctx, june), table.Entities().Insert(ctx, department)); err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range table.Entities().Query().Partition("Marketing").All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Key.Row, len(e.Properties), e.Properties.Has("Email"))
+	}
+	if err := table.Drop(ctx); err != nil { // and everything in it, in one request
+		log.Fatal(err)
+	}
+	// Output:
+	// 00001 2 true
+	// Department 2 false
+}
+
+// Insert wants nothing under the key; Replace, Merge and Delete want what was read, and with Unconditional in the name what is
+// there; Upsert takes both.
+func ExampleTypedTable() {
+	ctx := context.Background()
+	employees := rowsOf(ctx, "ExampleModify", nil)
+	june := &EmployeeRow{PartitionKey: "Marketing", RowKey: "00001", Email: "june@contoso.com", Age: 47}
+	fmt.Println(employees.Insert(ctx, june))
+	fmt.Println(errors.Is(employees.Insert(ctx, june), patterns.ErrExists))
+	june.Age++
+	fmt.Println(employees.Replace(ctx, june))
+	fmt.Println(employees.Delete(ctx, june))
+	fmt.Println(errors.Is(employees.ReplaceUnconditional(ctx, june), patterns.ErrNotFound))
+	fmt.Println(employees.Upsert(ctx, june)) // inserts it again
+	// Output:
+	// <nil>
+	// true
+	// <nil>
+	// <nil>
+	// true
+	// <nil>
+}
+
+// Two read an entity and both change it. The second write is refused, unless its name says that it overwrites.
+func ExampleTypedTable_Replace() {
+	ctx := context.Background()
+	employees := rowsOf(ctx, "ExampleConcurrency", []string{"212"}, "Sales")
+	read := func() *EmployeeRow {
+		e, err := employees.Get(ctx, patterns.Key{Partition: "Sales", Row: "212"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return e
+	}
+	mine, yours := read(), read()
+	mine.Age = 31
+	fmt.Println(employees.Replace(ctx, mine))
+	yours.Age = 32
+	fmt.Println(errors.Is(employees.Replace(ctx, yours), patterns.ErrConflict))
+	fmt.Println(employees.ReplaceUnconditional(ctx, yours))
+	fmt.Println(read().Age)
+	// Output:
+	// <nil>
+	// true
+	// <nil>
+	// 32
+}
+
+// The service's limits are constants, and what goes over one is refused before a request.
+func ExampleRepository_Check() {
+	ctx := context.Background()
+	employees := staffOf(exampleTable("ExampleCheck"))
+	long := &Worker{Department: "Sales", ID: 1, Name: strings.Repeat("x", patterns.MaxStringUnits+1), Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
+	fmt.Println(errors.Is(employees.Check(ctx, long), patterns.ErrTooLarge))
+	long.Name = long.Name[1:]
+	fmt.Println(employees.Check(ctx, long))
+	fmt.Println(patterns.MaxProperties, "properties and", patterns.MaxEntitySize, "bytes an entity")
+	fmt.Println(patterns.MaxTransactionOperations, "operations and", patterns.MaxTransactionSize, "bytes a transaction")
+	// Output:
+	// true
+	// <nil>
+	// 252 properties and 1048576 bytes an entity
+	// 100 operations and 4194304 bytes a transaction
 }
