@@ -3,10 +3,6 @@ package projectrules
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,50 +84,8 @@ func straySnippets(documents map[string]string, sources []source) []string {
 	return bad
 }
 
-var (
-	inlineLink    = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)`)
-	referenceLink = regexp.MustCompile(`^\s*\[[^\]]+\]:\s*<?([^\s>]+)`)
-	inlineCode    = regexp.MustCompile("`[^`]*`")
-	scheme        = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
-)
-
-// brokenLinks finds relative links to files that do not exist. It does not look into code, nor at anchors or other sites.
-func brokenLinks(documents map[string]string, exists func(string) bool) []string {
-	var bad []string
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		inFence := false
-		for i, line := range strings.Split(documents[name], "\n") {
-			if strings.HasPrefix(strings.TrimSpace(line), "```") {
-				inFence = !inFence
-			}
-			if inFence {
-				continue
-			}
-			line = inlineCode.ReplaceAllString(line, "")
-			for _, m := range slices.Concat(inlineLink.FindAllStringSubmatch(line, -1), referenceLink.FindAllStringSubmatch(line, -1)) {
-				target, _, _ := strings.Cut(m[1], "#")
-				if target == "" || scheme.MatchString(target) {
-					continue
-				}
-				file := path.Join(path.Dir(name), target)
-				if strings.HasPrefix(file, "../") || strings.HasPrefix(target, "/") || !exists(file) {
-					bad = append(bad, fmt.Sprintf("%s:%d: link to %s, which is no file of the project", name, i+1, target))
-				}
-			}
-		}
-	}
-	return bad
-}
-
 func TestSnippetsAreCompiled(t *testing.T) {
 	report(t, straySnippets(projectDocuments(t), projectSources(t)))
-}
-
-func TestLinksLeadSomewhere(t *testing.T) {
-	report(t, brokenLinks(projectDocuments(t), func(file string) bool {
-		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(file)))
-		return err == nil
-	}))
 }
 
 func TestSnippetsAreCompiledCanFail(t *testing.T) {
@@ -151,20 +105,4 @@ func TestSnippetsAreCompiledCanFail(t *testing.T) {
 		"docs/unclosed.md": "1. item\n   " + fence + "golang\n   x := five()\n",
 	}, sources),
 		"docs/gap.md:1:", "docs/half.md:1:", "docs/here.md:1:", "docs/none.md:1:", "docs/other.md:1:", "docs/unclosed.md:2:")
-}
-
-func TestLinksLeadSomewhereCanFail(t *testing.T) {
-	files := map[string]bool{"README.md": true, "docs/costs.md": true, "docs": true}
-	const fence = "```"
-	wantViolations(t, brokenLinks(map[string]string{
-		"README.md": "[costs](docs/costs.md#x), [docs](docs), [gone](docs/gone.md)\n[a](https://example.com/a.md) [top](#top)\n" +
-			"`m[i](x)`\n" + fence + "\nf[int](y)\n" + fence + "\n[ref]: docs/ref.md\n",
-		"docs/costs.md": "[up](../README.md), [out](../../x.md), [root](/README.md), ![picture](picture.png)\n",
-	}, func(file string) bool { return files[file] }),
-		"README.md:1: link to docs/gone.md",
-		"README.md:7: link to docs/ref.md",
-		"docs/costs.md:1: link to ../../x.md",
-		"docs/costs.md:1: link to /README.md",
-		"docs/costs.md:1: link to picture.png",
-	)
 }
