@@ -1,0 +1,61 @@
+package patterns_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// workersBy opens the workers with an index by name.
+func workersBy(table *patterns.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker]) {
+	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.String(w.Name), compoundkey.Int(w.ID, 6))
+	})
+	repository, err := patterns.NewRepository(table, patterns.Schema[Worker]{
+		Key: func(w *Worker) patterns.Key {
+			return patterns.Key{Partition: w.Department, Row: compoundkey.Join("", compoundkey.Int(w.ID, 6))}
+		},
+	}, byName)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return repository, byName
+}
+
+// A new index of a table that is in use: first every writer has it, then Rebuild enters what is there, then Verify finds
+// nothing, and only then readers use it.
+func ExampleRepository_Rebuild() {
+	ctx := context.Background()
+	table := exampleTable("ExampleRebuild")
+	hireAll(ctx, staffOf(table), 3) // by programs without the index
+
+	workers, byName := workersBy(table)
+	report, err := workers.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
+		fmt.Println(r.Entities, "seen") // keep r.Token(): RebuildOptions.Resume goes on from it
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Written, "written,", report.Failed, "failed")
+	for d, err := range workers.Verify(ctx, nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		log.Fatal(d)
+	}
+	for w, err := range byName.Range(ctx, "Sales", compoundkey.AtLeast(compoundkey.String("Worker 2"))) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(w.Name)
+	}
+	// Output:
+	// 3 seen
+	// 3 written, 0 failed
+	// Worker 2
+	// Worker 3
+}
