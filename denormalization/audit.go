@@ -2,7 +2,6 @@ package denormalization
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -82,7 +81,7 @@ func (b *base[S, T]) isWrong(ctx context.Context, seen map[patterns.Key]*S, hold
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
 		var err error
-		if source, err = b.source.Get(ctx, key); err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		if source, err = b.source.Get(ctx, key); err != nil && !patterns.IsAbsent(err) {
 			return false, err
 		}
 		seen[key] = source
@@ -98,7 +97,7 @@ func (b *base[S, T]) Look(ctx context.Context, place string, entity patterns.Key
 		return patterns.Fact{}, false, err
 	}
 	holder, err := b.link.Target.Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if patterns.IsAbsent(err) {
 		return b.lookWithout(ctx, key, entity)
 	}
 	if err != nil {
@@ -122,7 +121,7 @@ func (b *base[S, T]) lookWithout(ctx context.Context, holder, entity patterns.Ke
 		return patterns.Fact{}, false, nil
 	}
 	source, err := b.source.Get(ctx, entity)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if patterns.IsAbsent(err) {
 		return patterns.Fact{}, false, nil
 	}
 	if err != nil {

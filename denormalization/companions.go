@@ -2,7 +2,6 @@ package denormalization
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -39,7 +38,7 @@ func (b *base[S, T]) Companions(ctx context.Context, c *patterns.Change, x *patt
 func (b *base[S, T]) stage(ctx context.Context, c *patterns.Change, x *patterns.Transaction, key patterns.Key, names bool) error {
 	target := b.link.Target
 	holder, err := target.Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if patterns.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {

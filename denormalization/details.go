@@ -177,7 +177,7 @@ func (d *Details[S, T]) takes(ctx context.Context, source, rival, holder pattern
 // naming reads a source as it is now, nil for one that does not name the holder.
 func (d *Details[S, T]) naming(ctx context.Context, source, holder patterns.Key) (*S, error) {
 	v, err := d.source.Get(ctx, source)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if patterns.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

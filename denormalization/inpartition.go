@@ -89,7 +89,7 @@ func passed(err error) error {
 	if errors.Is(err, patterns.ErrUnknownOutcome) {
 		return err
 	}
-	if errors.Is(err, errInStep) || errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, errInStep) || patterns.IsAbsent(err) {
 		return nil
 	}
 	return err

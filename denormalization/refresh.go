@@ -44,14 +44,14 @@ func (b *base[S, T]) Refresh(ctx context.Context, holder patterns.Key) error {
 			return nil
 		}
 		_, err = b.source.Update(context.WithValue(ctx, refreshKey[S, T]{b}, placeOf(holder)), source, func(*S) error { return nil })
-		if !errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		if !patterns.IsAbsent(err) || errors.Is(err, patterns.ErrUnknownOutcome) {
 			return err
 		}
 		if err := b.clear(ctx, holder, source); err != nil {
 			return err
 		}
 		// A source that was inserted meanwhile may have found the holder right before it was cleared.
-		if _, err := b.source.Get(ctx, source); errors.Is(err, patterns.ErrNotFound) {
+		if _, err := b.source.Get(ctx, source); patterns.IsAbsent(err) {
 			return nil
 		} else if err != nil {
 			return err

@@ -115,7 +115,7 @@ func (d toRepository[T]) insert(ctx context.Context, p parcel[T]) (occupant[T], 
 func (d toRepository[T]) look(ctx context.Context, p parcel[T]) (occupant[T], error) {
 	there, err := d.repo.Get(ctx, d.repo.KeyOf(p.copied))
 	switch {
-	case isAbsent(err):
+	case patterns.IsAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

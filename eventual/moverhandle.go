@@ -73,7 +73,7 @@ func (w *moving[T]) move(ctx context.Context) error {
 // round reads the entity, brings its copy up to date and deletes it. It is not done where somebody came between.
 func (w *moving[T]) round(ctx context.Context) (done bool, err error) {
 	entity, err := w.source.Get(ctx, w.key)
-	if err != nil && !isAbsent(err) {
+	if err != nil && !patterns.IsAbsent(err) {
 		return false, err
 	}
 	if err != nil || w.source.MetaOf(entity).Incarnation() != w.incarnation {
@@ -130,12 +130,6 @@ func (w *moving[T]) withdraw(ctx context.Context) error {
 		return err
 	}
 	return nil // somebody has changed the copy, so it is theirs now, or has removed it
-}
-
-// isAbsent reports whether a read says that there is no entity. What a pattern does not find of one is something else.
-func isAbsent(err error) bool {
-	var e *patterns.Error
-	return errors.As(err, &e) && e.Pattern == "" && errors.Is(e.Kind, patterns.ErrNotFound)
 }
 
 // cameBetween reports whether a write was surely refused because somebody else's came first.

@@ -3,7 +3,11 @@ package patterns_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -102,5 +106,59 @@ func TestBulkOptionsAreChecked(t *testing.T) {
 	for _, o := range []patterns.BulkOptions{{Verb: patterns.BulkUpsertMerge + 1}, {Skip: -1}, {Concurrency: -1}} {
 		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
 		wantKind(t, err, patterns.ErrInvalid)
+	}
+}
+
+// forgetful is a transformer that does not find what it needs to read an entity, such as a key.
+type forgetful struct{ err error }
+
+func (*forgetful) PatternName() string        { return "forgetful" }
+func (*forgetful) Attach(patterns.Host) error { return nil }
+func (*forgetful) Stage() patterns.Stage      { return patterns.StageEncrypt }
+func (*forgetful) RefusesMerge() error        { return nil }
+func (*forgetful) Filterable(string) bool     { return true }
+func (*forgetful) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+	return p, nil
+}
+
+func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+	return p, f.err
+}
+
+// TestNotFoundIsSaidOfEntities: an entity that is there and cannot be read is neither not found nor passed over.
+func TestNotFoundIsSaidOfEntities(t *testing.T) {
+	for name, err := range map[string]error{
+		"an answer":        &azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "KeyNotFound"},
+		"a table's":        &patterns.Error{Index: -1, Kind: patterns.ErrNotFound},
+		"in its own words": fmt.Errorf("no such key: %w", patterns.ErrNotFound),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &forgetful{}
+			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(nil), f))
+			v := ann()
+			if err := repo.Insert(t.Context(), v); err != nil {
+				t.Fatal(err)
+			}
+			f.err = err
+			notAbsent := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrNotFound) || patterns.IsAbsent(err) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			_, err := repo.Get(t.Context(), v.Key())
+			notAbsent("Get", err)
+			_, err = repo.Update(t.Context(), v.Key(), func(*person) error { return nil })
+			notAbsent("Update", err)
+			notAbsent("Upsert", repo.Upsert(t.Context(), ann()))
+			n := 0
+			for _, err := range repo.GetMany(t.Context(), []patterns.Key{v.Key()}, nil) {
+				n++
+				notAbsent("GetMany", err)
+			}
+			if n != 1 {
+				t.Error("GetMany passes it over")
+			}
+		})
 	}
 }

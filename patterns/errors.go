@@ -114,6 +114,13 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
+// IsAbsent reports whether err says that an entity is not there. What a pattern does not find (Error.Pattern), such as the
+// parent that an entity belongs to, is ErrNotFound as well, and says nothing of the entity.
+func IsAbsent(err error) bool {
+	e := asError(err)
+	return e != nil && e.Pattern == "" && errors.Is(e.Kind, ErrNotFound)
+}
+
 // invalid is the error of bad input, before any request.
 func invalid(op string, err error) *Error {
 	kind := ErrInvalid

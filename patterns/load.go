@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *store
 			return nil, nil, fetchErr
 		case again.etag == row.etag:
 			return nil, nil, asGarbled(err)
-		case again.isCopy != row.isCopy || again.primary != row.primary || again.outside.reserved != "":
+		case again.isCopy != row.isCopy || again.shared || again.primary != row.primary || again.outside.reserved != "":
 			return nil, nil, nil // the row is another entity's now
 		}
 		if selected != nil {
@@ -102,10 +103,24 @@ func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p Proper
 	for _, t := range slices.Backward(r.transformers) {
 		var err error
 		if p, err = t.Load(ctx, of, p); err != nil {
-			return nil, patternError(t, err, ErrGarbled)
+			return nil, notAbsent(patternError(t, err, ErrGarbled))
 		}
 	}
 	return p, nil
+}
+
+// notAbsent is for what a pattern says while it reads an entity that is there: what it does not find is not the entity, and
+// whoever reads ErrNotFound would pass the entity over, or insert it anew.
+func notAbsent(err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	there := *asError(err)
+	there.Kind = ErrGarbled
+	if there.Err == nil || errors.Is(there.Err, ErrNotFound) {
+		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, ErrNotFound)) // no ErrNotFound any more
+	}
+	return &there
 }
 
 // filterable refuses a condition on a property that rows do not hold as it is.

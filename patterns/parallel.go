@@ -2,7 +2,6 @@ package patterns
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -247,7 +246,7 @@ func (s *source[T]) getMany(ctx context.Context, keys []Key, options *ParallelOp
 			select {
 			case r := <-answers[i]:
 				<-window // only now, so that a slow reader is not left far behind
-				if errors.Is(r.err, ErrNotFound) {
+				if IsAbsent(r.err) {
 					continue
 				}
 				if !yield(r.items[0], r.err) || r.err != nil {

@@ -1,0 +1,59 @@
+package denormalization_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// orphaned is a pattern of the holders that does not find what a holder needs to be written.
+type orphaned struct{ refuses bool }
+
+func (*orphaned) PatternName() string                                 { return "orphaned" }
+func (*orphaned) Attach(patterns.Host) error                          { return nil }
+func (*orphaned) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+
+func (o *orphaned) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
+	if o.refuses {
+		return nil, &patterns.Error{Index: -1, Pattern: "orphaned", Kind: patterns.ErrNotFound, Err: errors.New("the parent is not there")}
+	}
+	return nil, nil
+}
+
+// TestRefusedHolder: a holder that its own patterns do not let be written is there all the same, and its copy not in step. So the
+// intent stays, and is carried out once they do.
+func TestRefusedHolder(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := newWorld(t, s, elsewhere)
+	account, queue, err := connect(s, w.queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := &orphaned{}
+	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table(w.departments),
+		patterns.Schema[department]{Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, refusing))
+	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.employees),
+		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }},
+		denormalization.New("manager", managing(departments))))
+	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
+		t.Fatal(err)
+	}
+	refusing.refuses = true
+	if err := employees.Insert(t.Context(), &employee{Site: "North", ID: 1, Name: "Ann", ManagesSite: "North", Manages: "Sales"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := must[int](t)(queue.Length(t.Context())); n != 1 {
+		t.Fatalf("%d intents are left", n)
+	}
+	refusing.refuses = false
+	if err := drainNow(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	if d := must[*department](t)(departments.Get(t.Context(), departmentKey("North", "Sales"))); d.ManagerName != "Ann" {
+		t.Errorf("the holder has %q", d.ManagerName)
+	}
+}
