@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +33,8 @@ const (
 	killDequeues = 50
 
 	numberProperty, countProperty = "Number", "Count"
-	// A worker writes a line for each message that comes again.
-	redelivered, duplicate = "redelivered\n", "duplicate\n"
+	// A worker writes a line for each message that has its effect, and for each that comes again.
+	handled, redelivered, duplicate = "handled\n", "redelivered\n", "duplicate\n"
 )
 
 // beWorker handles messages until it is killed, or standard input ends: with its parent, however that ends.
@@ -92,6 +93,9 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 		case errors.Is(err, patterns.ErrExists):
 			io.WriteString(e.told, duplicate)
 			return nil
+		case err == nil:
+			io.WriteString(e.told, handled)
+			return nil
 		case !errors.Is(err, patterns.ErrConflict): // a rival in the bucket
 			return err
 		}
@@ -102,7 +106,26 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 type victim struct {
 	cmd            *exec.Cmd
 	stdin          io.Closer
-	stdout, stderr bytes.Buffer
+	stdout, stderr output
+}
+
+// output is what a process writes, to be read while it does.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write is io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // startVictim runs this test binary again, as a worker.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -30,12 +31,14 @@ const (
 // The seeds are independent and run side by side. Their schedules are made here and not by storagetest.Schedules, which
 // has one subtest for each seed, one at a time.
 func TestLinearizable(t *testing.T) {
-	seeds := linearizableSeeds
+	seeds := linearizableSeeds * 3 / 10
 	switch {
 	case race.Enabled: // a seed takes ten times as long
-		seeds /= 50
+		seeds = linearizableSeeds / 50
 	case testing.Short():
-		seeds /= 20
+		seeds = linearizableSeeds / 20
+	case harness.Thorough():
+		seeds = linearizableSeeds
 	}
 	first, last := 0, seeds
 	if text := os.Getenv(linearizableSeed); text != "" {

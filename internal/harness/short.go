@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"os"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -10,16 +11,24 @@ import (
 // minutes.
 func Shortened() bool { return testing.Short() || race.Enabled }
 
-// Seeds is how many of a test's schedules to run: a tenth where it has to be quick, and a third of that where each takes ten
-// times as long.
+// thoroughVariable is the environment variable with which tests do all that they can, if it is 1.
+const thoroughVariable = "TABLEPATTERNS_THOROUGH"
+
+// Thorough reports whether a test is to do more than what finds a mistake in most cases: all seeds, the largest worlds.
+func Thorough() bool { return os.Getenv(thoroughVariable) == "1" && !Shortened() }
+
+// Seeds is how many of a test's schedules to run: a third, and all if the test is to be thorough. It is a tenth where it has to be
+// quick, and a third of that where each takes ten times as long.
 func Seeds(seeds int) int {
 	switch {
 	case race.Enabled:
 		return seeds / 30
 	case testing.Short():
 		return seeds / 10
+	case Thorough():
+		return seeds
 	}
-	return seeds
+	return seeds / 3
 }
 
 // SweepEvery is storagetest.SweepCase.Every: all points, and one in some where the test has to be quick. The numbers have no
