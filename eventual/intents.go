@@ -119,6 +119,9 @@ func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding
 	if err == nil {
 		h.claim = e.Claim
 	}
+	if errors.Is(err, patterns.ErrUnknownOutcome) && ctx.Err() != nil {
+		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
+	}
 	if errors.Is(err, patterns.ErrUnknownOutcome) {
 		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnavailable,
 			Err: fmt.Errorf("no answer to the put of the intent, so the change was not begun: %v", err)}

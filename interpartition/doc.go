@@ -47,7 +47,7 @@
 //	Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional   1 more, to read first
 //	the same with Unique       1 more for each new key, 2 more for each that goes
 //	the same with Async        1 transaction, 2 of the queue, what is read first and reserved; the rest is the worker's
-//	a worker, for a message    1 to get up to 32, 2 to read, 1 for each copy that stays or goes, 2 for a new one, 1 to delete; with Unique 3 for one that goes, 4 for a new one
+//	a worker, for a message    1 to get up to 32, 2 to read, 1 for each copy that stays or goes, 2 for a new one, 1 to delete; with Unique 3 for one that goes
 //	Replace, Delete of what was read through an index   1 more (it is compared with the entity's own row first)
 //	Get                        1
 //	Range, Query               1 for each page of at most 1,000

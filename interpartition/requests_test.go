@@ -113,8 +113,7 @@ func TestRequestCounts(t *testing.T) {
 				}
 				worker := 0
 				if k.async {
-					worker = 2 + 1 + step.stay + remove // to read twice, to delete the message
-					worker += map[bool]int{false: 2, true: 4}[k.unique] * step.come
+					worker = 2 + 1 + step.stay + 2*step.come + remove // to read twice, to delete the message
 				} else {
 					own += step.stay + step.come + remove + 1
 				}

@@ -113,10 +113,10 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 	claim := []operation{insert, o.claim(wire.VerbInsert, row.key, "")}
 	fill := []operation{row, o.claim(wire.VerbDelete, row.key, o.change), o.claim(wire.VerbInsert, row.key, "")}
 
-	try := update
+	try, mayFill := update, reserves
 	switch {
 	case fresh && reserves:
-		try = fill
+		try, mayFill = fill, false
 	case fresh:
 		try = claim
 	}
@@ -136,6 +136,8 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 			if try == nil {
 				try = claim
 			}
+		case errors.Is(err, ErrNotFound) && mayFill: // of update: the claim is not there, and may be that of the reservation still
+			try, mayFill = fill, false
 		case errors.Is(err, ErrNotFound): // of update and fill: the claim is not there
 			try = claim
 		case errors.Is(err, ErrExists), errors.Is(err, ErrConflict): // the claim is there, or the copy changed

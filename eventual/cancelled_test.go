@@ -1,0 +1,29 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestCancelledPutOfAnIntent: whoever gives up while the intent is put is told so, and that nothing was begun.
+func TestCancelledPutOfAnIntent(t *testing.T) {
+	for name, when := range map[string]func(string, func()) storagetest.Fault{"before": storagetest.Before, "after": storagetest.After} {
+		t.Run(name, func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			whole := newQueue(t, s, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			faulty, _ := s.Faulty(storagetest.On(storagetest.PutMessage, storagetest.Once(storagetest.Always(when("cancel", cancel)))))
+			q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+			began := false
+			err := q.Run(ctx, patterns.Intent{ID: "1", Repository: "r"}, func(context.Context) error { began = true; return nil }, func(context.Context) error { return nil })
+			if !errors.Is(err, context.Canceled) || errors.Is(err, patterns.ErrUnknownOutcome) || began {
+				t.Errorf("%v, and the change was begun: %v", err, began)
+			}
+		})
+	}
+}
