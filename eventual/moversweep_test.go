@@ -47,7 +47,7 @@ func TestSweepMover(t *testing.T) {
 		for i, o := range offices {
 			to := []string{"a repository", "a container", "a repository, reaching out"}[i]
 			t.Run(name+" to "+to, func(t *testing.T) {
-				storagetest.Sweep(t, storagetest.SweepCase{Floor: rival.floors[i], Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+				storagetest.Sweep(t, storagetest.SweepCase{Floor: rival.floors[i], Every: harness.WideSweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 					return rival.world(t, s, newOffice(t, s, o))
 				}})
 			})

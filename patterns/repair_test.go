@@ -151,10 +151,7 @@ func TestRepairSweep(t *testing.T) {
 		"Auditors":  sweptRepair(false, []string{"roster", "marks"}, "not in the list", "in the wrong list", "marked wrong"),
 	} {
 		// A point repairs a whole office, so that fewer of them must do where the others do not.
-		c.Floor, c.Every = repairPoints[name], harness.SweepEvery()*harness.SweepEvery()
-		if c.Every == 1 && !harness.Thorough() {
-			c.Every = 3
-		}
+		c.Floor, c.Every = repairPoints[name], harness.SweepEvery()*harness.WideSweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
 }

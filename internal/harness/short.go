@@ -42,3 +42,11 @@ func SweepEvery() int {
 	}
 	return 1
 }
+
+// WideSweepEvery is SweepEvery for sweeps of thousands of costly points: one in three, and all if the test is to be thorough.
+func WideSweepEvery() int {
+	if Shortened() || Thorough() {
+		return SweepEvery()
+	}
+	return 3
+}
