@@ -201,7 +201,7 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 		if err != nil {
 			return err
 		}
-		if row.isCopy && !row.shared && row.primary == old.key.Row {
+		if row.isNearCopy() && row.primary == old.key.Row {
 			w.change.adopt(row)
 		}
 	}
@@ -246,7 +246,7 @@ func (r *Repository[T]) takeOver(ctx context.Context, c *Change, key Key) (again
 	if errors.Is(err, ErrNotFound) {
 		return true, false // given up since
 	}
-	if err != nil || !row.isCopy || row.shared {
+	if err != nil || !row.isNearCopy() {
 		return false, false
 	}
 	if row.primary != c.Key.Row {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -158,6 +160,36 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 			}
 			if n != 1 {
 				t.Error("GetMany passes it over")
+			}
+		})
+	}
+}
+
+// TestCopiesFromOutsideAreNotAdopted: a copy of an entity of another partition is not taken for one that was left behind in this.
+func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
+	const taken = "email_ann@contoso.com"
+	for name, ids := range map[string][2]int{"one id": {7, 7}, "another id": {7, 8}} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, account(t))
+			log := &intentLog{}
+			blue := personSchema(log)
+			blue.Name = "blue"
+			outside := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]patterns.OutsideCopy, error) {
+				return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "red", Row: taken}}}, nil
+			}}))
+			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+			near := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))
+			other := ann()
+			other.Team, other.ID = "blue", ids[0]
+			if err := outside.Insert(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+			v := ann()
+			v.ID = ids[1]
+			wantKind(t, near.Insert(t.Context(), v), patterns.ErrDuplicate)
+			row := must[*patterns.Entity](t)(table.Entities().Get(t.Context(), patterns.Key{Partition: "red", Row: taken}))
+			if team, _ := row.Get("Team").Str(); team != "blue" {
+				t.Errorf("the copy is of team %q now", team)
 			}
 		})
 	}

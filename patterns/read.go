@@ -34,6 +34,9 @@ type storedRow struct {
 	properties  Properties
 }
 
+// isNearCopy reports whether the row is of an entity of its own partition, and not the entity's own: a copy, or a further row.
+func (r *storedRow) isNearCopy() bool { return r.isCopy && !r.shared && !r.outside.is }
+
 func (r *storedRow) time() time.Time {
 	t, _ := r.timestamp.Time()
 	return t

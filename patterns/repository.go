@@ -227,7 +227,7 @@ func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *sour
 	src := r.primary
 	src.span, src.skips, src.kept = span, r.layout != nil, keep
 	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
-		if !row.isCopy || row.shared || row.outside.is || row.layout == furtherRow {
+		if !row.isNearCopy() || row.layout == furtherRow {
 			return nil, nil
 		}
 		return r.load(ctx, r.table, row, selected, keep)
@@ -284,7 +284,7 @@ func (r *Repository[T]) GetPrimary(ctx context.Context, copied Key) (*T, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !row.isCopy {
+	if !row.isNearCopy() {
 		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
 	}
 	return r.primary.get(ctx, "Get", Key{copied.Partition, row.primary})
