@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -64,7 +65,7 @@ func (a *authenticator) check(name serviceName, req *http.Request) (*grant, *Fau
 	if account != a.account {
 		return nil, faultAuthentication()
 	}
-	for _, text := range a.textsToSign(name, scheme, req) {
+	for text := range a.textsToSign(name, scheme, req) {
 		if a.signed(text, signature) {
 			return &grant{owner: true}, nil
 		}
@@ -84,23 +85,23 @@ func (a *authenticator) signed(text, signature string) bool {
 }
 
 // textsToSign are the texts one of which the request's signature must be of; none for a scheme that the service does not
-// know.
-func (a *authenticator) textsToSign(name serviceName, scheme string, req *http.Request) []string {
-	date := headerOf(req.Header, "x-ms-date")
-	if date == "" {
-		date = headerOf(req.Header, "Date")
+// know. The likely one comes first, and the others are not made if nobody asks for them.
+func (a *authenticator) textsToSign(name serviceName, scheme string, req *http.Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		date := headerOf(req.Header, "x-ms-date")
+		if date == "" {
+			date = headerOf(req.Header, "Date")
+		}
+		switch {
+		case date == "":
+		case name == serviceTable && scheme == "SharedKeyLite":
+			yield(date + "\n" + a.liteResource(req.URL))
+		case name == serviceTable && scheme == "SharedKey":
+			yield(strings.Join([]string{req.Method, headerOf(req.Header, "Content-MD5"), headerOf(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n"))
+		case name != serviceTable && scheme == "SharedKey":
+			_ = yield(a.fullText(req, strings.Compare)) && yield(a.fullText(req, compareWithoutDashes))
+		}
 	}
-	switch {
-	case date == "":
-		return nil
-	case name == serviceTable && scheme == "SharedKeyLite":
-		return []string{date + "\n" + a.liteResource(req.URL)}
-	case name == serviceTable && scheme == "SharedKey":
-		return []string{strings.Join([]string{req.Method, headerOf(req.Header, "Content-MD5"), headerOf(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n")}
-	case name != serviceTable && scheme == "SharedKey":
-		return a.fullTexts(req)
-	}
-	return nil
 }
 
 // liteResource names what a request to the table service is about: account, path, and comp if there is one.
@@ -121,9 +122,9 @@ func pathOf(u *url.URL) string {
 	return "/"
 }
 
-// fullTexts are the two texts that clients of queues and blobs sign: with the x-ms- headers in the order of their bytes,
-// and in the order that the service is said to have, where dashes do not count. Each is right where the orders are the same.
-func (a *authenticator) fullTexts(req *http.Request) []string {
+// fullText is the text that clients of queues and blobs sign. They put the x-ms- headers into the order of their bytes, or
+// into the one that the service is said to have, compareWithoutDashes; the two differ for few requests.
+func (a *authenticator) fullText(req *http.Request, order func(a, b string) int) string {
 	h := req.Header
 	length := headerOf(h, "Content-Length")
 	if length == "0" {
@@ -133,17 +134,9 @@ func (a *authenticator) fullTexts(req *http.Request) []string {
 	if headerOf(h, "x-ms-date") != "" {
 		date = ""
 	}
-	fields := []string{req.Method, headerOf(h, "Content-Encoding"), headerOf(h, "Content-Language"), length, headerOf(h, "Content-MD5"),
+	return strings.Join([]string{req.Method, headerOf(h, "Content-Encoding"), headerOf(h, "Content-Language"), length, headerOf(h, "Content-MD5"),
 		headerOf(h, "Content-Type"), date, headerOf(h, "If-Modified-Since"), headerOf(h, "If-Match"), headerOf(h, "If-None-Match"),
-		headerOf(h, "If-Unmodified-Since"), headerOf(h, "Range")}
-	texts := make([]string, 0, 2)
-	for _, order := range []func(a, b string) int{strings.Compare, compareWithoutDashes} {
-		text := strings.Join(append(slices.Clip(fields), canonicalHeaders(h, order), a.fullResource(req.URL)), "\n")
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-	}
-	return texts
+		headerOf(h, "If-Unmodified-Since"), headerOf(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
 }
 
 // compareWithoutDashes orders names in lower case: dashes do not count, and underscores come before digits.

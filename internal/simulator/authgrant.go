@@ -12,7 +12,6 @@ type grant struct {
 	permissions string // letters
 	// resources are the letters of the resource types that an account signature covers; "" is a service signature's.
 	resources string
-	blobs     string // of a service signature for blobs: b for one blob, c for a container
 
 	table            string // of a service signature for a table
 	from, to         rowKey

@@ -64,7 +64,7 @@ func (a *authenticator) serviceGrant(name serviceName, q url.Values, path string
 	if !ok || permissions == "" || !a.within(start, expiry) {
 		return nil, faultAuthentication()
 	}
-	g := &grant{permissions: permissions, blobs: q.Get("sr")}
+	g := &grant{permissions: permissions}
 	if name == serviceTable {
 		g.table = resource
 		g.from, g.hasFrom, g.hasFromR = rowKey{q.Get("spk"), q.Get("srk")}, q.Has("spk"), q.Has("srk")
