@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -22,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	job := os.Getenv(workerVariable)
 	if job == "" {
-		os.Exit(m.Run())
+		leaks.Main(m)
 	}
 	if err := beWorker(context.Background(), job, os.Stdin, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)

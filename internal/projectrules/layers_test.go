@@ -34,7 +34,7 @@ func layer(dir string) string {
 		return "pattern"
 	case top == "examples" || top == "cmd":
 		return "application"
-	case dir == "internal/harness":
+	case dir == "internal/harness" || dir == "internal/leaks":
 		return "harness"
 	case mayImport[top] != nil:
 		return top
