@@ -36,6 +36,25 @@ func (a *authenticator) checkSAS(name serviceName, req *http.Request) (*grant, *
 	return g, nil
 }
 
+// checkCopy authenticates the source of a copy, which whoever does not have the account's key must be let read by the source's
+// own address. What is no address of a blob is for the copy itself to refuse.
+func (a *authenticator) checkCopy(req *http.Request, g *grant) *Fault {
+	text := headerOf(req.Header, "x-ms-copy-source")
+	if g.owner || text == "" {
+		return nil
+	}
+	source, err := url.Parse(text)
+	if err != nil || source.Host != req.URL.Host {
+		return nil
+	}
+	read := &http.Request{Method: http.MethodGet, URL: source, Header: http.Header{}}
+	of, fault := a.check(serviceBlob, read)
+	if fault != nil || !of.allows(blobNeeds(read)) {
+		return refuse(http.StatusForbidden, "CannotVerifyCopySource", "This request is not authorized to perform this operation.")
+	}
+	return nil
+}
+
 // accountGrant reads a signature for the account.
 func (a *authenticator) accountGrant(name serviceName, q url.Values) (*grant, *Fault) {
 	lines := []string{a.account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}

@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +11,7 @@ import (
 // forgets it. It refuses a request for a key outside, and returns any other as it is to be sent: a query asks for no more
 // than the range. Whether the signature itself is right is for the service to say.
 func (s Screen) Confine(req *http.Request, body []byte, serial uint64, now time.Time) (*http.Request, *http.Response) {
-	g := rangeOf(req.URL.Query())
+	g := rangeOf(queryOf(req.URL))
 	if g == nil {
 		return req, nil
 	}
@@ -89,7 +88,7 @@ func (s Screen) confineBatch(c *call, g *grant) (*answer, *Fault) {
 
 // narrowed is a query with the range in its filter.
 func narrowed(req *http.Request, g *grant) *http.Request {
-	q := maps.Clone(req.URL.Query())
+	q := queryOf(req.URL)
 	var all []string
 	if filter := q.Get("$filter"); filter != "" {
 		all = append(all, "("+filter+")")

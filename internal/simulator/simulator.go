@@ -200,5 +200,8 @@ func (s *Simulator) serve(name serviceName, c *call, g *grant) *answer {
 	if !g.allows(blobNeeds(c.req)) {
 		return c.refuse(faultPermission())
 	}
+	if fault := s.auth.checkCopy(c.req, g); fault != nil {
+		return c.refuse(fault)
+	}
 	return s.blobs.serve(c.req, c.body)
 }

@@ -1,0 +1,75 @@
+package simulator
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	blobsas "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+)
+
+// Unicode folds ſ to s and the Kelvin sign to k; names of tables are ASCII.
+func TestAddressesAreNotFoldedByUnicode(t *testing.T) {
+	a := newAccount(t, Options{})
+	a.want(http.MethodGet, "/Table%C5%BF", "", 400, "InvalidResourceName")
+	a.want(http.MethodGet, "/Table%C5%BF()", "", 400, "InvalidResourceName")
+	if sameTable("tasks", "tas\u212As") || !sameTable("Tasks", "tASKS") {
+		t.Error("names of tables are compared by more, or less, than their case in ASCII")
+	}
+}
+
+// A signature for one container reads nothing of another by way of a copy: the source's address must have the right to it.
+func TestCopyNeedsTheRightToItsSource(t *testing.T) {
+	a, ctx := newAccount(t, Options{}), testContext(t)
+	key, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	owner, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), key, &blobservice.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	mine, secret := owner.NewContainerClient("mine"), owner.NewContainerClient("secret")
+	_, err = mine.Create(ctx, nil)
+	noError(t, err)
+	_, err = secret.Create(ctx, nil)
+	noError(t, err)
+	source := secret.NewBlockBlobClient("key")
+	_, err = source.UploadBuffer(ctx, []byte("data"), nil)
+	noError(t, err)
+	_, err = mine.NewBlockBlobClient("by the owner").StartCopyFromURL(ctx, source.URL(), nil)
+	noError(t, err)
+
+	expiry := a.Clock().Now().Add(time.Hour)
+	signed, err := mine.GetSASURL(blobsas.ContainerPermissions{Read: true, Write: true, Create: true}, expiry, nil)
+	noError(t, err)
+	address, query, _ := strings.Cut(signed, "?")
+	guest, err := blockblob.NewClientWithNoCredential(address+"/copy?"+query, &blockblob.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	for _, from := range []string{source.URL(), source.URL() + "?" + query} {
+		_, err = guest.StartCopyFromURL(ctx, from, nil)
+		wantSDKError(t, err, 403, "CannotVerifyCopySource")
+	}
+	readable, err := source.GetSASURL(blobsas.BlobPermissions{Read: true}, expiry, nil)
+	noError(t, err)
+	_, err = guest.StartCopyFromURL(ctx, readable, nil)
+	noError(t, err)
+	listable, err := secret.GetSASURL(blobsas.ContainerPermissions{List: true}, expiry, nil)
+	noError(t, err)
+	_, query, _ = strings.Cut(listable, "?")
+	_, err = guest.StartCopyFromURL(ctx, source.URL()+"?"+query, nil)
+	wantSDKError(t, err, 403, "CannotVerifyCopySource")
+}
+
+// A semicolon in a query is a character like any other: a signature's range that has one is held, and a filter is not lost.
+func TestConfineTakesSemicolons(t *testing.T) {
+	req, err := http.NewRequest(http.MethodGet, "http://localhost/acct/Staff()?sig=x&spk=a;&epk=b&$filter=Name%20eq%20'x;y'", nil)
+	noError(t, err)
+	sent, refused := Screen{Prefix: "/acct"}.Confine(req, nil, 1, testStart())
+	if refused != nil {
+		t.Fatal(refused.Status)
+	}
+	if filter := sent.URL.Query().Get("$filter"); filter != "(Name eq 'x;y') and (PartitionKey ge 'a;') and (PartitionKey le 'b')" {
+		t.Errorf("filter %s", filter)
+	}
+}
