@@ -8,14 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
 
-// Clock is the time of a [Simulator]. It stands still but for Advance, so it is the test that decides when a message
-// appears again, a lease ends, a signature expires, or a dropped table's name is free.
-type Clock = simulator.Clock
-
-// Chaos is what may go wrong on a [Simulator] although it keeps the service's rules: pages cut short or empty, messages
-// out of order or twice, throttling, failures. The zero Chaos is a calm day.
-type Chaos = simulator.Chaos
-
 // SimulatorOptions are the options of [Simulator]; nil is the same as the zero value.
 type SimulatorOptions struct {
 	// Account is the account's name; empty is contoso.
@@ -54,7 +46,7 @@ func NewSimulator(o *SimulatorOptions) (*Service, error) {
 // newSimulator makes a simulator; an orderless one is for [Interleavings].
 func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 	sim, err := simulator.New(simulator.Options{
-		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: o.Chaos, Orderless: orderless,
+		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: simulator.Chaos(o.Chaos), Orderless: orderless,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)
@@ -65,7 +57,7 @@ func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 		TableEndpoint: sim.TableEndpoint(),
 		QueueEndpoint: sim.QueueEndpoint(),
 		BlobEndpoint:  sim.BlobEndpoint(),
-		Clock:         sim.Clock(),
+		Clock:         &Clock{sim.Clock()},
 		sim:           sim,
 	}
 	s.setConnectionString()
@@ -79,7 +71,7 @@ func (s *Service) SetChaos(c Chaos) {
 	if s.sim == nil {
 		panic("storagetest: SetChaos is for the simulator; use Faulty on other services")
 	}
-	s.sim.SetChaos(c)
+	s.sim.SetChaos(simulator.Chaos(c))
 }
 
 // Wait lets time pass on the service: at once on a simulator, whose clock it advances, and in real time elsewhere. So a

@@ -18,8 +18,9 @@ import (
 // answered as Azure answers it and does not reach inner; all else goes on as it came. nil stands for http.DefaultClient.
 //
 // It holds the rules for names, keys, property names, types, values and sizes, for filters and $top, for transactions, and
-// for the key range of a shared access signature, and keeps a dropped table's name for 40 s. What depends on the entity as it is stored it cannot know: a merge is held to the
-// limits by what it brings, not by what it makes. A service of [Azurite] has it in its ClientOptions.
+// for the key range of a shared access signature, and keeps a dropped table's name for 40 s. What depends on the entity as it
+// is stored it cannot know: a merge is held to the limits by what it brings, not by what it makes. A service of [Azurite] has
+// it in its ClientOptions.
 func Strict(inner policy.Transporter) policy.Transporter {
 	if inner == nil {
 		inner = http.DefaultClient

@@ -1,0 +1,41 @@
+package storagetest
+
+import (
+	"net/http"
+	"time"
+)
+
+// Chaos is what may go wrong on a [Simulator] although it keeps the service's rules: pages cut short or empty, messages
+// out of order or twice, throttling, failures. The zero Chaos is a calm day. Rates are between 0 and 1, and are drawn for each
+// request from [SimulatorOptions].Seed: the same requests in the same order meet the same chaos.
+type Chaos struct {
+	// ShortPages is the rate of queries whose page ends after a random number of entities, with a continuation.
+	ShortPages float64
+	// EmptyPages is the rate of queries that return nothing but a continuation, though there may be entities to return.
+	EmptyPages float64
+	// PartitionPages is the rate of queries whose page ends where a partition does.
+	PartitionPages float64
+	// NoNextRowKey is the rate of continuations that name no row, where they lead to the first row of a partition.
+	NoNextRowKey float64
+	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
+	Unordered bool
+
+	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError.
+	Busy, Internal float64
+	// Applied is the share of those failures that come after the request was carried out.
+	Applied float64
+
+	// Latency is how far each request moves the virtual clock, and Jitter the most that is added to it at random.
+	Latency, Jitter time.Duration
+	// Before is called with each request before anything is done with it, for tests that come in between. It may make
+	// requests itself, for which it is called, too.
+	Before func(*http.Request)
+
+	// PartitionLimit answers 503 ServerBusy to whatever exceeds 2,000 entities a second in one partition, by the virtual
+	// clock. Without Latency that clock stands nearly still: the partition recovers by [Clock.Advance].
+	PartitionLimit bool
+
+	// QueueOutOfOrder is the rate of queue messages handed out of turn, and QueueTwice that of messages handed to two
+	// receivers.
+	QueueOutOfOrder, QueueTwice float64
+}
