@@ -106,9 +106,10 @@ const (
 	foundPart                    // what may become a record with more bytes
 )
 
-// nextFrame looks at the beginning of b, and says how many bytes it has dealt with. Last says that nothing comes behind b.
+// nextFrame looks at the beginning of b, and says how many bytes it has dealt with. Last says that nothing comes behind b, and
+// searched that so much of b is known to have no mark but the first byte.
 // It returns foundPart only where more bytes may change what it says; that of an empty b, with 0 bytes, is the end.
-func nextFrame(b []byte, last bool) (Record, int, found) {
+func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	if len(b) == 0 {
 		return Record{}, 0, foundPart
 	}
@@ -119,8 +120,9 @@ func nextFrame(b []byte, last bool) (Record, int, found) {
 		return Record{}, len(b), foundDamage
 	}
 	// The next mark ends the record, whatever its length says.
-	if i := bytes.IndexByte(b[1:], mark); i >= 0 {
-		b, last = b[:i+1], true
+	from := max(searched, 1)
+	if i := bytes.IndexByte(b[from:], mark); i >= 0 {
+		b, last = b[:from+i], true
 	}
 	h, state := parseHeader(b)
 	if state == foundWhole && len(b) < h.end+h.length+1 {

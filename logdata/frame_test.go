@@ -31,7 +31,7 @@ func TestGoldenRecord(t *testing.T) {
 		if string(got) != c.want {
 			t.Errorf("%q is stored as %q, want %q", c.data, got, c.want)
 		}
-		record, n, what := nextFrame([]byte(c.want), true)
+		record, n, what := nextFrame([]byte(c.want), 0, true)
 		if what != foundWhole || n != len(c.want) || string(record.Data) != c.data || !record.Time.Equal(at(0)) {
 			t.Errorf("%q is read as %q of %v, %d bytes, %d", c.want, record.Data, record.Time, n, what)
 		}
@@ -119,6 +119,16 @@ func TestReadRecords(t *testing.T) {
 	for range ReadRecords(bytes.NewReader(data)) {
 		break
 	}
+	// Were each piece searched from the record's beginning, this would take 32 GB of looks.
+	large := appendFrame(nil, at(0), make([]byte, 1<<18))
+	for record := range ReadRecords(iotest.OneByteReader(bytes.NewReader(large))) {
+		if n++; len(record.Data) != 1<<18 {
+			t.Errorf("%d bytes", len(record.Data))
+		}
+	}
+	if n != 2 {
+		t.Error("the large record is not read")
+	}
 }
 
 // texts are the whole records of some bytes.
@@ -139,7 +149,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("\x1e2026-11-20T15:04:05.123456789Z "), 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for rest := b; len(rest) > 0; {
-			record, n, what := nextFrame(rest, true)
+			record, n, what := nextFrame(rest, 0, true)
 			if n <= 0 || n > len(rest) || what == foundPart {
 				t.Fatalf("%d of %d bytes, %d", n, len(rest), what)
 			}

@@ -57,10 +57,11 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 
 // decoder finds the records in the bytes that it is given piece by piece.
 type decoder struct {
-	rest    []byte
-	offset  int64 // of rest, from the beginning
-	last    bool  // nothing comes behind rest
-	damaged func(offset, n int64)
+	rest     []byte
+	searched int   // how much of rest is a part of a record: a large one comes in many pieces
+	offset   int64 // of rest, from the beginning
+	last     bool  // nothing comes behind rest
+	damaged  func(offset, n int64)
 
 	damageAt, damage int64
 }
@@ -73,7 +74,7 @@ func (d *decoder) add(b []byte) {
 // next returns the next record. Without one, it needs more bytes, or the last one has been.
 func (d *decoder) next() (Record, bool) {
 	for {
-		record, n, what := nextFrame(d.rest, d.last)
+		record, n, what := nextFrame(d.rest, d.searched, d.last)
 		if what == foundDamage {
 			if d.damage == 0 {
 				d.damageAt = d.offset
@@ -82,11 +83,12 @@ func (d *decoder) next() (Record, bool) {
 		} else if what == foundWhole || d.last {
 			d.tellDamage()
 		}
-		d.rest, d.offset = d.rest[n:], d.offset+int64(n)
+		d.rest, d.offset, d.searched = d.rest[n:], d.offset+int64(n), 0
 		switch what {
 		case foundWhole:
 			return record, true
 		case foundPart:
+			d.searched = len(d.rest)
 			return Record{}, false
 		}
 	}
