@@ -22,9 +22,6 @@ func (l *Log[T]) Stamp(v *T) error {
 		return invalidf("Stamp", l.Table().Name(), "the entry is nil")
 	}
 	e := entryOf(v)
-	if e == nil {
-		return invalidf("Stamp", l.Table().Name(), "the embedded pointer to logtail.Entry is nil")
-	}
 	if e.LoggedAt.IsZero() {
 		e.LoggedAt = l.nextTime()
 	}

@@ -67,7 +67,7 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return failure(op, s.Repository().Table(), nil, ctx.Err())
 	}
 	if s.known.Load().covers(position) {
 		return nil
@@ -96,7 +96,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 	for attempt := range s.attempts {
 		if attempt > 0 {
 			if err := backoff.Wait(ctx, attempt-1); err != nil {
-				return nil, errors.Join(err, last)
+				return nil, failure(op, s.Repository().Table(), nil, errors.Join(err, last))
 			}
 		}
 		r, l, err := s.load(ctx, op)

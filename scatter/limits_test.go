@@ -1,0 +1,117 @@
+package scatter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestEpochsHaveALimit: a record with as many changes of n as it holds takes no more, and goes on being read.
+func TestEpochsHaveALimit(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	table := newTable(t, s)
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, fmt.Sprintf("%d %d", i, 1+i%2))
+	}
+	record := &patterns.Entity{Key: patterns.Key{Partition: "scatter_event", Row: "epochs"}, Properties: patterns.Properties{
+		{Name: "Version", Value: patterns.Int32(1)}, {Name: "Order", Value: patterns.String("number:6")},
+		{Name: "Horizon", Value: patterns.Int64(2000)}, {Name: "Epochs", Value: patterns.String(strings.Join(lines, "\n"))}}}
+	check(t, must[*patterns.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
+	p := must[spread](t)(open(s, table, numbered(10, 3), nil))
+	_, err := p.Resize(ctx, 5)
+	wantKind(t, err, patterns.ErrTooLarge)
+	for _, number := range []int64{0, 1, 998, 1999, 2000} {
+		check(t, p.Insert(ctx, &event{Number: number}))
+	}
+	if rows := must[[]string](t)(placed(ctx, s, table, numbered(10, 3))); len(rows) != 5 {
+		t.Errorf("rows %v", rows)
+	}
+}
+
+// TestRivalsForTheRecord: a writer whose every write of the record meets a rival gives up after MaxAttempts, with ErrConflict and
+// nothing written; one that waits for its turn ends with its context.
+func TestRivalsForTheRecord(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		ctx, table, schema := t.Context(), newTable(t, s), numbered(10, 2)
+		check(t, must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
+		rival := must[spread](t)(open(s, table, schema, nil))
+		n, slow := 2, make(chan bool)
+		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a rival", func() {
+			n++
+			if _, err := rival.Resize(ctx, n); err != nil {
+				t.Error(err)
+			}
+			if n == 3 {
+				slow <- true
+				<-slow
+			}
+		})))
+		faulty, _ := s.Faulty(comes)
+		schema.MaxAttempts = 3
+		p := must[spread](t)(open(faulty, table, schema, nil))
+		moved := make(chan error)
+		go func() { moved <- p.Insert(ctx, &event{Number: 50}) }()
+		<-slow
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		var told *patterns.Error
+		if err := p.Insert(short, &event{Number: 51}); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &told) {
+			t.Errorf("the one that waits: %v", err)
+		}
+		slow <- true
+		wantKind(t, <-moved, patterns.ErrConflict)
+		if n != 5 {
+			t.Errorf("%d attempts", n-2)
+		}
+		if rows := must[[]string](t)(placed(ctx, s, table, numbered(10, 2))); len(rows) != 1 {
+			t.Errorf("rows %v", rows)
+		}
+	})
+}
+
+// TestVerbsThatAreMetered: each counts what it sends.
+func TestVerbsThatAreMetered(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newStopwatch()
+	meter := w.meter(t, scatter.MeterOptions{Target: 1})
+	p := must[spread](t)(open(s, newTable(t, s), numbered(0, 2), &scatter.Options{Meter: meter}))
+	all := func(yield func(*event, error) bool) {
+		for n := range int64(20) {
+			if !yield(&event{Number: n}, nil) {
+				return
+			}
+		}
+	}
+	must[patterns.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, all, nil))
+	check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
+	must[patterns.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
+		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
+	}, &patterns.BulkOptions{Skip: 1}))
+	total := 0
+	for _, l := range meter.Hot() {
+		total += l.Total
+	}
+	if len(meter.Hot()) != 2 || total != 22 {
+		t.Errorf("written: %v", meter.Loads())
+	}
+	wantKind(t, p.DeleteUnconditional(ctx, "event_3"), patterns.ErrInvalid)
+	_, err := p.Update(ctx, "event_3", nil)
+	wantKind(t, err, patterns.ErrInvalid)
+	for e, err := range p.GetMany(ctx, nil, nil) {
+		t.Errorf("of no rows: %v, %v", e, err)
+	}
+	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
+		wantKind(t, err, patterns.ErrTableNotFound)
+	}
+	_, err = missing.Epochs(ctx)
+	wantKind(t, err, patterns.ErrTableNotFound)
+}
