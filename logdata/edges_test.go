@@ -56,7 +56,7 @@ func TestManyPeriodsAtOnce(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), nil)
 	w := newWriter(t, l, nil)
 	var want []string
-	for _, minutes := range []int{0, 1, 10, 50, 20, 40, 30, 0, 1, 50, 9} {
+	for _, minutes := range []int{50, 40, 30, 20, 10, 0, 1, 41, 59, 20, 9} {
 		at := noon().Add(time.Duration(minutes)*time.Minute + time.Duration(len(want)))
 		check(t, w.Write(t.Context(), record(at, at.Format("15:04.000000000"))))
 		want = append(want, at.Format("15:04.000000000"))

@@ -56,6 +56,17 @@ func TestEveryDamagedByteIsSeen(t *testing.T) {
 	}
 }
 
+// TestEscapesThatAreNone: data with a checksum that is right and an escape that no writer makes are no record.
+func TestEscapesThatAreNone(t *testing.T) {
+	for _, stored := range []string{"a\x10", "a\x10x", "\x10\x10"} {
+		head := at(1).Format(timeLayout) + fmt.Sprintf(" %d ", len(stored))
+		frame := fmt.Appendf(nil, "\x1e%s%08x %s\n", head, checksum([]byte(head), []byte(stored)), stored)
+		if got := texts(slices.Concat(frame, appendFrame(nil, at(2), []byte("after")))); !slices.Equal(got, []string{"after"}) {
+			t.Errorf("%q is read as %q", stored, got)
+		}
+	}
+}
+
 // TestTornAnywhere: of a blob that is cut off anywhere, or cut out of, all whole records are read, and the damage is told
 // once.
 func TestTornAnywhere(t *testing.T) {

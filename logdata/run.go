@@ -219,14 +219,10 @@ func (w *Writer) end(err error) {
 	if err != nil {
 		w.refuse(notAccepted(err))
 	}
-	for _, f := range w.flushes {
-		f.done <- err
-	}
-	for _, c := range w.closers {
+	for _, c := range w.closers { // flushes have been told: they wait for records only
 		c <- err
 	}
-	w.flushes, w.closers = nil, nil
-	w.running = false
+	w.closers, w.running = nil, false
 	w.cancel()
 	w.forget()
 }

@@ -1,0 +1,67 @@
+package highvolumedelete_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestOpenThatFails: the error of Schema.Open is that of every verb, and the next call asks again.
+func TestOpenThatFails(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	schema, broken := schemaOf("Logins", func() time.Time { return noon }), errors.New("no repository")
+	opened := 0
+	schema.Open = func(table *patterns.Table) (*patterns.Repository[login], error) {
+		if opened++; opened < 6 {
+			return nil, broken
+		}
+		return openLogins(table)
+	}
+	logins, l := mustStart(t, s, schema), &login{User: "june", At: noon}
+	_, get := logins.Get(ctx, noon, keyOf(l))
+	_, between := times(ctx, logins.Between(ctx, noon, noon.Add(1), nil))
+	for name, err := range map[string]error{"Insert": logins.Insert(ctx, l), "Replace": logins.Replace(ctx, l), "Delete": logins.Delete(ctx, l), "Get": get, "Between": between} {
+		if !errors.Is(err, broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	insert(t, logins, "june", noon)
+}
+
+// TestCountOfATableThatGoes: one that a rival drops between the list and the count has no rows, and is told as gone. The rival drops all
+// below the mark, which is this one's already.
+func TestCountOfATableThatGoes(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	schema := schemaOf("Logins", func() time.Time { return noon })
+	rival := mustStart(t, s, schema)
+	insert(t, rival, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, -2))
+	before := noon.AddDate(0, 0, -1)
+	drops := storagetest.Once(storagetest.Always(storagetest.After("a rival drops", func() {
+		if _, err := rival.Drop(context.Background(), before, noGrace()); err != nil {
+			t.Error(err)
+		}
+	})))
+	faulty, _ := s.Faulty(storagetest.On(storagetest.QueryTables, drops))
+	report, err := mustStart(t, faulty, schema).Drop(ctx, noon, &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1})
+	if err != nil || labels(report.Gone, "Logins") != "[D20140820 D20140821]" || len(report.Tables) != 0 || report.Rows != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if report.Requests != 7 || report.Saved() != 2-7 { // a look into each table would have shown it
+		t.Errorf("saved %d of %d, with %d requests", report.Saved(), report.Instead, report.Requests)
+	}
+	// A count that cannot be made drops nothing.
+	denied, _ := s.Faulty(storagetest.On(storagetest.QueryEntities, storagetest.Always(refusal{403, "AuthorizationPermissionMismatch"})))
+	later := schema
+	later.Now = func() time.Time { return noon.AddDate(0, 0, 1) }
+	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, patterns.ErrDenied) {
+		t.Errorf("a count that is denied: %v", err)
+	}
+	if got := labels(must[[]string](t)(rival.List(ctx)), "Logins"); got != "[D20140822]" {
+		t.Errorf("left are %s", got)
+	}
+}
