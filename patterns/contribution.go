@@ -191,7 +191,8 @@ type PropertyTransformer interface {
 	// outside what OutsideKeys has named, unless change.DryRun. Each copy of the entity is made of the result.
 	Store(ctx context.Context, change *Change, p Properties) (Properties, error)
 	// Load undoes Store. ErrOutdated says that what the properties name outside has gone, as it does when the entity is
-	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before.
+	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before. ErrLeftOut
+	// says that no entity is to be made of the row.
 	Load(ctx context.Context, of Reading, p Properties) (Properties, error)
 	// RefusesMerge says why some properties cannot be stored without the others, nil where they can.
 	RefusesMerge() error

@@ -23,6 +23,9 @@ var (
 	// ErrOutdated: what was read was replaced meanwhile; PropertyTransformers and Layouts say it, and the entity is read
 	// again. A caller never sees it.
 	ErrOutdated = errors.New("replaced meanwhile")
+	// ErrLeftOut: a PropertyTransformer's Load says it of a row which it has seen, and of which no entity is to be made: the
+	// query yields nothing for it. No caller sees it.
+	ErrLeftOut = errors.New("left out")
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
 	ErrDuplicate = errors.New("index key is taken")
 	// ErrTooLarge: over a limit of the service; nothing was sent.

@@ -24,6 +24,9 @@ func (r *Repository[T]) load(ctx context.Context, table *Table, row *storedRow, 
 func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
 	for attempt := range r.schema.MaxAttempts {
 		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
+		if errors.Is(err, ErrLeftOut) {
+			return nil, nil, nil
+		}
 		if !errors.Is(err, ErrOutdated) {
 			return v, read, err
 		}

@@ -6,9 +6,10 @@ import (
 
 // lack is what patterns lack of an entity.
 type lack struct {
-	outside map[string][]string // the places that are not right, by pattern
-	write   bool                // the entity must be written again
-	taken   error               // ErrDuplicate: another entity has one of its keys outside; an intent would find the same
+	outside  map[string][]string // the places that are not right, by pattern
+	intended map[string][]string // those of them that a write of the entity as it is leaves as they are
+	write    bool                // the entity must be written again
+	taken    error               // ErrDuplicate: another entity has one of its keys outside; an intent would find the same
 }
 
 // fillOnce writes an entity again, or brings what is outside into agreement, where a pattern lacks it.
@@ -22,7 +23,9 @@ func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
 	case err != nil:
 		return err
 	case l.write || unlisted || b.always:
-		err = b.r.writeAgain(ctx, b.op, x.value, x.row, false)
+		if err = b.r.writeAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
+			err = b.r.runAgree(ctx, "", x.row.key, l.intended) // the write changes nothing that these hang on, and names none of them
+		}
 	case len(l.outside) > 0:
 		err = b.r.runAgree(ctx, "", x.row.key, l.outside)
 	case l.taken == nil:
@@ -57,7 +60,7 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 
 // lacking looks at what patterns hold of an entity elsewhere than in its own rows.
 func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) {
-	l := &lack{outside: map[string][]string{}}
+	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
 	e := &seenEntity[T]{key: x.row.key, value: x.value, etag: string(x.row.etag), writeID: x.row.writeID, stored: x.row.properties}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
@@ -95,6 +98,7 @@ func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T
 		case there && held.Err == nil && held.Digest == facts[i].Digest:
 		case intends && !mends:
 			l.outside[p.PatternName()] = append(l.outside[p.PatternName()], facts[i].Place)
+			l.intended[p.PatternName()] = l.outside[p.PatternName()]
 		default:
 			l.write = true
 		}

@@ -169,8 +169,14 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 	if x.repo == nil {
 		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
 	}
+	key := patterns.Key{Partition: partition, Row: compoundkey.Join(x.name)}
+	return recount(ctx, x, x.repo.Table(), key, func(ctx context.Context) (int64, error) { return x.scan(ctx, partition) })
+}
+
+// recount counts anew, and writes the number into its row where it is another, under the ETag that the row was read with before.
+func recount(ctx context.Context, x patterns.Pattern, table *patterns.Table, key patterns.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
 	for attempt := 0; ; attempt++ {
-		row, err := x.read(ctx, partition)
+		row, err := readRow(ctx, table, key)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -178,11 +184,10 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 		if !ok {
 			was = -1
 		}
-		if n, err = x.scan(ctx, partition); err != nil || n == was {
+		if n, err = scan(ctx); err != nil || n == was {
 			return n, was, err
 		}
-		place := row.Key.Row
-		err = patterns.NewReconciliation(x, row.Key, place).Write(ctx, place, x.repo.Table(), put(row, n))
+		err = patterns.NewReconciliation(x, key, key.Row).Write(ctx, key.Row, table, put(row, n))
 		if err == nil || !moved(err) || attempt == attempts-1 {
 			return n, was, err
 		}

@@ -198,6 +198,17 @@ func (x *Members[C]) Count(ctx context.Context, parent patterns.Key) (int64, err
 	return n, nil
 }
 
+// Recount counts a parent's members anew, and returns the number with what its row had; -1 for none. It is for rows that were
+// removed or added by hand: Verify and Repair compare the members with the children, and not with their number. It is exact:
+// when a child comes or goes meanwhile it begins again, and is patterns.ErrConflict after ten times. Requests: 2, and 1 for each
+// page of members.
+func (x *Members[C]) Recount(ctx context.Context, parent patterns.Key) (n, was int64, err error) {
+	if x.repo == nil {
+		return 0, 0, invalid("Recount", errNoRepository)
+	}
+	return recount(ctx, x, x.rows(), x.countKey(parent), func(ctx context.Context) (int64, error) { return x.scan(ctx, parent) })
+}
+
 var errNoRepository = errors.New("the members were not given to a repository")
 
 // Keys yields the keys of a parent's members, by partition and row key. An error comes once, last. Requests: 1 for each page of

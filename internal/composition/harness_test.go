@@ -43,3 +43,5 @@ func check(t testing.TB, errs ...error) {
 }
 
 func second[V any](_ V, err error) error { return err }
+
+func third[V, W any](_ V, _ W, err error) error { return err }

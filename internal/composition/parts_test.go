@@ -34,7 +34,7 @@ type item struct {
 	ID         int
 	Name, Team string
 	Number     string `encrypt:"true"`
-	Essay      string // too large for one row where there is a layout
+	Essay      string `encrypt:"true"` // too large for one row where there is a layout
 	Doc        string // large
 	Photo      []byte // large
 	Clip, Song largeentities.Stream
@@ -44,9 +44,17 @@ type item struct {
 type itemV1 struct {
 	patterns.Meta
 	logtail.Entry
+	EntityType string `table:",omitempty"`
 	Site       string
 	ID         int
-	Name, Team string
+	FullName   string
+	Team       string
+	Essay      string `encrypt:"true"`
+}
+
+// fromV1 is the step between the two.
+func fromV1(old *itemV1) (*item, error) {
+	return &item{Entry: old.Entry, EntityType: old.EntityType, Site: old.Site, ID: old.ID, Name: old.FullName, Team: old.Team, Number: fmt.Sprint("none ", old.ID), Essay: old.Essay}, nil
 }
 
 // site is what items belong to: a parent, and a holder of details.
@@ -213,11 +221,13 @@ func storage() []part {
 			return encryption.New(fmt.Sprint("encryption", n), k.registry, nil)
 		}},
 		{"heterogeneous.Type", func(testing.TB, *kit, int) patterns.Pattern {
-			return heterogeneous.NewType[item]("Item", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{heterogeneous.From(1, func(old *itemV1) (*item, error) {
-				return &item{Entry: old.Entry, Site: old.Site, ID: old.ID, Name: old.Name, Team: old.Team, Number: "none"}, nil
-			})}})
+			return newType()
 		}},
 	}
+}
+
+func newType() *heterogeneous.Type[item] {
+	return heterogeneous.NewType[item]("Item", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{heterogeneous.From(1, fromV1)}})
 }
 
 // itemOf is an item in one of its states.

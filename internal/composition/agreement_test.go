@@ -1,0 +1,127 @@
+package composition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// agrees checks all that is kept: each item of now is what is wanted by its key and by each index and list, and counted; nothing
+// is found of those of before.
+func (d *desk) agrees(ctx context.Context, now, before []*item) error {
+	var errs []error
+	for _, v := range now {
+		errs = append(errs, d.isThere(ctx, v))
+	}
+	for _, v := range before {
+		errs = append(errs, d.isGone(ctx, v))
+	}
+	return errors.Join(append(errs, d.counts(ctx, now), d.holds(ctx, now))...)
+}
+
+func (d *desk) isThere(ctx context.Context, v *item) error {
+	got, err := d.items.Get(ctx, plainKey(v))
+	byName, nameErr := d.name.GetPart(ctx, v.Site, byName(v))
+	whole, wholeErr := d.number.GetWhole(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
+	lean, leanErr := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
+	badge, badgeErr := d.badge.GetPart(ctx, v.Site, compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))
+	if err := errors.Join(err, nameErr, wholeErr, leanErr, badgeErr); err != nil {
+		return err
+	}
+	if lean.Number != v.Number || lean.Essay != "" || badge.Number != v.Number || !bytes.Equal(badge.Photo, v.Photo) || badge.Essay != "" {
+		return fmt.Errorf("the lean copies are %.300s and %.300s", fmt.Sprint(lean), fmt.Sprint(badge))
+	}
+	errs := []error{sameItem(got, v), sameItem(byName, v), sameItem(whole, v)}
+	for name, list := range d.lists(ctx, v) {
+		found, err := collect(list)
+		if errs = append(errs, err); len(found) != 1 {
+			errs = append(errs, fmt.Errorf("%s has %d", name, len(found)))
+			continue
+		}
+		errs = append(errs, sameItem(found[0], v))
+	}
+	return errors.Join(errs...)
+}
+
+// lists are where an item is one of those that share something, and here the only one.
+func (d *desk) lists(ctx context.Context, v *item) map[string]iter.Seq2[*item, error] {
+	project, _ := projectOf(v)
+	return map[string]iter.Seq2[*item, error]{
+		"the list in the partition": d.team.Find(ctx, v.Site, v.Team), "the list outside": d.teams.Find(ctx, v.Site, v.Team),
+		"the list in a blob": d.crew.Find(ctx, v.Site, v.Team), "the project": d.members.All(ctx, project),
+	}
+}
+
+func collect[V any](all iter.Seq2[V, error]) (found []V, err error) {
+	for v, err := range all {
+		if err != nil {
+			return found, err
+		}
+		found = append(found, v)
+	}
+	return found, nil
+}
+
+// isGone checks that nothing is found by what an item had.
+func (d *desk) isGone(ctx context.Context, v *item) error {
+	_, name := d.name.GetPart(ctx, v.Site, byName(v))
+	_, number := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
+	_, badge := d.badge.GetPart(ctx, v.Site, byName(v))
+	for _, err := range []error{name, number, badge} {
+		if !errors.Is(err, patterns.ErrNotFound) {
+			return fmt.Errorf("%s is still found: %w", v.Name, errors.Join(name, number, badge, errors.New("one is")))
+		}
+	}
+	project, _ := projectOf(v)
+	team, teamErr := d.team.Keys(ctx, v.Site, v.Team)
+	teams, teamsErr := d.teams.Keys(ctx, v.Site, v.Team)
+	crew, crewErr := d.crew.Keys(ctx, v.Site, v.Team)
+	n, membersErr := d.members.Count(ctx, project)
+	if err := errors.Join(teamErr, teamsErr, crewErr, membersErr); err != nil || len(team)+len(teams)+len(crew) > 0 || n != 0 {
+		return fmt.Errorf("the lists of %s have %v, %v, %v and %d, %w", v.Name, team, teams, crew, n, err)
+	}
+	return nil
+}
+
+// counts checks the numbers.
+func (d *desk) counts(ctx context.Context, now []*item) error {
+	n, err := d.count.Get(ctx, theSite)
+	parent, parentErr := d.sites.Get(ctx, siteKey(theSite, "counted"))
+	if err = errors.Join(err, parentErr); err != nil {
+		return err
+	}
+	if n != int64(len(now)) || parent.Items != len(now) {
+		return fmt.Errorf("%d items are counted as %d and %d", len(now), n, parent.Items)
+	}
+	for _, v := range now {
+		project, _ := projectOf(v)
+		if n, err := d.members.Count(ctx, project); err != nil || n != 1 {
+			return fmt.Errorf("the project of %s has %d members, %w", v.Name, n, err)
+		}
+	}
+	return nil
+}
+
+// holds checks the details of the chief, the first item, with those who hold them.
+func (d *desk) holds(ctx context.Context, now []*item) error {
+	want := ""
+	for _, v := range now {
+		if v.ID == 1 {
+			want = v.Name
+		}
+	}
+	beside, err := d.sites.Get(ctx, siteKey(theSite, "beside"))
+	away, awayErr := d.holders.Get(ctx, siteKey("away", "chief"))
+	if err = errors.Join(err, awayErr); err != nil {
+		return err
+	}
+	if beside.ChiefName != want || away.ChiefName != want {
+		return fmt.Errorf("the chief is %q, and the holders have %q and %q", want, beside.ChiefName, away.ChiefName)
+	}
+	return nil
+}

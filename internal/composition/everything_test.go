@@ -1,0 +1,271 @@
+package composition
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestEverything goes through all verbs with an entity type that has all patterns at once.
+func TestEverything(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	o := newOffice(t, s)
+	d := must[*desk](t)(o.open(s))
+	a, b, c, z := d.itemOf(1, "a"), d.itemOf(1, "b"), d.itemOf(1, "c"), d.itemOf(2, "z")
+	check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.agrees(ctx, []*item{a}, []*item{b}))
+	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, patterns.ErrExists) {
+		t.Errorf("a second insert: %v", err)
+	}
+	taken := d.itemOf(3, "a")
+	taken.Number = a.Number
+	if err := d.items.Insert(ctx, taken); !errors.Is(err, patterns.ErrDuplicate) {
+		t.Errorf("a number that is taken: %v", err)
+	}
+	found := must[*item](t)(d.name.GetPart(ctx, theSite, byName(a)))
+	b.Meta = found.Meta
+	check(t, d.items.Replace(ctx, b), d.agrees(ctx, []*item{b}, []*item{a}))
+	if err := d.items.Replace(ctx, found); !errors.Is(err, patterns.ErrConflict) {
+		t.Errorf("a stale Replace: %v", err)
+	}
+	check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
+		meta := v.Meta
+		*v = *d.itemOf(1, "c")
+		v.Meta = meta
+		return nil
+	})), d.agrees(ctx, []*item{c}, []*item{b}))
+	check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.agrees(ctx, []*item{a}, []*item{c}))
+	check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.agrees(ctx, []*item{c, z}, []*item{a, b}))
+	d.refuses(t, c)
+	d.reads(t, c, z)
+	d.rotate(t, c, z)
+	d.mend(t, c, z)
+	d.move(t, s, c, z)
+	check(t, d.items.Delete(ctx, must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.agrees(ctx, []*item{z}, []*item{a, b, c}))
+	d.secrets(t)
+	check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.agrees(ctx, nil, []*item{c, z}), clean(ctx, d.items))
+}
+
+// refuses what does not compose with all, before any change.
+func (d *desk) refuses(t *testing.T, c *item) {
+	t.Helper()
+	ctx := t.Context()
+	v := must[*item](t)(d.items.Get(ctx, plainKey(c)))
+	x := d.table.NewTransaction()
+	_, bulk := d.items.BulkInsertNonAtomic(ctx, one(d.itemOf(9, "a")), nil)
+	for what, err := range map[string]error{"Merge": d.items.Merge(ctx, v, "Name"), "BulkInsertNonAtomic": bulk, "StageReplace": d.items.StageReplace(ctx, x, v)} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if e := must[*patterns.Explanation](t)(d.items.Explain(ctx, patterns.ChangeReplace, v)); len(e.Rows) < 5 {
+		t.Errorf("%d rows are explained", len(e.Rows))
+	}
+}
+
+// reads by ranges of each index, and through a registry among other types.
+func (d *desk) reads(t *testing.T, want ...*item) {
+	t.Helper()
+	ctx := t.Context()
+	own := must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(patterns.Eq("ID", want[0].ID)).All(ctx)))
+	named := must[[]*item](t)(collect(d.name.Range(ctx, theSite, compoundkey.Prefix("name"))))
+	badges := must[[]*item](t)(collect(d.badge.Range(ctx, theSite, compoundkey.All())))
+	numbers := must[[]*item](t)(collect(d.number.Range(ctx, theSite, compoundkey.All())))
+	if len(own) != 1 || len(named) != len(want) || len(badges) != len(want) || len(numbers) != len(want) {
+		t.Fatalf("found %d, %d, %d and %d", len(own), len(named), len(badges), len(numbers))
+	}
+	check(t, sameItem(own[0], want[0]))
+	for i := range want {
+		check(t, sameItem(named[i], want[i]))
+	}
+	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ))
+	items, bags := 0, 0
+	for v, err := range registry.Query().Partition(theSite).All(ctx) {
+		check(t, err)
+		switch v := v.(type) {
+		case *item:
+			check(t, sameItem(v, want[items]))
+			items++
+		case *patterns.Entity:
+			bags++
+		}
+	}
+	if items != len(want) || bags < 2 {
+		t.Errorf("%d items and %d others", items, bags)
+	}
+	if err := registry.Modify(ctx, plainKey(want[0]), func(e *patterns.Entity) error { e.Set("Name", patterns.String("x")); return nil }); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("Modify, which merges: %v", err)
+	}
+}
+
+// rotate brings all items under another data key, photos too.
+func (d *desk) rotate(t *testing.T, want ...*item) {
+	t.Helper()
+	ctx := t.Context()
+	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	next := must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
+	check(t, d.photo.Reseal(ctx, plainKey(want[0])))
+	p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(ctx, d.items, nil))
+	after := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Entities != int64(len(want)) || p.Rewritten != int64(len(want)-1) {
+		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
+	}
+	check(t, d.agrees(ctx, want, nil), clean(ctx, d.items))
+}
+
+// mend takes away what can go missing, in the partition and outside, and has it repaired, and then rebuilt.
+func (d *desk) mend(t *testing.T, want ...*item) {
+	t.Helper()
+	ctx := t.Context()
+	lag := patterns.VerifyOptions{Lag: time.Millisecond}
+	lost := func() {
+		project, _ := projectOf(want[0])
+		check(t, d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(patterns.String(want[0].Number)))}),
+			d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
+			d.copies.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "badge_" + theSite, Row: must[string](t)(compoundkey.Encode("", byName(want[0])))}),
+			second(d.holders.Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
+			d.away.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
+	}
+	lost()
+	found := map[string]int{}
+	for x, err := range d.items.Verify(ctx, &lag) {
+		check(t, err)
+		found[x.Pattern]++
+	}
+	for _, name := range []string{"number", "team", "badge", "away", "members"} {
+		if found[name] != 1 {
+			t.Errorf("%q is found %d times: %v", name, found[name], found)
+		}
+	}
+	for one, err := range d.items.Repair(ctx, &patterns.RepairOptions{VerifyOptions: lag}) {
+		check(t, err, one.Err)
+	}
+	check(t, clean(ctx, d.items))
+	lost()
+	if report, err := d.items.Rebuild(ctx, nil); err != nil || report.Written == 0 || report.Failed != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	// A row of members that was removed by hand, and entered again, has counted twice.
+	project, _ := projectOf(want[0])
+	if n, was, err := d.members.Recount(ctx, project); n != 1 || was != 3 || err != nil {
+		t.Errorf("counted %d, and it was %d, %v", n, was, err)
+	}
+	check(t, clean(ctx, d.items), d.agrees(ctx, want, nil))
+}
+
+// move takes an item to another site's office, by a worker.
+func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
+	t.Helper()
+	ctx := t.Context()
+	archive := must[*desk](t)(newOffice(t, s).open(s))
+	mover := must[*eventual.Mover[item]](t)(eventual.NewMover(d.queue, "archive", d.items, eventual.ToRepository(archive.items, nil), nil))
+	check(t, mover.Move(ctx, must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
+	drain(t, d.queue)
+	check(t, d.agrees(ctx, []*item{stays}, []*item{moves}), archive.agrees(ctx, []*item{moves}, []*item{stays}), clean(ctx, archive.items))
+	back := must[*eventual.Mover[item]](t)(eventual.NewMover(archive.queue, "back", archive.items, eventual.ToRepository(d.items, nil), nil))
+	check(t, back.Move(ctx, must[*item](t)(archive.items.Get(ctx, plainKey(moves)))))
+	drain(t, archive.queue)
+	check(t, d.agrees(ctx, []*item{stays, moves}, nil), archive.agrees(ctx, nil, []*item{moves}))
+}
+
+// secrets looks for what is encrypted in all rows of all tables, and counts the photos.
+func (d *desk) secrets(t *testing.T) {
+	t.Helper()
+	for _, table := range []*patterns.Table{d.table, d.copies, d.away} {
+		for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
+			check(t, err)
+			for _, p := range row.Properties {
+				raw, _ := p.Value.Bytes()
+				text, _ := p.Value.Str()
+				for _, secret := range []string{"number ", "essay "} {
+					if strings.Contains(text, secret) || bytes.Contains(raw, []byte(secret)) {
+						t.Errorf("%v of %s has %q in clear", row.Key, p.Name, secret)
+					}
+				}
+			}
+		}
+	}
+	photos, prefix := 0, d.table.Name()+"/Photo"
+	for pager := d.photos.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {
+		photos += len(must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context())).Segment.BlobItems)
+	}
+	if photos != 1 {
+		t.Errorf("%d photos are left, of one item", photos)
+	}
+}
+
+// TestEverythingUpgrades: items of a program of the version before, which had fewer patterns too, are read as the current version,
+// get the rows of the further patterns by Rebuild, and are written as the current version by Upgrade.
+func TestEverythingUpgrades(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	o := newOffice(t, s)
+	d, old := must[*desk](t)(o.open(s)), must[*patterns.Repository[itemV1]](t)(o.openOld(s))
+	var want, written []*item
+	for id := 1; id <= 3; id++ {
+		v := d.itemOf(id, "a")
+		v1 := &itemV1{Entry: v.Entry, Site: v.Site, ID: id, FullName: v.Name, Team: v.Team, Essay: v.Essay}
+		check(t, old.Insert(ctx, v1))
+		upgraded := must[*item](t)(fromV1(v1))
+		want = append(want, upgraded)
+	}
+	for _, v := range want {
+		check(t, sameItem(must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(must[*item](t)(d.name.GetPart(ctx, theSite, byName(v))), v))
+	}
+	check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
+	if report := must[patterns.RebuildReport](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
+		t.Errorf("%+v", report)
+	}
+	check(t, clean(ctx, d.items), d.agrees(ctx, want, nil))
+	// One is written by its owner, the rest by Upgrade.
+	check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
+	report := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil))
+	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
+	check(t, d.agrees(ctx, written, []*item{want[1]}), clean(ctx, d.items))
+	t.Logf("%+v", report)
+	if again := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
+		t.Errorf("a second time: %+v", again)
+	}
+	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("the old program reads the new version: %v", err)
+	}
+	for _, v := range written {
+		check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
+	}
+	check(t, d.agrees(ctx, nil, written))
+}
+
+// TestOrder: programs that name the patterns in other orders read and write what the others have written.
+func TestOrder(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	o := newOffice(t, s)
+	var before []*item
+	for seed := range uint64(12) {
+		order := rand.New(rand.NewPCG(seed, 0))
+		d := must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern) {
+			order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		}))
+		next := d.itemOf(1, string(rune('a'+seed)))
+		if before == nil {
+			check(t, d.items.Insert(ctx, d.itemOf(1, "a")))
+		} else {
+			old := must[*item](t)(d.items.Get(ctx, plainKey(next)))
+			check(t, sameItem(old, before[0]))
+			write := *next
+			write.Meta = old.Meta
+			check(t, d.items.Replace(ctx, &write))
+		}
+		check(t, d.agrees(ctx, []*item{next}, before), clean(ctx, d.items))
+		before = []*item{next}
+	}
+}

@@ -1,0 +1,163 @@
+package composition
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+const (
+	visibility = 10 * time.Second
+	theSite    = "Sales" // whose items there are
+)
+
+// office is what all processes of a test share: the names of what is stored, and the registry of keys, which no fault reaches.
+type office struct {
+	registry                              *encryption.Registry
+	beacon                                encryption.Beacon
+	table, copies, away, queue, container string
+}
+
+// desk is what one process has: an entity type with all patterns at once.
+type desk struct {
+	kit
+	office *office
+	items  *patterns.Repository[item]
+	copies *patterns.Table
+	photos *container.Client
+
+	name, number *intrapartition.Index[item]
+	badge        *interpartition.Index[item]
+	team         *indexentities.InPartition[item]
+	teams        *indexentities.Outside[item]
+	crew         *indexentities.InBlobs[item]
+	count        *relationships.Count[item]
+	counted      *relationships.ParentCount[item, site]
+	members      *relationships.Members[item]
+	photo        *largeentities.Property[item]
+	typ          *heterogeneous.Type[item]
+	holders      *patterns.Repository[site] // of details, in a table of their own
+}
+
+func newOffice(t testing.TB, s *storagetest.Service) *office {
+	t.Helper()
+	registry := newRegistry(t)
+	check(t, registry.CreateBeacon(t.Context(), "number"))
+	o := &office{registry, must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
+	d := must[*desk](t)(o.open(s))
+	check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
+	for _, h := range []*site{{Partition: theSite, Name: "beside"}, {Partition: theSite, Name: "counted"}} {
+		check(t, d.sites.Insert(t.Context(), h))
+	}
+	check(t, d.holders.Insert(t.Context(), &site{Partition: "away", Name: "chief"}))
+	return o
+}
+
+// open makes all of a process. In which order it names the patterns, shuffle decides.
+func (o *office) open(s *storagetest.Service) (*desk, error) {
+	return o.openShuffled(s, func([]patterns.Pattern) {})
+}
+
+func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pattern)) (*desk, error) {
+	account, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	d := &desk{office: o, copies: account.Table(o.copies), photos: account.Container(o.container)}
+	d.kit = kit{account: account, registry: o.registry, container: d.photos, table: account.Table(o.table), away: account.Table(o.away), keyOf: plainKey, wide: true}
+	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
+		return nil, err
+	}
+	if d.sites, err = patterns.NewRepository(d.table, sitesSchema("sites", d.queue)); err != nil {
+		return nil, err
+	}
+	if d.holders, err = patterns.NewRepository(d.away, sitesSchema("holders", d.queue)); err != nil {
+		return nil, err
+	}
+	all, err := d.patterns()
+	if err != nil {
+		return nil, err
+	}
+	shuffle(all)
+	d.items, err = patterns.NewRepository(d.table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: d.queue}, all...)
+	return d, err
+}
+
+// patterns makes all patterns of a process.
+func (d *desk) patterns() ([]patterns.Pattern, error) {
+	sealer, err := encryption.NewStream(d.registry, nil)
+	if err != nil {
+		return nil, err
+	}
+	lean := append(slices.Clone(kept), "Number")
+	d.name = intrapartition.NewIndex("name", byName)
+	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(patterns.String(v.Number)) }).Keep(lean...)
+	d.badge = interpartition.NewIndex("badge", byName).In(d.copies).Keep(append(lean, "Photo")...)
+	d.team, d.teams, d.crew = indexentities.NewInPartition("team", byTeam), indexentities.NewOutside("teams", byTeam), indexentities.NewInBlobs("crew", byTeam, d.photos)
+	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
+	d.count = relationships.NewCount[item]("number-of-items", nil)
+	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+	d.members = relationships.NewMembers("members", d.away, projectOf)
+	d.typ = newType()
+	// The first one is the chief of the site, whose details two holders have.
+	ofChief := func(holder patterns.Key) func(v *item) []patterns.Key {
+		return func(v *item) []patterns.Key {
+			if v.ID != 1 {
+				return nil
+			}
+			return []patterns.Key{holder}
+		}
+	}
+	beside, away := d.link(0, d.sites, nil), d.link(0, d.holders, nil)
+	beside.Holders, away.Holders = ofChief(siteKey(theSite, "beside")), ofChief(siteKey("away", "chief"))
+	return []patterns.Pattern{
+		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.counted, d.members, d.typ,
+		denormalization.NewInPartition("beside", beside), denormalization.New("away", away),
+		encryption.New("encryption", d.registry, nil), widentities.New(&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
+	}, nil
+}
+
+// projectOf is the parent of an item outside of its partition.
+func projectOf(v *item) (patterns.Key, bool) {
+	return patterns.Key{Partition: "projects", Row: v.Team}, true
+}
+
+// openOld is a program of the version before, and with fewer patterns.
+func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], error) {
+	account, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	name := intrapartition.NewIndex("name", func(v *itemV1) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.String(v.FullName), compoundkey.Int(v.ID, 6))
+	})
+	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })
+	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{RowPrefix: "item", Key: func(v *itemV1) patterns.Key {
+		return plainKey(&item{Site: v.Site, ID: v.ID})
+	}}, heterogeneous.NewType[itemV1]("Item", 1, nil), name, encryption.New("encryption", o.registry, nil),
+		widentities.New(&widentities.Options{FirstRow: append(first, "FullName")}))
+}
+
+func (d *desk) itemOf(id int, state string) *item {
+	v := d.kit.itemOf(id, fmt.Sprint(state, " ", id), false)
+	v.Entry.LoggedAt = time.Date(2026, 11, 20, 12, 0, id, 0, time.UTC)
+	v.Photo, v.Doc = slices.Repeat([]byte(v.Number), 4_000), ""
+	return v
+}
