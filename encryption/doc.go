@@ -26,8 +26,8 @@
 //
 // Where a projection, or an index that keeps less, leaves properties out, nobody can tell what was left out from what somebody
 // removed: each value that is there is checked, and may be that of an older version of its row. Such a read is never written
-// back. Merge is refused, and so are conditions on encrypted properties. Keys are never encrypted: an index by an encrypted property writes it in plain, unless its key is made
-// by a Beacon.
+// back. Merge is refused, and so are conditions on encrypted properties. Keys are never encrypted: an index by an encrypted
+// property writes it in plain, unless its key is made by a Beacon.
 //
 // # Crashes
 //
@@ -41,7 +41,7 @@
 //	the first use of a data key in a TTL                2 more: its row, and the vault to unwrap it
 //	a row with a data key that nobody knows             1 more, each time
 //	CreateDataKey                                       3, 1 of them to the vault
-//	Rewrap                                              1, and 3 for each key, 2 of them to the vault
+//	Rewrap                                              2; 2 for each key, to the vault; 2 more if it changes, 1 to the vault
 //	Reencrypt                                           1 for each 1,000 entities, 2 for each that is written
 //
 // # When not to use it
@@ -51,5 +51,6 @@
 // service's 64 KiB; a Stream, as the Sealer of package largeentities, keeps them in blobs.
 //
 // A wrapping key whose public half is known, RSA-OAEP, does not protect against somebody who can write the registry's table:
-// they can put a data key there that they know. Keep that table under a credential of its own, or wrap by AlgorithmA256KW.
+// they can put a data key there that they know. Name the keys in RegistryOptions.Trusted, wrap by AlgorithmA256KW, or keep that
+// table under a credential of its own.
 package encryption

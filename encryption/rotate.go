@@ -68,8 +68,8 @@ func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
 // Rewrap wraps every key of the registry anew, by the wrapper as it is now: with a Chain whose first is the new wrapping
 // key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
 // it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash. A wrapped
-// key is replaced only once the new one was unwrapped. Requests: 1 for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; 1
-// more to unwrap and 1 to write where it changes.
+// key is replaced only once the new one was unwrapped. Requests: 2, 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to
+// wrap; 1 more to unwrap and 1 to write where it changes.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := patterns.Typed[keyRow](r.state.table)
 	if err != nil {
@@ -128,7 +128,7 @@ func keyError(op string, row *keyRow, err error) error {
 }
 
 // Check unwraps every key of the registry and says which one cannot be unwrapped or is not trusted, and why, and which one is
-// missing; where entities cannot be decrypted, their error does not say so. Requests: 2, 1 more for each 1,000 keys, 1 to
+// missing; where entities cannot be decrypted, their error does not say so. Requests: 3, 1 more for each 1,000 keys, 1 to
 // unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error

@@ -12,7 +12,8 @@ import (
 //
 //	 88   2   number of names, big endian
 //	 90  ...  each name: 2 bytes length, big endian, and UTF-8
-//	end  32   HMAC-SHA256 over scope, table, partition key and row key, each preceded by 4 bytes of length, and all of the above
+//	end  32   HMAC-SHA256 over "tablepatterns/encryption/1/seal", scope, table, partition key and row key, each preceded by 4 bytes
+//	          of length, and all of the above
 const SealProperty = "_encryptionSeal"
 
 const macSize = sha256.Size
