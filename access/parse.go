@@ -41,6 +41,9 @@ func Parse(address string) (Token, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
 		return Token{}, invalidf(op, "", "it is not the http(s) address of a table")
 	}
+	if u.EscapedPath() != u.Path { // unescaped, it could become another address
+		return Token{}, invalidf(op, "", "the path of the address has characters that no name of an account or table has")
+	}
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 {
 		return Token{}, invalidf(op, "", "the address has no table")

@@ -22,7 +22,7 @@ const (
 
 	// sasVersion is the version of the signature's text. It is not left to the SDK, where it is a variable.
 	sasVersion = "2019-02-02"
-	// maxPolicyID is the length of the longest id of a policy, in characters.
+	// maxPolicyID is the length of the longest id of a policy, in UTF-16 code units.
 	maxPolicyID = 64
 )
 
@@ -197,17 +197,17 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	return start, expiry
 }
 
-// checkPolicyID refuses ids that the service does not keep, and control characters.
+// checkPolicyID refuses ids that the service does not keep, control characters, and what the list, which is XML, cannot hold.
 func checkPolicyID(id string) error {
-	switch n := utf8.RuneCountInString(id); {
+	switch n := unitsOf(id); {
 	case id == "" || !utf8.ValidString(id):
 		return errors.New("the id of a policy is empty, or not valid UTF-8")
 	case n > maxPolicyID:
-		return fmt.Errorf("the id of a policy has %d characters: it has at most %d", n, maxPolicyID)
+		return fmt.Errorf("the id of a policy has %d UTF-16 units: it has at most %d", n, maxPolicyID)
 	case strings.HasPrefix(id, lockPrefix):
 		return fmt.Errorf("the id of a policy begins with %s, which is the library's", lockPrefix)
-	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 }):
-		return errors.New("the id of a policy has a control character")
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF }):
+		return errors.New("the id of a policy has a control character, or one that is none")
 	}
 	return nil
 }
