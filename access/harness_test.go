@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -73,6 +74,30 @@ func newOwner(t testing.TB, s *storagetest.Service) *owner {
 	check(t, o.table.Create(context.Background()))
 	o.signer = must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
 	return o
+}
+
+// put stores policies, all at once, behind the library's back.
+func (o *owner) put(policies ...access.Policy) {
+	o.Helper()
+	var list []*aztables.SignedIdentifier
+	for _, p := range policies {
+		permission := p.Permissions.String()
+		list = append(list, &aztables.SignedIdentifier{ID: &p.ID, AccessPolicy: &aztables.AccessPolicy{Start: &p.Start, Expiry: &p.Expiry, Permission: &permission}})
+	}
+	_, err := o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})
+	check(o, err)
+}
+
+// policies are the table's, with a Settle that is long beside a request: on a busy machine, a change with a shorter one has to begin again
+// and again.
+func (o *owner) policies() *access.Policies {
+	o.Helper()
+	if o.s.Clock != nil {
+		return policiesOf(o, o.table, quickly)
+	}
+	began := time.Now()
+	must[[]access.Policy](o)(policiesOf(o, o.table, quickly).List(context.Background()))
+	return policiesOf(o, o.table, max(5*quickly, 20*time.Since(began)))
 }
 
 // sign makes a token for the owner's table that works without TLS.

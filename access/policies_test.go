@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -41,7 +39,7 @@ func whole(o *owner, id string) access.Policy {
 func TestPoliciesRevoke(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
 	o.insert(at("p", "r"))
-	policies := policiesOf(t, o.table, quickly)
+	policies := o.policies()
 	one, two := whole(o, "one & <two>"), whole(o, "two")
 	check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
 	list := must[[]access.Policy](t)(policies.List(t.Context()))
@@ -99,11 +97,9 @@ func TestPoliciesExpire(t *testing.T) {
 // TestPoliciesLimits: five, and one of a kind; and what others have written stays as it is.
 func TestPoliciesLimits(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
-	policies := policiesOf(t, o.table, quickly)
-	id, permission, start, expiry := "of another tool", "rd", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
-	_, err := o.table.Client().SetAccessPolicy(t.Context(), &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
-		{ID: &id, AccessPolicy: &aztables.AccessPolicy{Permission: &permission, Start: &start, Expiry: &expiry}}}})
-	check(t, err)
+	policies := o.policies()
+	id, start, expiry := "of another tool", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
+	o.put(access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry})
 	for n := range access.MaxPolicies - 1 {
 		check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
 	}
@@ -118,7 +114,7 @@ func TestPoliciesLimits(t *testing.T) {
 		t.Errorf("%+v", list[0])
 	}
 	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
-	_, err = gone.List(t.Context())
+	_, err := gone.List(t.Context())
 	wantIs(t, err, patterns.ErrTableNotFound)
 	wantIs(t, gone.Revoke(t.Context(), "x"), patterns.ErrTableNotFound)
 }

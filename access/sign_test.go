@@ -38,9 +38,8 @@ func ranges() map[string]access.Range {
 func TestEveryCombinationIsAccepted(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
 	o.insert(at("Sales", "empid_000123"))
-	policies := must[*access.Policies](t)(access.NewPolicies(o.table, &access.PoliciesOptions{Settle: 10 * time.Millisecond}))
 	hour := nowOf(o.s)().Truncate(time.Second).Add(time.Hour)
-	check(t, policies.Create(t.Context(), access.Policy{ID: "all said", Permissions: access.Query, Start: hour.Add(-2 * time.Hour), Expiry: hour}))
+	o.put(access.Policy{ID: "all said", Permissions: access.Query, Start: hour.Add(-2 * time.Hour), Expiry: hour})
 	tried := 0
 	for name, keys := range ranges() {
 		for _, g := range []access.Grant{
@@ -70,11 +69,11 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 func TestTamperedTokensAreRefused(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
 	o.insert(at("Sales", "empid_000123"))
-	policies := must[*access.Policies](t)(access.NewPolicies(o.table, &access.PoliciesOptions{Settle: 10 * time.Millisecond}))
 	now := nowOf(o.s)().Truncate(time.Second)
-	for _, id := range []string{"readers", "writers"} {
-		check(t, policies.Create(t.Context(), access.Policy{ID: id, Start: now.Add(-time.Hour), Expiry: now.Add(time.Hour), Permissions: access.Query}))
-	}
+	readers := access.Policy{ID: "readers", Start: now.Add(-time.Hour), Expiry: now.Add(time.Hour), Permissions: access.Query}
+	writers := readers
+	writers.ID = "writers"
+	o.put(readers, writers)
 	wider := map[string]string{"sv": "2020-12-06", "sp": "raud", "st": "2001-01-01T00:00:00Z", "se": "2099-01-01T00:00:00Z", "spr": "https", "si": "writers",
 		"spk": "A", "srk": "a", "epk": "Z", "erk": "z", "sip": "0.0.0.0-255.255.255.255", "sig": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
 	tried := 0
