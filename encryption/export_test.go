@@ -79,3 +79,12 @@ func (c Cache) Len() int {
 	defer c.mu.Unlock()
 	return len(c.entries)
 }
+
+// ParseValue reads what was authenticated: code, octets and padding.
+func ParseValue(padded []byte, code byte) (patterns.Value, bool) {
+	plain, ok := unpad(padded)
+	if !ok {
+		return patterns.Value{}, false
+	}
+	return parseValue(plain, code)
+}

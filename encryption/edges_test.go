@@ -1,0 +1,171 @@
+package encryption_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys"
+	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys/fake"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestAttaching: one encryption serves one repository, and has a registry.
+func TestAttaching(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	e := encryption.New("encryption", w.registry, nil)
+	repository := func(e *encryption.Encryption) error {
+		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) patterns.Key { return aKey }}, e))
+	}
+	check(t, repository(e))
+	if err := repository(e); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
+		t.Errorf("a second repository: %v", err)
+	}
+	check(t, e.Attach(nil), repository(e)) // given back, it serves another one
+	for what, registry := range map[string]*encryption.Registry{"none": nil, "one that was not made": {}} {
+		if err := repository(encryption.New("encryption", registry, nil)); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("registry: %s: %v", what, err)
+		}
+	}
+	if _, err := e.Store(t.Context(), &patterns.Change{Kind: patterns.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != e.RefusesMerge().Error() {
+		t.Errorf("a merge that comes all the same: %v", err)
+	}
+	type stamp struct {
+		patterns.Meta
+		Secret string `encrypt:"true"`
+		Seal   []byte `table:"_encryptionSeal"`
+	}
+	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) patterns.Key { return aKey }}, encryption.New("encryption", w.registry, nil))
+	if !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a field by the seal's name: %v", err)
+	}
+}
+
+// TestValuesThatNoWriterMade: what was authenticated, and has no form of this package's, is no value.
+func TestValuesThatNoWriterMade(t *testing.T) {
+	for _, padded := range [][]byte{nil, {0}, {0, 0, 0}, {1, 'x'}, {0x80}, {1, 0x80, 1}, {2, 'x', 0x80}, {1, 0xff, 0x80}} {
+		if v, ok := encryption.ParseValue(padded, 1); ok {
+			t.Errorf("%x is %#v", padded, v)
+		}
+	}
+	for code := range byte(12) {
+		for n := range 20 {
+			if n == map[byte]int{3: 1, 4: 4, 5: 8, 6: 8, 7: 8, 8: 16}[code] && code >= 3 && code <= 8 {
+				continue
+			}
+			padded := append(append([]byte{code}, make([]byte, n)...), 0x80)
+			if v, ok := encryption.ParseValue(padded, code); ok != (code == 1 || code == 2) {
+				t.Errorf("type %d of %d bytes is %#v", code, n, v)
+			}
+		}
+	}
+	for what, padded := range map[string][]byte{"true is 2": {3, 2, 0x80}, "a time in year 20,000": {7, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0x80}} {
+		if v, ok := encryption.ParseValue(padded, padded[0]); ok {
+			t.Errorf("%s: %#v", what, v)
+		}
+	}
+}
+
+// TestVaultThatWrapsOtherwise: what the vault says it has wrapped by, and cannot be asked for again, is refused at once.
+func TestVaultThatWrapsOtherwise(t *testing.T) {
+	for what, result := range map[string]azkeys.KeyOperationResult{"no id": {Result: []byte{1}}, "no result": {KID: keyID(vaultKeyID + "/v1")}, "another vault": {KID: keyID("https://evil.vault.azure.net/keys/tables/v1"), Result: []byte{1}},
+		"another key": {KID: keyID("https://contoso.vault.azure.net/keys/others/v1"), Result: []byte{1}}, "no version": {KID: keyID(vaultKeyID), Result: []byte{1}}} {
+		server := fake.Server{WrapKey: func(context.Context, string, string, azkeys.KeyOperationParameters, *azkeys.WrapKeyOptions) (r azfake.Responder[azkeys.WrapKeyResponse], e azfake.ErrorResponder) {
+			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: result}, nil)
+			return r, e
+		}}
+		client := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+		w := must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
+		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if w.Holds(vaultKeyID+"/v1", "RSA1_5") {
+			t.Error("it holds keys of an algorithm that nobody asked for")
+		}
+	}
+}
+
+func keyID(text string) *azkeys.ID { id := azkeys.ID(text); return &id }
+
+// TestRivalsForTheNextKey: of several who replace the data key at once, one does at a time, and others are told.
+func TestRivalsForTheNextKey(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	registries := make([]*encryption.Registry, 8)
+	var wait sync.WaitGroup
+	errs := make([]error, len(registries))
+	for i := range registries {
+		registries[i] = w.open(t, w.wrapper, nil)
+		wait.Go(func() { errs[i] = second(registries[i].CreateDataKey(context.Background())) })
+	}
+	wait.Wait()
+	made := 1 // by newWorld
+	for _, err := range errs {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, patterns.ErrConflict) {
+			t.Error(err)
+		}
+	}
+	for info, err := range w.registry.DataKeys(t.Context()) {
+		check(t, err)
+		made--
+		if info.ID.IsZero() {
+			t.Error("a key without id")
+		}
+	}
+	if made != 0 {
+		t.Errorf("%d keys more were made than are there", made)
+	}
+	check(t, w.registry.Check(t.Context()))
+	put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "datakeys", Row: "key_zz"}, Properties: patterns.Properties{text("Algorithm", "none")}})
+	for info, err := range w.registry.DataKeys(t.Context()) {
+		check(t, err)
+		if info.WrappedBy == "local" {
+			break // and a row of somebody else's is passed over
+		}
+		t.Errorf("%+v", info)
+	}
+	if err := w.registry.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "key_zz") {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+// TestReencryptMeetsTheEnd: entities that go meanwhile are no failures, and a run that is ended says so.
+func TestReencryptMeetsTheEnd(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	r := w.employees(t, "Employees", nil)
+	for id := range 6 {
+		check(t, r.Insert(t.Context(), june("Sales", id)))
+	}
+	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	rewritten := 0
+	faulty, _ := w.s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
+		if call.Kind == storagetest.GetEntity && call.Resource == "Employees" {
+			rewritten++
+			switch rewritten {
+			case 2:
+				check(t, r.DeleteUnconditional(context.Background(), employeeKey("Sales", 1)))
+			case 4:
+				cancel()
+			}
+		}
+		return nil
+	}))
+	struck := must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
+	p, err := encryption.Reencrypt(ctx, struck, &encryption.ReencryptOptions{Concurrency: 1})
+	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Rewritten != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Rewritten != 3 || p.Entities != 5 {
+		t.Errorf("the next run: %+v", p)
+	}
+}

@@ -1,0 +1,195 @@
+package encryption_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestOutages: while the table does not answer, every operation says so: nothing takes it for tampering, for a key that is not there, or
+// for no uses; and reads and writes do not go on without a key.
+func TestOutages(t *testing.T) {
+	ctx := t.Context()
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	whole := w.employees(t, "Employees", nil)
+	check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	old := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	current := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	stream := sealed(t, streamOf(t, w.open(t, w.wrapper, nil), ""), content(100))
+	blob := &ranged{blob: stream}
+	other := localKey(t, "other", 2)
+	operations := map[string]func(account *patterns.Account, r *encryption.Registry) error{
+		"DataKeys": func(_ *patterns.Account, r *encryption.Registry) (err error) {
+			for _, err = range r.DataKeys(ctx) {
+			}
+			return err
+		},
+		"Check":        func(_ *patterns.Account, r *encryption.Registry) error { return r.Check(ctx) },
+		"Rewrap":       func(_ *patterns.Account, r *encryption.Registry) error { return second(r.Rewrap(ctx)) },
+		"Beacon":       func(_ *patterns.Account, r *encryption.Registry) error { return second(r.Beacon(ctx, "number", 0)) },
+		"CreateBeacon": func(_ *patterns.Account, r *encryption.Registry) error { return r.CreateBeacon(ctx, "another") },
+		"RemoveUnusedDataKey": func(a *patterns.Account, r *encryption.Registry) error {
+			r.SetNow(func() time.Time { return time.Now().Add(time.Hour) })
+			err := r.RemoveUnusedDataKey(ctx, encryption.DataKeyID{1}, a.Table("Employees"))
+			if errors.Is(err, patterns.ErrNotFound) {
+				return nil // it came as far as to look for the key
+			}
+			return err
+		},
+		"Uses": func(a *patterns.Account, _ *encryption.Registry) error {
+			return second(encryption.Uses(ctx, a.Table("Employees")))
+		},
+		"Reencrypt": func(a *patterns.Account, r *encryption.Registry) error {
+			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			p, err := encryption.Reencrypt(ctx, repository, nil)
+			if p.Failed > 0 {
+				err = errors.New("counted as failed")
+			}
+			return err
+		},
+		"a projection": func(a *patterns.Account, r *encryption.Registry) error {
+			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			return second(repository.Query().Partition("Sales").Select("Number").First(ctx))
+		},
+		"Insert": func(a *patterns.Account, r *encryption.Registry) error {
+			err := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
+			_ = whole.DeleteUnconditional(ctx, employeeKey("Works", 1))
+			return err
+		},
+		"Seal": func(_ *patterns.Account, r *encryption.Registry) error {
+			return second(streamOf(t, r, "").Seal(ctx, binding, bytes.NewReader(nil)))
+		},
+		"Open": func(_ *patterns.Account, r *encryption.Registry) error {
+			return second(opened(streamOf(t, r, ""), binding, stream))
+		},
+		"OpenRange": func(_ *patterns.Account, r *encryption.Registry) error {
+			return second(streamOf(t, r, "").OpenRange(ctx, binding, int64(len(stream)), 0, 5, blob.fetch))
+		},
+	}
+	for name, run := range operations {
+		points := 0
+		for i := 0; ; i++ {
+			faulty, faults := w.s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.NotSent)))
+			account := open(t, faulty)
+			r := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(w.wrapper, other), nil))
+			err := run(account, r)
+			if len(faults.Met()) == 0 {
+				check(t, err)
+				break
+			}
+			points++
+			if err == nil || errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrInvalid) {
+				t.Errorf("%s, call %d: %v", name, i, err)
+			}
+		}
+		if points == 0 {
+			t.Errorf("%s makes no call", name)
+		}
+	}
+	after := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	if len(old) != 1 || after[current] != 9 {
+		t.Errorf("%v, then %v", old, after)
+	}
+}
+
+// TestOutagesOfTheVault: the same for the vault, of all that makes or opens keys.
+func TestOutagesOfTheVault(t *testing.T) {
+	ctx := t.Context()
+	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
+	kek, key, p := legacyRow(t)
+	down := &counting{KeyWrapper: kek}
+	down.fail.Store(true)
+	a := loaderIn(t, w, "Employees", &encryption.Options{Legacy: down})
+	v.status = 503
+	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	for what, err := range map[string]error{
+		"CreateDataKey": second(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": second(fresh.Beacon(ctx, "number", 0)), "Rewrap": second(fresh.Rewrap(ctx)),
+		"Check": fresh.Check(ctx), "Seal": second(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": second(a.Load(ctx, allOf(key), p)),
+	} {
+		if err == nil || errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestStreamsThatBreakOff: what was not made by NewStream, what cannot be fetched, and what comes shorter than it was said to be.
+func TestStreamsThatBreakOff(t *testing.T) {
+	ctx := t.Context()
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	s := streamOf(t, w.registry, "")
+	c := sealed(t, s, content(3*chunk))
+	var none encryption.Stream
+	for what, err := range map[string]error{"Seal": second(none.Seal(ctx, nil, bytes.NewReader(nil))), "Open": second(none.Open(ctx, nil, bytes.NewReader(c)))} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s of no stream: %v", what, err)
+		}
+	}
+	if _, err := s.DataKey([]byte("a picture")); !errors.Is(err, encryption.ErrNotAuthentic) {
+		t.Errorf("the data key of something else: %v", err)
+	}
+	broken := errors.New("the connection broke")
+	if _, err := s.Open(ctx, binding, iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("no header comes: %v", err)
+	}
+	blob := &ranged{blob: c}
+	for what, change := range map[string]func(call int, r io.ReadCloser) (io.ReadCloser, error){
+		"the header cannot be fetched": func(call int, r io.ReadCloser) (io.ReadCloser, error) { return r, onCall(call, 1, broken) },
+		"the chunks cannot be fetched": func(call int, r io.ReadCloser) (io.ReadCloser, error) { return r, onCall(call, 2, broken) },
+		"the chunks break off": func(call int, r io.ReadCloser) (io.ReadCloser, error) {
+			if call == 2 {
+				r = io.NopCloser(io.MultiReader(io.LimitReader(r, 100), iotest.ErrReader(broken)))
+			}
+			return r, nil
+		},
+		"a header that does not close": func(call int, r io.ReadCloser) (io.ReadCloser, error) {
+			return closing{r, onCall(call, 1, broken)}, nil
+		},
+		"a short header": func(_ int, r io.ReadCloser) (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(r, 50)), nil },
+		"short chunks": func(call int, r io.ReadCloser) (io.ReadCloser, error) {
+			if call == 2 {
+				r = io.NopCloser(io.LimitReader(r, 100))
+			}
+			return r, nil
+		},
+	} {
+		calls := 0
+		r, err := s.OpenRange(ctx, binding, int64(len(c)), 10, chunk, func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
+			calls++
+			body, err := blob.fetch(ctx, offset, length)
+			check(t, err)
+			return change(calls, body)
+		})
+		if err == nil {
+			_, err = io.ReadAll(r)
+		}
+		short := what == "a short header" || what == "short chunks"
+		if err == nil || short != errors.Is(err, encryption.ErrNotAuthentic) || !short && !errors.Is(err, broken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func onCall(call, n int, err error) error {
+	if call == n {
+		return err
+	}
+	return nil
+}
+
+// closing is a body that closes with an error.
+type closing struct {
+	io.Reader
+	err error
+}
+
+func (c closing) Close() error { return c.err }
