@@ -60,6 +60,29 @@ func TestRewrapLosesNoKey(t *testing.T) {
 	}
 }
 
+// meddling lets a rival have his turn before it wraps.
+type meddling struct {
+	encryption.KeyWrapper
+	before func()
+}
+
+func (m meddling) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, error) {
+	m.before()
+	return m.KeyWrapper.Wrap(ctx, key)
+}
+
+// TestRivalRewraps: whoever comes second leaves what the other has written.
+func TestRivalRewraps(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	next := localKey(t, "next", 2)
+	rival := w.open(t, encryption.NewChain(next, w.wrapper), nil)
+	slow := w.open(t, encryption.NewChain(meddling{next, func() { check(t, second(rival.Rewrap(t.Context()))) }}, w.wrapper), nil)
+	if n, err := slow.Rewrap(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d keys, %v", n, err)
+	}
+	check(t, w.open(t, next, nil).Check(t.Context()))
+}
+
 // TestVaultThatAnswersWrong: a wrong key is no mark of anything but a wrong key, whatever its length.
 func TestVaultThatAnswersWrong(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))

@@ -139,7 +139,7 @@ func (e *Encryption) legacyCipher(ctx context.Context, key patterns.Key, p patte
 	return &legacyCipher{block: block, iv: l.ContentEncryptionIV, keys: keys, intact: intact}, nil
 }
 
-// parseLegacyNames reads the list of names: a JSON array, or Java's [a, b].
+// parseLegacyNames reads the list of names: a JSON array, which an empty one is too, or Java's [a, b].
 func parseLegacyNames(text string) (names []string, ok bool) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names, true
@@ -148,9 +148,6 @@ func parseLegacyNames(text string) (names []string, ok bool) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	if !opened || !closed {
 		return nil, false
-	}
-	if inner == "" {
-		return nil, true
 	}
 	return strings.Split(inner, ", "), true
 }
