@@ -13,8 +13,7 @@ import (
 func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
-		s.note(e, key, p)
-		return nil, nil
+		return nil, s.note(e, key, p)
 	}
 	switch {
 	case p.Has(SealProperty):

@@ -200,8 +200,9 @@ type surveyed struct {
 }
 
 // note takes down how an entity is. The seal is not checked: whoever changes it makes the entity be written once more, or
-// not, and is found out when it is read.
-func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties) {
+// not, and is found out when it is read. No entity is made of what was read of it, which other patterns could not tell the type
+// or the version of.
+func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties) error {
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)
 	done := ok && seal.key == s.current
@@ -212,4 +213,5 @@ func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties)
 	s.mu.Lock()
 	s.found = append(s.found, surveyed{entity: entity, done: done})
 	s.mu.Unlock()
+	return patterns.ErrLeftOut
 }

@@ -32,22 +32,22 @@ const (
 	personal  = "jones"
 )
 
-// leaks collects everything that a program could print or export.
-type leaks struct {
+// leakage collects everything that a program could print or export.
+type leakage struct {
 	mu    sync.Mutex
 	texts []string
 	logs  int
 	spans int
 }
 
-func (l *leaks) add(format string, args ...any) {
+func (l *leakage) add(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.texts = append(l.texts, fmt.Sprintf(format, args...))
 }
 
 // addError adds every text that an error and everything below it can be made to give.
-func (l *leaks) addError(err error) {
+func (l *leakage) addError(err error) {
 	if err == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (l *leaks) addError(err error) {
 }
 
 // addLog adds what log/slog makes of values.
-func (l *leaks) addLog(values ...any) {
+func (l *leakage) addLog(values ...any) {
 	var b bytes.Buffer
 	for _, handler := range []slog.Handler{slog.NewJSONHandler(&b, nil), slog.NewTextHandler(&b, nil)} {
 		for _, v := range values {
@@ -79,7 +79,7 @@ func (l *leaks) addLog(values ...any) {
 }
 
 // listen collects the SDK's own log until the test ends.
-func (l *leaks) listen(t *testing.T) {
+func (l *leakage) listen(t *testing.T) {
 	azlog.SetListener(func(event azlog.Event, text string) {
 		l.mu.Lock()
 		l.logs++
@@ -90,7 +90,7 @@ func (l *leaks) listen(t *testing.T) {
 }
 
 // provider is a tracing provider that writes every span down; its texts are marked so that keys can be looked for.
-func (l *leaks) provider() tracing.Provider {
+func (l *leakage) provider() tracing.Provider {
 	attributes := func(list []tracing.Attribute) {
 		for _, a := range list {
 			l.add("span: %s=%v", a.Key, a.Value)
@@ -117,7 +117,7 @@ func (l *leaks) provider() tracing.Provider {
 }
 
 // check fails the test for every text that holds a secret, or for a span that holds an entity's key.
-func (l *leaks) check(t *testing.T, secrets ...string) {
+func (l *leakage) check(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, text := range l.texts {
 		for _, secret := range secrets {
@@ -138,7 +138,7 @@ func (l *leaks) check(t *testing.T, secrets ...string) {
 }
 
 // secretAccounts opens an account for each kind of secret.
-func (l *leaks) secretAccounts(t *testing.T, endpoints patterns.Endpoints, through policy.Transporter) []*patterns.Account {
+func (l *leakage) secretAccounts(t *testing.T, endpoints patterns.Endpoints, through policy.Transporter) []*patterns.Account {
 	t.Helper()
 	options := &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: through, TracingProvider: l.provider(),
 		Retry: policy.RetryOptions{MaxRetries: 1, RetryDelay: time.Microsecond}}}
@@ -153,7 +153,7 @@ func (l *leaks) secretAccounts(t *testing.T, endpoints patterns.Endpoints, throu
 }
 
 // provoke makes every kind of request, and collects what it says.
-func (l *leaks) provoke(ctx context.Context, a *patterns.Account) {
+func (l *leakage) provoke(ctx context.Context, a *patterns.Account) {
 	table := a.Table("Contoso")
 	bags := table.Entities()
 	keys := []patterns.Key{{Partition: "O'" + personal + ") (x", Row: personal + "@contoso.com"}, {Partition: "%27" + personal + ")", Row: personal}}
@@ -186,7 +186,7 @@ func (l *leaks) provoke(ctx context.Context, a *patterns.Account) {
 
 // TestSecretsInTransportErrors: the address of a request, which holds the signature, is in every transport error.
 func TestSecretsInTransportErrors(t *testing.T) {
-	var l leaks
+	var l leakage
 	l.listen(t)
 	closed := patterns.Endpoints{Table: "http://127.0.0.1:1/devstoreaccount1", Queue: "http://127.0.0.1:1/devstoreaccount1", Blob: "http://127.0.0.1:1/devstoreaccount1"}
 	nowhere := patterns.Endpoints{Table: "https://t.invalid", Queue: "https://q.invalid", Blob: "https://b.invalid"}
@@ -223,7 +223,7 @@ func TestSecretsInTransportErrors(t *testing.T) {
 
 // TestSecretsInAnswers: a service, or something in front of it, may quote what it was sent.
 func TestSecretsInAnswers(t *testing.T) {
-	var l leaks
+	var l leakage
 	l.listen(t)
 	endpoints := patterns.Endpoints{Table: "https://t.test", Queue: "https://q.test", Blob: "https://b.test"}
 	for _, status := range []int{400, 403, 404, 409, 500} {
@@ -245,7 +245,7 @@ func TestSecretsInAnswers(t *testing.T) {
 
 // TestSecretsOnTheService: a wrong signature and a wrong key are refused, and what says so holds neither.
 func TestSecretsOnTheService(t *testing.T) {
-	var l leaks
+	var l leakage
 	l.listen(t)
 	s := storagetest.Open(t)
 	endpoints := patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint, Blob: s.BlobEndpoint}
@@ -263,7 +263,7 @@ func TestSecretsInSuccess(t *testing.T) {
 	if s.AccountKey == "" {
 		t.Fatal("the test account has no key to sign with")
 	}
-	var l leaks
+	var l leakage
 	l.listen(t)
 	sas := accountSAS(t)
 	query := must[url.Values](t)(url.ParseQuery(sas))
