@@ -1,0 +1,36 @@
+package widentities_test
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRequestCountsOfVerbs holds what docs/costs.md says of verbs that read an entity of several rows before they write it.
+func TestRequestCountsOfVerbs(t *testing.T) {
+	ctx := t.Context()
+	s, requests := counted(storagetest.Open(t))
+	p, _ := open(t, s)
+	v := withNumbers(1, 300)
+	check(t, p.profiles.Insert(ctx, v))
+	for _, step := range []struct {
+		name string
+		want int
+		do   func() error
+	}{
+		{"Update", 3, func() error {
+			_, err := p.profiles.Update(ctx, at(1), func(v *profile) error { v.More["Answer00007"] = patterns.Int32(-1); return nil })
+			return err
+		}},
+		{"Upsert", 3, func() error { return p.profiles.Upsert(ctx, v) }},
+		{"ReplaceUnconditional", 3, func() error { return p.profiles.ReplaceUnconditional(ctx, v) }},
+		{"DeleteUnconditional", 3, func() error { return p.profiles.DeleteUnconditional(ctx, at(1)) }},
+	} {
+		requests.Reset()
+		check(t, step.do())
+		if n := requests.Reset(); n != step.want {
+			t.Errorf("%s: %d requests, want %d", step.name, n, step.want)
+		}
+	}
+}
