@@ -2,9 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,37 +13,60 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// faultRate is the share of storage calls that go wrong with -chaos.
-const faultRate = 0.04
+// faultRate is the share of calls that go wrong on a bad network.
+const faultRate = 0.05
 
-// chaos is what goes wrong in a run, on purpose.
+// chaos is what went wrong in a run, on purpose.
 type chaos struct {
-	Share  float64        `json:"share"`  // of storage calls that meet a fault; 0 without -chaos
-	Calls  int            `json:"calls"`  // among which the faults are
-	Faults map[string]int `json:"faults"` // by what they are
+	Calls  int            `json:"calls"`  // on a bad network
+	Faults map[string]int `json:"faults"` // of these, by what they met
 	Kills  int            `json:"kills"`  // of worker processes
 }
 
-// badNetwork is a transport on which calls go wrong in all ways in which calls do, as the seed says: a share of all calls, but
-// for those that make and drop containers, which go by the Azure SDK alone, and that cannot tell a lost answer from a rival.
-func badNetwork(inner policy.Transporter, share float64, seed uint64) *storagetest.Faults {
-	if inner == nil {
-		inner = http.DefaultClient
-	}
-	var faults []storagetest.Injector
-	for i, fault := range []storagetest.Injector{storagetest.LostAnswer, storagetest.Applied500, storagetest.Throttled, storagetest.NotSent, storagetest.CutAnswerAt(0.5)} {
-		faults = append(faults, storagetest.Randomly(share/5, 5*seed+uint64(i), fault))
-	}
-	return storagetest.NewFaults(inner, storagetest.If(func(call storagetest.Call) bool {
-		return call.Kind != storagetest.CreateContainer && call.Kind != storagetest.DeleteContainer
-	}, storagetest.First(faults...)))
+// network is what -chaos puts between the run and the service. While it is bad, calls go wrong in all ways in which calls do,
+// as the seed says.
+type network struct {
+	*storagetest.Faults
+	bad   *storagetest.Toggle
+	calls *storagetest.RequestCounter // while it was bad
 }
 
-// patient has a client repeat what has failed, soon and often: a share of 4 % of faults leaves one call in a hundred million to
-// fail for good.
+func newNetwork(inner policy.Transporter, seed uint64) *network {
+	n := &network{calls: &storagetest.RequestCounter{}}
+	modes := []storagetest.Injector{storagetest.LostAnswer, storagetest.Applied500, storagetest.Throttled, storagetest.NotSent, storagetest.CutAnswerAt(0.5)}
+	injectors := []storagetest.Injector{n.calls}
+	for i, mode := range modes {
+		injectors = append(injectors, storagetest.Randomly(faultRate/float64(len(modes)), uint64(len(modes))*seed+uint64(i), mode))
+	}
+	n.bad = storagetest.NewToggle(storagetest.First(injectors...))
+	n.Faults = storagetest.NewFaults(inner, n.bad)
+	return n
+}
+
+// met is what calls have met so far.
+func (n *network) met() chaos {
+	x := chaos{Calls: n.calls.Count(), Faults: map[string]int{}}
+	for _, met := range n.Met() {
+		x.Faults[faultName(met.Fault)]++
+	}
+	return x
+}
+
+// exposed does something as act does, with -chaos on a bad network.
+func (c *company) exposed(s *section, what string, do func() (outcome string, err error)) error {
+	if c.network != nil {
+		c.network.bad.Set(true)
+		defer c.network.bad.Set(false)
+	}
+	return c.act(s, what, do)
+}
+
+// patient has a client repeat what has failed, soon and often: so that what the SDK may
+// repeat hardly ever fails for good.
 func patient(options azcore.ClientOptions) azcore.ClientOptions {
 	options.Retry = policy.RetryOptions{MaxRetries: 5, RetryDelay: 2 * time.Millisecond, MaxRetryDelay: 20 * time.Millisecond}
 	return options
@@ -63,17 +87,6 @@ func faultName(fault storagetest.Fault) string {
 	return "answer cut off"
 }
 
-// add counts what calls have met.
-func (x *chaos) add(network *storagetest.Faults) {
-	if x.Faults == nil {
-		x.Faults = map[string]int{}
-	}
-	x.Calls += len(network.Calls())
-	for _, met := range network.Met() {
-		x.Faults[faultName(met.Fault)]++
-	}
-}
-
 // String is the faults, the most frequent first.
 func (x *chaos) String() string {
 	total := 0
@@ -88,4 +101,37 @@ func (x *chaos) String() string {
 		return "none"
 	}
 	return fmt.Sprintf("%s in %s: %s", counted(total, "fault"), counted(x.Calls, "call"), strings.Join(kinds, ", "))
+}
+
+// again does something idempotent once more, for as long as nobody can tell whether it was done, or it surely was not.
+func again(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if ctx.Err() != nil || !errors.Is(err, patterns.ErrUnknownOutcome) && !errors.Is(err, patterns.ErrUnavailable) {
+			return err
+		}
+	}
+}
+
+// insert inserts an entity whose key nobody else takes. So one that is there after an attempt of which nobody can tell is our own.
+func insert[T any](ctx context.Context, repo *patterns.Repository[T], v *T) error {
+	unknown := false
+	err := again(ctx, func() error {
+		err := repo.Insert(ctx, v)
+		unknown = unknown || errors.Is(err, patterns.ErrUnknownOutcome)
+		return err
+	})
+	if !unknown || !errors.Is(err, patterns.ErrExists) {
+		return err
+	}
+	found, err := repo.Get(ctx, repo.KeyOf(v))
+	if err == nil {
+		*v = *found
+	}
+	return err
+}
+
+// inserting inserts into a repository, for together.
+func inserting[T any](repo *patterns.Repository[T]) func(context.Context, *T) error {
+	return func(ctx context.Context, v *T) error { return insert(ctx, repo, v) }
 }

@@ -18,10 +18,9 @@ import (
 type company struct {
 	options  options
 	place    *place
-	account  *patterns.Account   // of the scenarios; with -chaos, its calls go wrong
-	calm     *patterns.Account   // the same account, on which nothing goes wrong
-	network  *storagetest.Faults // with -chaos
-	kills    int                 // of worker processes
+	account  *patterns.Account
+	network  *network // with -chaos
+	kills    int      // of worker processes
 	requests *storagetest.RequestCounter
 	progress *progress
 	staff    []*Employee // as they are stored, in the order of their ids from 1
@@ -46,15 +45,11 @@ func openCompany(ctx context.Context, o options, at *place, p *progress) (*compa
 }
 
 func (c *company) open(ctx context.Context) (err error) {
-	if c.calm, err = c.client(); err != nil {
-		return err
-	}
-	c.account = c.calm
 	if c.options.chaos {
-		c.network = badNetwork(c.place.options.Transport, faultRate, c.options.seed)
-		if c.account, err = c.client(); err != nil {
-			return err
-		}
+		c.network = newNetwork(c.place.options.Transport, c.options.seed)
+	}
+	if c.account, err = c.client(); err != nil {
+		return err
 	}
 	indexed, err := c.table(ctx, "Employees")
 	if err != nil {
@@ -87,9 +82,6 @@ func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions 
 func (c *company) client(policies ...policy.Policy) (*patterns.Account, error) {
 	return patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: c.clientOptions(policies...)})
 }
-
-// bare is a table as a program has it that knows nothing of the library, for its SDK client: nothing goes wrong on it.
-func (c *company) bare(table *patterns.Table) *patterns.Table { return c.calm.Table(table.Name()) }
 
 // employee returns what is stored of the employee with this id.
 func (c *company) employee(id int) *Employee { return c.staff[id-1] }

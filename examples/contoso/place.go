@@ -17,10 +17,12 @@ const connectionVariable = storagetest.ConnectionStringVariable
 type place struct {
 	connection string
 	options    azcore.ClientOptions
-	emulator   string           // "azurite" or "simulator"; empty for an account
-	lasts      bool             // what a run makes is there until it is dropped
-	now        func() time.Time // the service's clock where it is not the time of day: a simulator's
-	leave      func() error     // ends what the program has started
+	emulator   string              // "azurite" or "simulator"; empty for an account
+	outside    bool                // it is outside of this process, so that others reach it
+	lasts      bool                // what a run makes is there until it is dropped
+	now        func() time.Time    // the service's clock where it is not the time of day: a simulator's
+	pass       func(time.Duration) // waits; a simulator's clock stands still by itself
+	leave      func() error        // ends what the program has started
 }
 
 // findPlace takes what the environment asks for: a simulator, an account, or else an Azurite of the program's own.
@@ -31,11 +33,8 @@ func findPlace(ctx context.Context, o options, p *progress) (*place, error) {
 	}
 	connection := os.Getenv(connectionVariable)
 	switch {
-	case simulated && o.chaos:
-		return nil, fmt.Errorf("-chaos needs Azurite or an account: with %s=simulator the service lives in this process, and the worker to be killed is another",
-			storagetest.ServiceVariable)
 	case connection != "" && !simulated:
-		return &place{connection: connection, lasts: true, leave: func() error { return nil }}, nil
+		return &place{connection: connection, outside: true, lasts: true, pass: time.Sleep, leave: func() error { return nil }}, nil
 	case o.keep:
 		return nil, fmt.Errorf("-keep needs an account in %s: what ends with the program keeps nothing", connectionVariable)
 	case simulated:
@@ -43,11 +42,12 @@ func findPlace(ctx context.Context, o options, p *progress) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", now: s.Clock.Now, leave: func() error { return nil }}, nil
+		return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", now: s.Clock.Now,
+			pass: func(d time.Duration) { time.Sleep(d); s.Clock.Advance(d) }, leave: func() error { return nil }}, nil
 	}
 	server, err := storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say})
 	if err != nil {
 		return nil, err
 	}
-	return &place{connection: server.ConnectionString(), options: server.Service().ClientOptions, emulator: "azurite", leave: server.Stop}, nil
+	return &place{connection: server.ConnectionString(), options: server.Service().ClientOptions, emulator: "azurite", outside: true, pass: time.Sleep, leave: server.Stop}, nil
 }

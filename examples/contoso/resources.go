@@ -45,6 +45,9 @@ func (c *company) table(ctx context.Context, name string) (*patterns.Table, erro
 
 // queue makes a queue with its poison queue and its container of large bodies, to be dropped at the end.
 func (c *company) queue(ctx context.Context, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
+	if o == nil && c.options.chaos {
+		o = &eventual.QueueOptions{VisibilityTimeout: chaosVisibility}
+	}
 	q, err := eventual.NewQueue(c.account, "contoso-"+name+"-"+strings.ToLower(c.suffix), o)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (v *vault) rotate(ctx context.Context, s *section) error {
 
 // rewrap wraps the data keys by the new wrapping key. All programs have a chain of both by now; no employee is touched.
 func (v *vault) rewrap(ctx context.Context, s *section) error {
-	if err := v.c.act(s, "the wrapping key rotated, while salaries rise", func() (string, error) {
+	if err := v.c.exposed(s, "the wrapping key rotated, while salaries rise", func() (string, error) {
 		var err error
 		if v.registry, err = v.newRegistry(encryption.NewChain(v.new, v.old)); err != nil {
 			return "", err
@@ -74,7 +74,7 @@ func (v *vault) replaceDataKey(ctx context.Context, s *section) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return v.c.act(s, "encrypted anew, while salaries rise", func() (string, error) {
+	return v.c.exposed(s, "encrypted anew, while salaries rise", func() (string, error) {
 		done, err := encryption.Reencrypt(ctx, v.people.repo, nil)
 		if err == nil && done.Failed > 0 {
 			err = fmt.Errorf("%d employees could not be written", done.Failed)
@@ -124,9 +124,8 @@ func (v *vault) countUses(ctx context.Context, s *section, raises []int) error {
 type payroll struct {
 	stopped chan struct{}
 	running sync.WaitGroup
-	mu      sync.Mutex
 	raises  []int // by employee
-	failed  error
+	failed  [payrolls]error
 }
 
 // startPayrolls starts programs that have a registry each, with both wrapping keys.
@@ -146,26 +145,30 @@ func (v *vault) startPayrolls(ctx context.Context) (*payroll, error) {
 	return p, nil
 }
 
-// raiseInTurn raises one salary after the other. Programs meet at employees, since each goes through all of them.
+// raiseInTurn raises the salaries of every fourth employee. Nobody else changes them, so a raise sets what they become, and can
+// be repeated when nobody can tell whether it was applied.
 func (p *payroll) raiseInTurn(ctx context.Context, people *confidentials, staff []*Confidential, first int) {
-	for n := first; ; n = (n + 1) % len(staff) {
-		_, err := people.repo.Update(ctx, people.repo.KeyOf(staff[n]), func(e *Confidential) error {
-			e.Salary += raise
-			return nil
-		})
-		p.mu.Lock()
-		if err == nil {
-			p.raises[n]++
+	for n := first; ; n += payrolls {
+		if n >= len(staff) {
+			n = first
 		}
-		p.failed = errors.Join(p.failed, err)
-		p.mu.Unlock()
+		salary := staff[n].Salary + int64(p.raises[n]+1)*raise
+		err := again(ctx, func() error {
+			_, err := people.repo.Update(ctx, people.repo.KeyOf(staff[n]), func(e *Confidential) error {
+				e.Salary = salary
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			p.failed[first] = err
+			return
+		}
+		p.raises[n]++
 		select {
 		case <-p.stopped:
 			return
 		case <-time.After(5 * time.Millisecond):
-		}
-		if err != nil {
-			return
 		}
 	}
 }
@@ -174,5 +177,5 @@ func (p *payroll) raiseInTurn(ctx context.Context, people *confidentials, staff 
 func (p *payroll) stop() ([]int, error) {
 	close(p.stopped)
 	p.running.Wait()
-	return p.raises, p.failed
+	return p.raises, errors.Join(p.failed[:]...)
 }

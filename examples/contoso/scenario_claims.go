@@ -98,7 +98,7 @@ func (x *expenses) load(ctx context.Context, s *section) error {
 		}
 		all, again = append(all, c), append(again, &Claim{Entry: c.Entry, Employee: c.Employee, Amount: c.Amount})
 	}
-	if err := x.c.act(s, "claims imported", func() (string, error) {
+	if err := x.c.exposed(s, "claims imported", func() (string, error) {
 		done, err := x.log.Repository().BulkInsertNonAtomic(ctx, each(all), nil)
 		return counted(int(done.Entities), "claim") + " of one employee", err
 	}); err != nil {

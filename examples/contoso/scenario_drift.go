@@ -81,7 +81,7 @@ func (d *drifting) load(ctx context.Context, s *section) error {
 		d.staff = append(d.staff, e.anew())
 	}
 	d.employee(reviewed).LastName = d.employee(jones).LastName
-	return d.c.act(s, "employees with three patterns", func() (string, error) {
+	return d.c.exposed(s, "employees with three patterns", func() (string, error) {
 		return counted(len(d.staff), "employee"), insertByName(ctx, d.repo, d.staff)
 	})
 }
@@ -127,7 +127,7 @@ func (d *drifting) wrong(kind patterns.DiscrepancyKind, pattern, place string, e
 func (d *drifting) deleteCopy(e *Employee) damage {
 	key := emailKey(e.Department, e.Email)
 	return damage{"a copy deleted", func(ctx context.Context) error {
-		_, err := d.c.bare(d.repo.Table()).Client().DeleteEntity(ctx, key.Partition, key.Row, nil)
+		_, err := d.repo.Table().Client().DeleteEntity(ctx, key.Partition, key.Row, nil)
 		return err
 	}, d.wrong(patterns.Missing, "email", key.Row, e)}
 }
@@ -135,7 +135,7 @@ func (d *drifting) deleteCopy(e *Employee) damage {
 func (d *drifting) changeCopy(e *Employee) damage {
 	key := emailKey(e.Department, e.Email)
 	return damage{"a copy's property changed", func(ctx context.Context) error {
-		return mergeRaw(ctx, d.c.bare(d.repo.Table()), key, rawRow{"FirstName": "Somebody"})
+		return mergeRaw(ctx, d.repo.Table(), key, rawRow{"FirstName": "Somebody"})
 	}, d.wrong(patterns.Different, "email", key.Row, e)}
 }
 
@@ -143,7 +143,7 @@ func (d *drifting) changeCopy(e *Employee) damage {
 func (d *drifting) addCopy(e *Employee) damage {
 	from, to := emailKey(e.Department, e.Email), emailKey(e.Department, "nobody@contoso.com")
 	return damage{"a copy added that nobody asks for", func(ctx context.Context) error {
-		row, err := readRaw(ctx, d.c.bare(d.repo.Table()), from)
+		row, err := readRaw(ctx, d.repo.Table(), from)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (d *drifting) addCopy(e *Employee) damage {
 		if err != nil {
 			return err
 		}
-		_, err = d.c.bare(d.repo.Table()).Client().AddEntity(ctx, body, nil)
+		_, err = d.repo.Table().Client().AddEntity(ctx, body, nil)
 		return err
 	}, d.wrong(patterns.Spurious, "email", to.Row, e)}
 }
@@ -162,7 +162,7 @@ func (d *drifting) deleteCopyElsewhere(e *Employee) damage {
 	want := d.wrong(patterns.Missing, "everybody", key.Partition+"\t"+key.Row, e)
 	want.Table = d.emails.Name()
 	return damage{"a copy in the other table deleted", func(ctx context.Context) error {
-		_, err := d.c.bare(d.emails).Client().DeleteEntity(ctx, key.Partition, key.Row, nil)
+		_, err := d.emails.Client().DeleteEntity(ctx, key.Partition, key.Row, nil)
 		return err
 	}, want}
 }
@@ -173,7 +173,7 @@ func (d *drifting) leaveOut(e *Employee) damage {
 	want := d.wrong(patterns.Missing, "lastname", key.Partition+"\t"+key.Row, e)
 	want.Table = "" // the place of a list is in the words of its pattern
 	return damage{"a key taken out of a list", func(ctx context.Context) error {
-		row, err := readRaw(ctx, d.c.bare(d.repo.Table()), key)
+		row, err := readRaw(ctx, d.repo.Table(), key)
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (d *drifting) leaveOut(e *Employee) damage {
 		if len(after) != len(before)-1 || len(after) == 0 {
 			return fmt.Errorf("the list of %s has %s, and employee %d is not one of several", e.LastName, counted(len(before), "key"), e.ID)
 		}
-		return mergeRaw(ctx, d.c.bare(d.repo.Table()), key, rawRow{"Keys": strings.Join(after, "\n"), "Count": len(after)})
+		return mergeRaw(ctx, d.repo.Table(), key, rawRow{"Keys": strings.Join(after, "\n"), "Count": len(after)})
 	}, want}
 }
 
@@ -314,6 +314,6 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 		if err := clean(ctx, repo); err != nil {
 			return "", err
 		}
-		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", settled(ctx, d.queue)
+		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", d.c.settled(ctx, d.queue)
 	})
 }

@@ -123,7 +123,7 @@ func (c *company) openServerLog(ctx context.Context) (*serverLog, error) {
 
 // write has each server write its own blobs. A record is in memory until it is sent with others.
 func (l *serverLog) write(ctx context.Context, s *section) error {
-	return l.c.act(s, "log records written to blobs", func() (string, error) {
+	return l.c.exposed(s, "log records written to blobs", func() (string, error) {
 		for n := range servers {
 			w, err := l.log.NewWriter(&logdata.WriterOptions{Buffered: true, Interval: time.Minute})
 			if err != nil {

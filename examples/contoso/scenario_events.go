@@ -132,7 +132,7 @@ func (l *eventLog) load(ctx context.Context, s *section) error {
 }
 
 func (l *eventLog) store(ctx context.Context, s *section, what string, events []*Event) error {
-	if err := l.c.act(s, what, func() (string, error) {
+	if err := l.c.exposed(s, what, func() (string, error) {
 		done, err := l.scattered.BulkInsertNonAtomic(ctx, each(events), nil)
 		return fmt.Sprintf("%s in %s", counted(int(done.Entities), "event"), counted(int(done.Transactions), "transaction")), err
 	}); err != nil {

@@ -25,7 +25,7 @@ func loading() scenario {
 }
 
 func (c *company) load(ctx context.Context, s *section, what string, repo *patterns.Repository[Employee], of func(*Employee) *Employee) error {
-	return c.act(s, what, func() (string, error) {
+	return c.exposed(s, what, func() (string, error) {
 		done, err := repo.BulkInsertNonAtomic(ctx, all(c.staff, of), &patterns.BulkOptions{Progress: c.progress.bulk(what, len(c.staff))})
 		if err != nil {
 			return "", err

@@ -99,9 +99,9 @@ func (c *company) openManagement(ctx context.Context) (*management, error) {
 // load inserts the departments and the employees who are always there. June Jones manages Sales, the first of the others their departments.
 func (m *management) load(ctx context.Context, s *section) error {
 	some := m.c.staff[:minEmployees]
-	return m.c.act(s, "departments and employees inserted", func() (string, error) {
+	return m.c.exposed(s, "departments and employees inserted", func() (string, error) {
 		for _, name := range departmentNames() {
-			if err := m.departments.Insert(ctx, &managed{Name: name}); err != nil {
+			if err := insert(ctx, m.departments, &managed{Name: name}); err != nil {
 				return "", err
 			}
 		}
@@ -115,7 +115,7 @@ func (m *management) load(ctx context.Context, s *section) error {
 		}
 		m.june, m.successor = colleagues[jones], colleagues[reviewed]
 		return fmt.Sprintf("%d and %d, of whom %d are managers", len(departments()), len(some), len(m.managers)),
-			together(ctx, some, func(ctx context.Context, e *Employee) error { return m.employees.Insert(ctx, colleagues[e.ID]) })
+			together(ctx, some, func(ctx context.Context, e *Employee) error { return insert(ctx, m.employees, colleagues[e.ID]) })
 	})
 }
 

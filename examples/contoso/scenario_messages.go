@@ -94,7 +94,7 @@ func (m *counters) load(ctx context.Context, s *section) error {
 			sent = append(sent, newMessage(jones, t.Add(time.Duration(len(sent))*time.Second), len(sent)))
 		}
 	}
-	if err := m.c.act(s, "a day and a year of one employee", func() (string, error) {
+	if err := m.c.exposed(s, "a day and a year of one employee", func() (string, error) {
 		if err := m.days.SetMany(ctx, dayKey(jones, theDay()), byHour); err != nil {
 			return "", err
 		}
@@ -214,11 +214,11 @@ func (m *counters) deliverTwice(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	return m.c.act(s, "messages delivered twice", func() (string, error) {
+	return m.c.exposed(s, "messages delivered twice", func() (string, error) {
 		if err := together(ctx, senders, m.sendTwice); err != nil {
 			return "", err
 		}
-		if _, err := worker.Drain(ctx); err != nil {
+		if err := m.c.drain(ctx, worker, m.queue); err != nil {
 			return "", err
 		}
 		once, err := m.total(ctx, senders, counted)
@@ -239,7 +239,7 @@ func (m *counters) deliverTwice(ctx context.Context, s *section) error {
 func (m *counters) sendTwice(ctx context.Context, e *Employee) error {
 	for n := range 2 * inMinute {
 		d := delivery{ID: fmt.Sprintf("message %d", n/2), Sender: e.ID, Hour: 9 + n/2}
-		if _, err := m.queue.Send(ctx, "sent", d, nil); err != nil {
+		if err := again(ctx, func() error { _, err := m.queue.Send(ctx, "sent", d, nil); return err }); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 		return err
 	}
 	s.explain("One of the inserts with all three, by Repository.Explain:", x)
-	if err := r.c.act(s, "employees inserted, all options", func() (string, error) {
+	if err := r.c.exposed(s, "employees inserted, all options", func() (string, error) {
 		return fmt.Sprintf("%s, each in 3 lists", counted(len(r.staff), "employee")), insertByName(ctx, r.repo, r.staff)
 	}); err != nil {
 		return err
@@ -142,7 +142,7 @@ func insertByName(ctx context.Context, repo *patterns.Repository[Employee], staf
 	}
 	return together(ctx, firsts, func(ctx context.Context, first *Employee) error {
 		for _, e := range namesakes[first.LastName] {
-			if err := repo.Insert(ctx, e); err != nil {
+			if err := insert(ctx, repo, e); err != nil {
 				return err
 			}
 		}
@@ -228,7 +228,7 @@ func (r *roster) changeName(ctx context.Context, s *section) error {
 	e := r.june()
 	old := e.LastName
 	e.LastName = "Jones-Park"
-	if err := r.c.act(s, "her last name changed", func() (string, error) {
+	if err := r.c.exposed(s, "her last name changed", func() (string, error) {
 		return "1 row and 6 lists", r.repo.Replace(ctx, e)
 	}); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (r *roster) compareLists(ctx context.Context, name string) error {
 // check compares all lists with all employees.
 func (r *roster) check(ctx context.Context, s *section) error {
 	return r.c.act(s, "all lists, by Repository.Verify", func() (string, error) {
-		if err := settled(ctx, r.queue); err != nil {
+		if err := r.c.settled(ctx, r.queue); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s in each, nothing to repair, no intent is left", counted(len(r.staff), "employee")), clean(ctx, r.repo)
@@ -287,21 +287,4 @@ func clean[T any](ctx context.Context, repo *patterns.Repository[T]) error {
 		return fmt.Errorf("difference found by Verify: %v", d)
 	}
 	return nil
-}
-
-// settled is an error if an intent is left on the queue after a worker went through it. There is something to do for it only
-// where a change could not be finished.
-func settled(ctx context.Context, queue *eventual.Queue) error {
-	worker, err := eventual.NewWorker(queue, nil, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := worker.Drain(ctx); err != nil {
-		return err
-	}
-	left, err := queue.Length(ctx)
-	if err == nil && left != 0 {
-		return fmt.Errorf("%s on queue %s", counted(left, "intent"), queue.Name())
-	}
-	return err
 }

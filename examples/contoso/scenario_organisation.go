@@ -86,8 +86,8 @@ func (d *directory) load(ctx context.Context, s *section) error {
 		return err
 	}
 	s.explain("One of the inserts, by Repository.Explain:", x)
-	if err := d.c.act(s, "employees inserted", func() (string, error) {
-		return fmt.Sprintf("%s, each with 2 copies elsewhere", counted(len(d.staff), "employee")), together(ctx, d.staff, d.repo.Insert)
+	if err := d.c.exposed(s, "employees inserted", func() (string, error) {
+		return fmt.Sprintf("%s, each with 2 copies elsewhere", counted(len(d.staff), "employee")), together(ctx, d.staff, inserting(d.repo))
 	}); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (d *directory) changeEmail(ctx context.Context, s *section) error {
 	e := d.staff[jones-1]
 	old := e.Email
 	e.Email = "june@contoso.com"
-	if err := d.c.act(s, "her email changed", func() (string, error) {
+	if err := d.c.exposed(s, "her email changed", func() (string, error) {
 		return "1 row, and the copies in two other partitions", d.repo.Replace(ctx, e)
 	}); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (d *directory) check(ctx context.Context, s *section) error {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), settled(ctx, d.queue)
+		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), d.c.settled(ctx, d.queue)
 	})
 }
 

@@ -125,10 +125,10 @@ func (a *album) june() *Badge { return a.badges[len(a.badges)-1] }
 
 func (a *album) load(ctx context.Context, s *section) error {
 	some := a.c.staff[jones-photographed : jones]
-	if err := a.c.act(s, "employees with photos inserted", func() (string, error) {
+	if err := a.c.exposed(s, "employees with photos inserted", func() (string, error) {
 		for _, e := range some {
 			b := &Badge{Department: e.Department, ID: e.ID, Email: e.Email, Photo: newPicture(e.ID, 1, photoSize)}
-			if err := a.repo.Insert(ctx, b); err != nil {
+			if err := insert(ctx, a.repo, b); err != nil {
 				return "", err
 			}
 			a.badges = append(a.badges, b)
@@ -257,7 +257,7 @@ func (a *album) check(ctx context.Context, s *section) error {
 				return "", fmt.Errorf("employee %d is not as written", want.ID)
 			}
 		}
-		if err := settled(ctx, a.queue); err != nil {
+		if err := a.c.settled(ctx, a.queue); err != nil {
 			return "", err
 		}
 		report, err := a.photo.Sweep(ctx, nil)

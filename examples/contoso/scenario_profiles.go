@@ -69,9 +69,9 @@ func (f *files) load(ctx context.Context, s *section) error {
 		return err
 	}
 	s.explain("One of the inserts, by Repository.Explain:", x)
-	if err := f.c.act(s, "profiles inserted", func() (string, error) {
+	if err := f.c.exposed(s, "profiles inserted", func() (string, error) {
 		return fmt.Sprintf("%s, each in 1 transaction with its copy by email", counted(len(some), "profile")),
-			together(ctx, some, func(ctx context.Context, e *Employee) error { return f.repo.Insert(ctx, f.profiles[e.ID]) })
+			together(ctx, some, func(ctx context.Context, e *Employee) error { return insert(ctx, f.repo, f.profiles[e.ID]) })
 	}); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (v *vault) load(ctx context.Context, s *section) error {
 	for _, e := range v.c.staff[:minEmployees] {
 		v.staff = append(v.staff, newConfidential(e))
 	}
-	return v.c.act(s, "employees inserted, encrypted", func() (string, error) {
+	return v.c.exposed(s, "employees inserted, encrypted", func() (string, error) {
 		done, err := v.people.repo.BulkInsertNonAtomic(ctx, each(v.staff), nil)
 		return fmt.Sprintf("%s, each with a copy by a keyed hash of the national id", counted(int(done.Entities), "employee")), err
 	})
@@ -232,7 +232,7 @@ func (v *vault) swapSalary(ctx context.Context, to, from patterns.Key) (before p
 // setSalary writes a property as it stands, by the Azure SDK: the library refuses to.
 func (v *vault) setSalary(ctx context.Context, key patterns.Key, value patterns.Value) error {
 	b, _ := value.Bytes()
-	return mergeRaw(ctx, v.c.bare(v.table), key, rawRow{"Salary": b, "Salary@odata.type": "Edm.Binary"})
+	return mergeRaw(ctx, v.table, key, rawRow{"Salary": b, "Salary@odata.type": "Edm.Binary"})
 }
 
 // check reads everybody through both keys.
