@@ -56,6 +56,16 @@ func (n *network) met() chaos {
 	return x
 }
 
+// chaos is what went wrong in the run, nil without -chaos.
+func (c *company) chaos() *chaos {
+	if c.network == nil {
+		return nil
+	}
+	x := c.network.met()
+	x.Kills = c.kills
+	return &x
+}
+
 // exposed does something as act does, with -chaos on a bad network.
 func (c *company) exposed(s *section, what string, do func() (outcome string, err error)) error {
 	if c.network != nil {
@@ -96,9 +106,6 @@ func (x *chaos) String() string {
 	}) {
 		total += x.Faults[name]
 		kinds = append(kinds, fmt.Sprintf("%d %s", x.Faults[name], name))
-	}
-	if total == 0 {
-		return "none"
 	}
 	return fmt.Sprintf("%s in %s: %s", counted(total, "fault"), counted(x.Calls, "call"), strings.Join(kinds, ", "))
 }

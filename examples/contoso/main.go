@@ -119,13 +119,18 @@ func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writ
 		progress.end()
 		s.write(out)
 		r.Sections = append(r.Sections, s)
+		if err := r.show(sc, s); err != nil {
+			return err
+		}
 	}
 	if err := c.dropAll(ctx); err != nil {
 		return err
 	}
 	r.Tables, r.Queues, r.Containers = c.tables, c.queues, c.containers
 	r.Requests, r.Milliseconds = c.requests.Count(), milliseconds(time.Since(begin))
+	r.Chaos = c.chaos()
 	r.sumUp()
+	r.writeSummary(out)
 	r.writeFoot(out)
 	if o.json {
 		encoder := json.NewEncoder(stdout)

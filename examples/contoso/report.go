@@ -20,7 +20,9 @@ type report struct {
 	Employees    int        `json:"employees"`
 	Departments  int        `json:"departments"`
 	Sections     []*section `json:"sections"`
+	Patterns     []*shown   `json:"patterns"`
 	Summary      summary    `json:"summary"`
+	Chaos        *chaos     `json:"chaos"` // null without -chaos
 	Requests     int        `json:"requests"`
 	Milliseconds float64    `json:"milliseconds"`
 	Tables       []string   `json:"tables"`
@@ -144,6 +146,10 @@ func (r *report) writeFoot(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nTables %s: %s\n", fate, strings.Join(r.Tables, ", "))
 	fmt.Fprintf(w, "Queues %s: %s\nContainers %[1]s: %[3]s\n", fate, strings.Join(r.Queues, ", "), strings.Join(r.Containers, ", "))
+	if r.Chaos != nil {
+		fmt.Fprintf(w, "Chaos, in the writes of the scenarios: %s\n", r.Chaos)
+		fmt.Fprintf(w, "Worker processes killed: %d. Their own calls meet faults, too, which are not counted.\n", r.Chaos.Kills)
+	}
 	fmt.Fprintf(w, "All is as it should be: %d questions had the same answers both ways, %s rows searched with the patterns, %s without; %s in %s s.\n",
 		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))
 }

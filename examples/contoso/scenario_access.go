@@ -22,6 +22,9 @@ func ownRows() scenario {
 	return scenario{
 		title: "An employee reads her own rows",
 		guide: "Controlling access with Shared Access Signatures",
+		shows: []show{
+			{"Shared access signatures", "her appraisals", "", "she reads her own rows, and no other"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			d, err := c.openDesk(ctx)
 			if errors.Is(err, access.ErrNoSharedKey) {

@@ -27,6 +27,9 @@ func archive() scenario {
 	return scenario{
 		title: "Former employees",
 		guide: "Eventually consistent transactions pattern",
+		shows: []show{
+			{"Eventually consistent transactions", "moved while salaries rise", "", "each employee ends in one place, none lost"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			a, err := c.openArchive(ctx)
 			if err != nil {
@@ -145,17 +148,16 @@ func (a *archiving) askForMoves(ctx context.Context, s *section) error {
 
 // move has a worker move them, while their salaries are still changed.
 func (a *archiving) move(ctx context.Context, s *section) error {
-	what := "moved by a worker"
-	if a.c.options.chaos && a.c.place.outside {
-		what = "moved by workers that are killed"
-	}
-	return a.c.exposed(s, what, func() (string, error) {
+	return a.c.exposed(s, "moved while salaries rise", func() (string, error) {
 		w, err := a.hire(ctx)
 		if err != nil {
 			return "", err
 		}
 		raised, err := a.moveAndRaise(ctx, w)
 		how, stopErr := w.stop()
+		if process, ok := w.(*processWorker); ok {
+			a.c.kills += process.killed
+		}
 		return fmt.Sprintf("%s; %s meanwhile", how, counted(raised, "raise")), errors.Join(err, stopErr)
 	})
 }

@@ -21,6 +21,9 @@ func claims() scenario {
 	return scenario{
 		title: "The ten latest expense claims",
 		guide: "Log tail pattern",
+		shows: []show{
+			{"Log tail", "the ten latest claims", "", "the newest first, in one request"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			x, err := c.openExpenses(ctx)
 			if err != nil {

@@ -30,6 +30,9 @@ func compoundKeys() scenario {
 	return scenario{
 		title: "An employee with her reviews",
 		guide: "Compound key pattern",
+		shows: []show{
+			{"Compound key", "read together", "", "an employee and her reviews are one range"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			table, err := c.table(ctx, "Reviewed")
 			if err != nil {

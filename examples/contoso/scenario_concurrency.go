@@ -14,6 +14,9 @@ func concurrency() scenario {
 	return scenario{
 		title: "Rival writers",
 		guide: "Managing concurrency",
+		shows: []show{
+			{"Optimistic concurrency", "8 writers raise one salary at once", "", "no update is lost"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			return steps(ctx, s, c.refuseStale, c.raiseTogether)
 		},

@@ -26,6 +26,9 @@ func drift() scenario {
 	return scenario{
 		title: "Drift found and repaired",
 		guide: "Ensuring consistency in your stored entities",
+		shows: []show{
+			{"Verify and repair", "Repository.Verify", "", "every damage is found, and nothing else"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			d, err := c.openDrifting(ctx)
 			if err != nil {

@@ -23,6 +23,9 @@ func logErrors() scenario {
 	return scenario{
 		title: "Errors between 15:04 and 15:06",
 		guide: "Log data anti-pattern",
+		shows: []show{
+			{"Log data anti-pattern", "errors of two minutes, rows by server", "", "logs are found by time, in blobs"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			l, err := c.openServerLog(ctx)
 			if err != nil {

@@ -16,6 +16,9 @@ func events() scenario {
 	return scenario{
 		title: "Events of everybody, as they come",
 		guide: "Prepend/append anti-pattern",
+		shows: []show{
+			{"Prepend/append anti-pattern", "a tenth of a second, in order", "", "no hot partition; reads ask them all"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			l, err := c.openLog(ctx)
 			if err != nil {

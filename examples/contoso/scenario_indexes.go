@@ -13,6 +13,9 @@ func secondaryIndexes() scenario {
 	return scenario{
 		title: "Employees by email",
 		guide: "Intra-partition secondary index pattern",
+		shows: []show{
+			{"Intra-partition secondary index", "jonesj@contoso.com in Sales", "", "one request, whatever the number of employees"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			if err := c.askByEmail(ctx, s); err != nil {
 				return err

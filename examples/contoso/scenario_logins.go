@@ -23,6 +23,9 @@ func logins() scenario {
 	return scenario{
 		title: "Login requests of 90 days, of which 60 are kept",
 		guide: "High volume delete pattern",
+		shows: []show{
+			{"High volume delete", "the old weeks dropped", "the same in the plain table, by hand", "old data goes by the table"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			g, err := c.openGate(ctx)
 			if err != nil {

@@ -14,6 +14,9 @@ func managers() scenario {
 	return scenario{
 		title: "Departments with their manager",
 		guide: "Denormalization pattern",
+		shows: []show{
+			{"Denormalization", "Sales with its manager", "", "the copy changes with the manager, in one transaction"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			m, err := c.openManagement(ctx)
 			if err != nil {

@@ -25,6 +25,9 @@ func messages() scenario {
 	return scenario{
 		title: "Messages by the hour and by the day",
 		guide: "Data series pattern",
+		shows: []show{
+			{"Data series", "a year by the day, entity an hour", "", "a message that comes twice counts once"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			m, err := c.openMessages(ctx)
 			if err != nil {

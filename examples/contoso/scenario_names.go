@@ -20,6 +20,9 @@ func names() scenario {
 	return scenario{
 		title: "Employees by last name",
 		guide: "Index entities pattern",
+		shows: []show{
+			{"Index entities", "Jones anywhere, by row (option 3)", "", "only rows that match are read; the lists never differ"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			r, err := c.openRoster(ctx)
 			if err != nil {
@@ -228,7 +231,7 @@ func (r *roster) changeName(ctx context.Context, s *section) error {
 	e := r.june()
 	old := e.LastName
 	e.LastName = "Jones-Park"
-	if err := r.c.exposed(s, "her last name changed", func() (string, error) {
+	if err := r.c.act(s, "her last name changed", func() (string, error) {
 		return "1 row and 6 lists", r.repo.Replace(ctx, e)
 	}); err != nil {
 		return err

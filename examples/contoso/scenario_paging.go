@@ -14,6 +14,9 @@ func paging() scenario {
 	return scenario{
 		title: "Pages",
 		guide: "Retrieving large numbers of entities from a query",
+		shows: []show{
+			{"Continuation tokens", "the rest, 25 at a time, from that token on", "", "each once, in order, from a token that can be kept"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			var token string
 			var seen []*Employee

@@ -14,6 +14,9 @@ func parallelQueries() scenario {
 	return scenario{
 		title: "All departments side by side",
 		guide: "Asynchronous and parallel operations",
+		shows: []show{
+			{"Parallel operations", "everybody named Jones", "", "ten departments at once, merged in order"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			jones, err := c.indexes.name.Query(compoundkey.Exactly(compoundkey.String("Jones")))
 			if err != nil {

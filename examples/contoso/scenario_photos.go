@@ -28,6 +28,9 @@ func photos() scenario {
 	return scenario{
 		title: "Photos and contracts",
 		guide: "Large entities pattern",
+		shows: []show{
+			{"Large entities", "June Jones with her photo", "", "no blob without entity, none missing"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			a, err := c.openAlbum(ctx)
 			if err != nil {

@@ -20,6 +20,9 @@ func profiles() scenario {
 	return scenario{
 		title: "Profiles of 1,000 answers",
 		guide: "Wide entities pattern",
+		shows: []show{
+			{"Wide entities", "the profile of 000223 in Sales", "", "1,000 properties, never of two editions"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			f, err := c.openFiles(ctx)
 			if err != nil {

@@ -25,6 +25,9 @@ func salaries() scenario {
 	return scenario{
 		title: "Salaries and national ids, encrypted",
 		guide: "Encrypting Table Data",
+		shows: []show{
+			{"Encryption", "one national id in Sales", "", "no clear text stored; keys rotate under writers"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			v, err := c.openVault(ctx)
 			if err != nil {

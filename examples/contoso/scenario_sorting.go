@@ -15,6 +15,9 @@ func sorting() scenario {
 	return scenario{
 		title: "Employees by name and by hire date",
 		guide: "Sorting data in the Table service",
+		shows: []show{
+			{"Sorting data", "the first 20 of Sales by name", "", "each order is a range of rows, the first ones first"},
+		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			if err := c.askFirstByName(ctx, s); err != nil {
 				return err

@@ -7,6 +7,7 @@ import "context"
 type scenario struct {
 	title string
 	guide string // the section of the guide that it is about
+	shows []show
 	run   func(ctx context.Context, c *company, s *section) error
 }
 
@@ -18,6 +19,7 @@ func scenarios() []scenario {
 		secondaryIndexes(),
 		sorting(),
 		parallelQueries(),
+		partial(),
 		paging(),
 		consistency(),
 		concurrency(),
@@ -26,6 +28,8 @@ func scenarios() []scenario {
 		archive(),
 		names(),
 		managers(),
+		relations(),
+		mixed(),
 		profiles(),
 		messages(),
 		events(),

@@ -51,3 +51,8 @@ func together[T any](ctx context.Context, all []*T, do func(context.Context, *T)
 	running.Wait()
 	return context.Cause(ctx)
 }
+
+// failing yields an error.
+func failing[T any](err error) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) { yield(nil, err) }
+}

@@ -18,6 +18,7 @@ type worker interface {
 // hire starts a worker: in this program, or with -chaos in another process, to be killed.
 func (a *archiving) hire(ctx context.Context) (worker, error) {
 	if a.c.options.chaos && a.c.place.outside {
+		a.job.Seed = a.c.options.seed
 		return hireProcess(a.c.place.connection, a.job)
 	}
 	w, err := a.newWorker(eventual.WorkerOptions{})

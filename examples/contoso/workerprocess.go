@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -23,6 +25,17 @@ const workerVariable = "CONTOSO_WORKER"
 // job names what a worker process works on.
 type job struct {
 	Queue, Current, Former, Blobs string
+
+	Seed uint64 // of the faults that its calls meet
+}
+
+// killsAt are how many messages are left when the process is killed, again and again.
+func killsAt() []int {
+	var left []int
+	for n := former * 9 / 10; n > 0; n -= former / 10 {
+		left = append(left, n)
+	}
+	return left
 }
 
 // processConcurrency keeps a worker busy for long enough to be killed in the middle.
@@ -34,7 +47,10 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return fmt.Errorf("%s: %w", workerVariable, err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(os.Getenv(connectionVariable), nil)
+	network := newNetwork(nil, j.Seed)
+	network.bad.Set(true)
+	options := patient(azcore.ClientOptions{Transport: network})
+	account, err := patterns.NewAccountFromConnectionString(os.Getenv(connectionVariable), &patterns.AccountOptions{ClientOptions: options})
 	if err != nil {
 		return err
 	}
@@ -63,7 +79,7 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 // processWorker is a worker process, and after its end the next one.
 type processWorker struct {
 	connection string
-	job        string
+	job        job
 	kills      []int // how many messages are left when the process is killed
 	killed     int
 
@@ -73,12 +89,8 @@ type processWorker struct {
 	ended  chan error
 }
 
-func hireProcess(connection string, j job) (worker, error) {
-	text, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	w := &processWorker{connection: connection, job: string(text), kills: []int{former * 8 / 10, former * 6 / 10, former * 4 / 10, former * 2 / 10}}
+func hireProcess(connection string, j job) (*processWorker, error) {
+	w := &processWorker{connection: connection, job: j, kills: killsAt()}
 	return w, w.begin()
 }
 
@@ -88,8 +100,12 @@ func (w *processWorker) begin() error {
 	if err != nil {
 		return err
 	}
+	text, err := json.Marshal(w.job)
+	if err != nil {
+		return err
+	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+w.job, connectionVariable+"="+w.connection)
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(text), connectionVariable+"="+w.connection)
 	cmd.Stderr, cmd.WaitDelay = &w.stderr, 5*time.Second
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -122,6 +138,7 @@ func (w *processWorker) look(left int) error {
 		}
 		killed := <-w.ended
 		w.killed++
+		w.job.Seed++ // the next process meets other faults
 		if err := w.begin(); err != nil {
 			w.ended <- killed // for stop
 			return err
