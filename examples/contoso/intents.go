@@ -15,8 +15,8 @@ const (
 	drainTime = 2 * time.Minute
 )
 
-// settled is an error if an intent is left on the queue after a worker went through it, or is on its poison queue. There is
-// something to do for the worker only where a change could not be finished.
+// settled carries out what changes have left to do outside of their partitions: nothing, unless calls went wrong meanwhile. It
+// is an error if an intent is left on the queue after that, or on its poison queue.
 func (c *company) settled(ctx context.Context, queue *eventual.Queue) error {
 	worker, err := eventual.NewWorker(queue, nil, nil)
 	if err != nil {

@@ -8,8 +8,10 @@
 // of its own, with names that nobody else has, and drops them at the end. Each part of the run is a scenario, in a file of
 // its own. A scenario that finds anything other than it should ends the run with an error.
 //
-// With -chaos, the worker that archives former employees is a process of its own, this program once more, which is killed
-// in the middle of its work several times and started again. A simulator lives in one process, so there is no -chaos on it.
+// With -chaos, a share of the calls goes wrong while the scenarios write: it is not sent, or its answer is lost, cut off, 500
+// though the service did its work, or 503. And the worker that archives former employees is a process of its own, this program
+// once more, which is killed in the middle of its work again and again. A simulator lives in one process, so nothing is killed
+// there. The end of it must be as without: the same answers, nothing for Verify to find, no message given up.
 package main
 
 import (
@@ -32,7 +34,7 @@ func main() {
 	if job := os.Getenv(workerVariable); job != "" {
 		err = beWorker(ctx, job, os.Stdin, os.Stderr)
 	} else {
-		err = run(ctx, os.Args[1:], findPlace, os.Stdout, os.Stderr)
+		err = run(ctx, os.Args[1:], findPlace, scenarios(), os.Stdout, os.Stderr)
 	}
 	stop()
 	switch {
@@ -68,7 +70,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
 	flags.BoolVar(&o.keep, "keep", false, "leave tables, queues and containers on the account of "+connectionVariable)
-	flags.BoolVar(&o.chaos, "chaos", false, "have the worker of the archive in a process of its own, and kill it again and again")
+	flags.BoolVar(&o.chaos, "chaos", false, "have calls go wrong while the scenarios write, and kill the worker of the archive again and again")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return o, err
@@ -86,7 +88,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 type finder func(context.Context, options, *progress) (*place, error)
 
 // run is the program: it returns nil when every scenario found what it should, and what it has made is dropped.
-func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writer) (err error) {
+func run(ctx context.Context, args []string, find finder, parts []scenario, stdout, stderr io.Writer) (err error) {
 	o, err := parseOptions(args, stderr)
 	if err != nil {
 		return err
@@ -108,9 +110,9 @@ func run(ctx context.Context, args []string, find finder, stdout, stderr io.Writ
 	if !o.json {
 		out = stdout
 	}
-	r := &report{Account: c.account.String(), Emulator: at.emulator, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep}
+	r := &report{Account: c.account.String(), Emulator: at.emulator, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep, Chaos: c.chaos()}
 	r.writeHead(out)
-	for _, sc := range scenarios() {
+	for _, sc := range parts {
 		s := &section{Title: sc.title, Guide: sc.guide}
 		if err := sc.run(ctx, c, s); err != nil {
 			progress.end()

@@ -93,6 +93,9 @@ func (c *cost) add(d cost) {
 func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
 	fmt.Fprintf(w, "Each question is asked %d times each way; ms is the middle of %[1]d. \"searched\" are the rows that Azure goes through.\n", repetitions)
+	if r.Chaos != nil {
+		fmt.Fprintf(w, "Chaos: %g %% of the calls of the scenarios' writes go wrong, and the requests and times are those with repetitions.\n", 100*faultRate)
+	}
 	switch r.Emulator {
 	case "azurite":
 		fmt.Fprint(w, "Azurite goes through all rows of a table, in memory, for every query but a point query: its times are not Azure's.\n")
@@ -140,15 +143,14 @@ func (c cost) String() string {
 
 func (r *report) writeFoot(w io.Writer) {
 	s := r.Summary
-	fate := "dropped"
 	if r.Kept {
-		fate = "kept"
+		fmt.Fprintf(w, "\nTables kept: %s\nQueues kept: %s\nContainers kept: %s\n", strings.Join(r.Tables, ", "), strings.Join(r.Queues, ", "), strings.Join(r.Containers, ", "))
+	} else {
+		fmt.Fprintf(w, "\nDropped: %s, %s and %s\n", counted(len(r.Tables), "table"), counted(len(r.Queues), "queue"), counted(len(r.Containers), "container"))
 	}
-	fmt.Fprintf(w, "\nTables %s: %s\n", fate, strings.Join(r.Tables, ", "))
-	fmt.Fprintf(w, "Queues %s: %s\nContainers %[1]s: %[3]s\n", fate, strings.Join(r.Queues, ", "), strings.Join(r.Containers, ", "))
 	if r.Chaos != nil {
 		fmt.Fprintf(w, "Chaos, in the writes of the scenarios: %s\n", r.Chaos)
-		fmt.Fprintf(w, "Worker processes killed: %d. Their own calls meet faults, too, which are not counted.\n", r.Chaos.Kills)
+		fmt.Fprintf(w, "Worker processes killed: %d. Their calls meet faults, too, which are not counted.\n", r.Chaos.Kills)
 	}
 	fmt.Fprintf(w, "All is as it should be: %d questions had the same answers both ways, %s rows searched with the patterns, %s without; %s in %s s.\n",
 		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))

@@ -28,7 +28,7 @@ func archive() scenario {
 		title: "Former employees",
 		guide: "Eventually consistent transactions pattern",
 		shows: []show{
-			{"Eventually consistent transactions", "moved while salaries rise", "", "each employee ends in one place, none lost"},
+			{"Eventually consistent transactions", "moved while salaries rise", "", "each is in one place, as written last"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			a, err := c.openArchive(ctx)

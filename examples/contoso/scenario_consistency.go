@@ -15,7 +15,7 @@ func consistency() scenario {
 		title: "Changes that keep the copies in step",
 		guide: "Ensuring consistency in your stored entities",
 		shows: []show{
-			{"Entity group transactions", "replaced, with another email and age", "", "the employee and all copies change together"},
+			{"Entity group transactions", "replaced, with another email and age", "", "an employee and all copies change together"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			return steps(ctx, s, c.changeEmail, c.refuseDuplicate, c.hireAndFire)

@@ -27,7 +27,7 @@ func drift() scenario {
 		title: "Drift found and repaired",
 		guide: "Ensuring consistency in your stored entities",
 		shows: []show{
-			{"Verify and repair", "Repository.Verify", "", "every damage is found, and nothing else"},
+			{"Verify and repair", "Repository.Verify", "", "all damage is found, and nothing else"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			d, err := c.openDrifting(ctx)
@@ -84,9 +84,12 @@ func (d *drifting) load(ctx context.Context, s *section) error {
 		d.staff = append(d.staff, e.anew())
 	}
 	d.employee(reviewed).LastName = d.employee(jones).LastName
-	return d.c.exposed(s, "employees with three patterns", func() (string, error) {
+	if err := d.c.exposed(s, "employees with three patterns", func() (string, error) {
 		return counted(len(d.staff), "employee"), insertByName(ctx, d.repo, d.staff)
-	})
+	}); err != nil {
+		return err
+	}
+	return d.c.settled(ctx, d.queue)
 }
 
 func (d *drifting) employee(id int) *Employee { return d.staff[id-reviewed] }

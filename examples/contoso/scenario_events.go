@@ -17,7 +17,7 @@ func events() scenario {
 		title: "Events of everybody, as they come",
 		guide: "Prepend/append anti-pattern",
 		shows: []show{
-			{"Prepend/append anti-pattern", "a tenth of a second, in order", "", "no hot partition; reads ask them all"},
+			{"Prepend/append anti-pattern", "a tenth of a second, in order", "", "no hot partition; a range asks all of them"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			l, err := c.openLog(ctx)

@@ -14,7 +14,7 @@ func secondaryIndexes() scenario {
 		title: "Employees by email",
 		guide: "Intra-partition secondary index pattern",
 		shows: []show{
-			{"Intra-partition secondary index", "jonesj@contoso.com in Sales", "", "one request, whatever the number of employees"},
+			{"Intra-partition secondary index", "jonesj@contoso.com in Sales", "", "one row, however many employees there are"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			if err := c.askByEmail(ctx, s); err != nil {

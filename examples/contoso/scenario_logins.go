@@ -121,7 +121,7 @@ func (g *gate) first() time.Time { return g.now.AddDate(0, 0, -loginDays).Trunca
 func (g *gate) load(ctx context.Context, s *section) error {
 	weeks := map[string][]*Login{}
 	var names []string
-	var again []*Login
+	var inPlain []*Login
 	for day := g.first(); g.now.Sub(day) >= 5*24*time.Hour; day = day.AddDate(0, 0, 1) {
 		name, err := g.weeks.TableName(day)
 		if err != nil {
@@ -132,11 +132,11 @@ func (g *gate) load(ctx context.Context, s *section) error {
 		}
 		for _, e := range g.c.staff[jones-loggingIn : jones] {
 			at := day.Add(8*time.Hour + time.Duration(e.ID)*time.Second)
-			weeks[name], again = append(weeks[name], newLogin(e.ID, at)), append(again, newLogin(e.ID, at))
+			weeks[name], inPlain = append(weeks[name], newLogin(e.ID, at)), append(inPlain, newLogin(e.ID, at))
 		}
 	}
 	if err := g.c.exposed(s, "logins imported", func() (string, error) {
-		if err := g.weeks.Prepare(ctx, g.first(), g.now.AddDate(0, 0, -5)); err != nil {
+		if err := again(ctx, func() error { return g.weeks.Prepare(ctx, g.first(), g.now.AddDate(0, 0, -5)) }); err != nil {
 			return "", err
 		}
 		for _, name := range names {
@@ -148,12 +148,12 @@ func (g *gate) load(ctx context.Context, s *section) error {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("%s in %d tables, one a week", counted(len(again), "login"), len(names)), nil
+		return fmt.Sprintf("%s in %d tables, one a week", counted(len(inPlain), "login"), len(names)), nil
 	}); err != nil {
 		return err
 	}
-	g.stored = len(again)
-	_, err := g.plain.BulkInsertNonAtomic(ctx, each(again), nil)
+	g.stored = len(inPlain)
+	_, err := g.plain.BulkInsertNonAtomic(ctx, each(inPlain), nil)
 	return err
 }
 

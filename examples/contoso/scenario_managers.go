@@ -15,7 +15,7 @@ func managers() scenario {
 		title: "Departments with their manager",
 		guide: "Denormalization pattern",
 		shows: []show{
-			{"Denormalization", "Sales with its manager", "", "the copy changes with the manager, in one transaction"},
+			{"Denormalization", "Sales with its manager", "", "the copy changes in the same transaction"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			m, err := c.openManagement(ctx)

@@ -18,7 +18,7 @@ func mixed() scenario {
 		title: "Several types and versions in one table",
 		guide: "Working with heterogeneous entity types",
 		shows: []show{
-			{"Heterogeneous entity types", "everybody in Sales, of all types", "", "types and versions in one read, upgraded step by step"},
+			{"Heterogeneous entity types", "everybody in Sales, of all types", "", "all in one read, old versions upgraded"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			m, err := c.openMixture(ctx)

@@ -94,6 +94,9 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
+	if err := d.c.settled(ctx, d.queue); err != nil {
+		return err
+	}
 	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).anew), nil)
 	return err
 }

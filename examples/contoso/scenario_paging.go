@@ -15,7 +15,7 @@ func paging() scenario {
 		title: "Pages",
 		guide: "Retrieving large numbers of entities from a query",
 		shows: []show{
-			{"Continuation tokens", "the rest, 25 at a time, from that token on", "", "each once, in order, from a token that can be kept"},
+			{"Continuation tokens", "the rest, 25 at a time", "", "each once, in order, from a kept token"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			var token string
@@ -30,7 +30,7 @@ func paging() scenario {
 			}); err != nil {
 				return err
 			}
-			if err := c.act(s, "the rest, 25 at a time, from that token on", func() (string, error) {
+			if err := c.act(s, "the rest, 25 at a time", func() (string, error) {
 				for next := token; next != ""; {
 					page, err := c.emailPage(ctx, next)
 					if err != nil {

@@ -19,7 +19,7 @@ func partial() scenario {
 		title: "Parts of an employee read and written",
 		guide: "Server-side projection; Merge or replace",
 		shows: []show{
-			{"Projection, merge or replace", "the emails of Sales", "", "less is sent, and nothing unknown is lost"},
+			{"Projection, merge or replace", "the emails of Sales", "", "less is sent; a merge loses nothing"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			s.Plain = "whole employees"

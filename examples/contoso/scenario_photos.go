@@ -140,6 +140,9 @@ func (a *album) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
+	if err := a.c.settled(ctx, a.queue); err != nil {
+		return err
+	}
 	for _, b := range a.badges {
 		p := &Pieces{Department: b.Department, ID: b.ID, Email: b.Email, Photo1: b.Photo[:pieceSize], Photo2: b.Photo[pieceSize:]}
 		if err := a.pieces.Insert(ctx, p); err != nil {

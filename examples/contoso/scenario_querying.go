@@ -16,7 +16,7 @@ func querying() scenario {
 		title: "Point queries, ranges and scans",
 		guide: "How your choice of PartitionKey and RowKey impacts query performance",
 		shows: []show{
-			{"Point queries", "employee 000223 of Sales", "", "a key finds a row; a table scan is refused unless allowed"},
+			{"Point queries", "employee 000223 of Sales", "", "a key finds a row; scans have to be allowed"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			return steps(ctx, s, c.askByID, c.askByIDRange, c.askByKeys, c.askByAge, c.refuseTableScan)

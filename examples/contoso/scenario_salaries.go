@@ -26,7 +26,7 @@ func salaries() scenario {
 		title: "Salaries and national ids, encrypted",
 		guide: "Encrypting Table Data",
 		shows: []show{
-			{"Encryption", "one national id in Sales", "", "no clear text stored; keys rotate under writers"},
+			{"Encryption", "one national id in Sales", "", "nothing in clear; keys rotate under writers"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			v, err := c.openVault(ctx)
@@ -34,6 +34,7 @@ func salaries() scenario {
 				return err
 			}
 			s.Plain = "the department read whole, and decrypted"
+			s.Text = append(s.Text, "What is done while salaries rise is counted with the requests of those who raise them.")
 			return steps(ctx, s, v.load, v.askByNationalID, v.lookEverybodyUp, v.searchClearText, v.tamper, v.rotate, v.check)
 		},
 	}

@@ -16,7 +16,7 @@ func sorting() scenario {
 		title: "Employees by name and by hire date",
 		guide: "Sorting data in the Table service",
 		shows: []show{
-			{"Sorting data", "the first 20 of Sales by name", "", "each order is a range of rows, the first ones first"},
+			{"Sorting data", "the first 20 of Sales by name", "", "the first ones are read, and no others"},
 		},
 		run: func(ctx context.Context, c *company, s *section) error {
 			if err := c.askFirstByName(ctx, s); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 )
 
 // show is a row of the summary: what a scenario's question or action stands for.
@@ -26,6 +25,7 @@ type shown struct {
 
 // spent is what something took.
 type spent struct {
+	Searched     int     `json:"searched,omitempty"` // rows, of a question
 	Requests     int     `json:"requests"`
 	Milliseconds float64 `json:"milliseconds"`
 }
@@ -35,8 +35,8 @@ func (x show) measured(s *section) (*shown, error) {
 	row := &shown{Pattern: x.pattern, What: x.what, Proves: x.proves}
 	for _, l := range s.Lookups {
 		if l.Question == x.what {
-			row.With = spent{l.With.Requests, l.With.Milliseconds}
-			row.Without = &spent{l.Without.Requests, l.Without.Milliseconds}
+			row.With = spent{l.With.Searched, l.With.Requests, l.With.Milliseconds}
+			row.Without = &spent{l.Without.Searched, l.Without.Requests, l.Without.Milliseconds}
 			return row, nil
 		}
 	}
@@ -56,7 +56,7 @@ func (s *section) spent(what string) (*spent, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s: %q is to be in the summary, and was not measured", s.Title, what)
 	}
-	return &spent{s.Actions[i].Requests, s.Actions[i].Milliseconds}, nil
+	return &spent{0, s.Actions[i].Requests, s.Actions[i].Milliseconds}, nil
 }
 
 // show adds what a scenario shows to the summary.
@@ -73,25 +73,29 @@ func (r *report) show(sc scenario, s *section) error {
 
 // The columns of the summary.
 const (
-	patternWidth = 35
-	whatWidth    = 38
+	patternWidth = 34
+	whatWidth    = 37
+	spentWidth   = 6 + 6 + 8
 )
 
 func (r *report) writeSummary(w io.Writer) {
-	fmt.Fprintf(w, "\nThe patterns of the guide, each by one measurement of those above\n")
-	fmt.Fprintf(w, "  %-*s %-*s  %13s  %13s\n", patternWidth, "", whatWidth, "", "with it", "without it")
-	fmt.Fprintf(w, "  %-*s %-*s %5s%9s  %5s%8s   %s\n", patternWidth, "pattern", whatWidth, "measured", "req", "ms", "req", "ms", "what the run proves")
+	fmt.Fprintf(w, "\nThe patterns, each by one measurement of those above\n")
+	fmt.Fprintf(w, "  %-*s %-*s%*s   %*s\n", patternWidth, "", whatWidth, "", spentWidth, "with it", spentWidth, "without it")
+	head := fmt.Sprintf("%6s%6s%8s", "rows", "req", "ms")
+	fmt.Fprintf(w, "  %-*s %-*s%s   %s   %s\n", patternWidth, "pattern", whatWidth, "measured", head, head, "what the run proves")
 	for _, row := range r.Patterns {
-		without := fmt.Sprintf("%5s%8s", "-", "-")
-		if row.Without != nil {
-			without = row.Without.String()
-		}
-		line := fmt.Sprintf("  %-*s %-*s %s   %s   %s", patternWidth, row.Pattern, whatWidth, row.What, row.With, without, row.Proves)
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		fmt.Fprintf(w, "  %-*s %-*s%s   %s   %s\n", patternWidth, row.Pattern, whatWidth, row.What, &row.With, row.Without, row.Proves)
 	}
+	fmt.Fprintf(w, "  rows: those that Azure goes through, for a question. A dash: there is no other way to compare with, or no rows to count.\n")
 }
 
-// String is what was spent in its columns.
-func (x spent) String() string {
-	return fmt.Sprintf("%5s%8s", grouped(x.Requests), tenths(x.Milliseconds))
+// String is what was spent in its columns; nothing is dashes.
+func (x *spent) String() string {
+	switch {
+	case x == nil:
+		return fmt.Sprintf("%6s%6s%8s", "-", "-", "-")
+	case x.Searched == 0:
+		return fmt.Sprintf("%6s%6s%8s", "-", grouped(x.Requests), tenths(x.Milliseconds))
+	}
+	return fmt.Sprintf("%6s%6s%8s", grouped(x.Searched), grouped(x.Requests), tenths(x.Milliseconds))
 }
