@@ -142,7 +142,7 @@ func unknownNames(documents map[string]string, sources []source, others ...strin
 				pkg, isPackage := known.packages[first]
 				switch {
 				case slices.Contains(others, first):
-				case isPackage && !pkg[second], third != "" && !known.has(second, third):
+				case isPackage && (!pkg[second] || third != "" && !known.has(second, third)):
 					bad = append(bad, at+"no "+m[0])
 				case !isPackage && first == strings.ToLower(first): // somebody else's package, or a variable
 				case !isPackage && !known.has(first, second):
@@ -173,7 +173,7 @@ func TestNamesInDocumentsExistCanFail(t *testing.T) {
 		"a/a.go": "package a\n\ntype T struct {\n\tE\n\tF int\n}\n\ntype E struct{ G int }\n\nfunc (t *T) M() {}\n\nconst C = \"tablepatterns.eventual.messages\"\n\ntype I interface{ N() }\n\nfunc Fn() {}\n\nvar ErrOne error\n",
 	})
 	wantViolations(t, unknownNames(map[string]string{
-		"docs/good.md": "`a.T` `a.T.F` `a.C` `a.Fn(x)` `T.M()` `T.G` `T.E` `I.N` `Edm.String` `azcore.Gone` `ErrOne` `ErrO...` `tablepatterns.eventual.messages`\n",
+		"docs/good.md": "`a.T` `a.T.F` `a.C` `a.Fn(x)` `T.M()` `T.G` `T.E` `I.N` `Edm.String` `azcore.Gone` `policy.Options.Gone` `ErrOne` `ErrO...` `tablepatterns.eventual.messages`\n",
 		"docs/bad.md":  "`a.U`\n`a.T.H`\n`T.H`\n`U.F`\n`tablepatterns.eventual.gone`\n`ErrO`\n`ErrTwo...`\n",
 		"CHANGELOG.md": "`a.Old`\n",
 	}, sources, "Edm"),
