@@ -8,6 +8,26 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
+// copySize is what is read, hashed and written at once: little enough to be still in the processor's cache when it is hashed.
+const copySize = 128 << 10
+
+// toldWriter tells how much it has written.
+type toldWriter struct {
+	w       io.Writer
+	written int64
+	report  func(int64)
+}
+
+// Write implements io.Writer.
+func (t *toldWriter) Write(p []byte) (int, error) {
+	n, err := t.w.Write(p)
+	t.written += int64(n)
+	if t.report != nil && err == nil {
+		t.report(t.written)
+	}
+	return n, err
+}
+
 // piece is a part of a blob that is read while those before it are written.
 type piece struct {
 	offset, size int64
@@ -17,20 +37,14 @@ type piece struct {
 }
 
 // download reads a blob in pieces, as many at once as there are buffers, and writes them in order. All come from the blob
-// that answered first. Requests: 1 for each block; 1 for a blob of a block, or one piece at once.
-func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, o DownloadOptions) (int64, error) {
-	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
-		return 0, invalid(op, "a Concurrency of %d: it is 0 to %d", o.Concurrency, maxConcurrent)
-	}
-	if p.length <= int64(b.blockSize) || o.Concurrency <= 1 {
-		return b.downloadWhole(ctx, op, p, w, o.Progress)
-	}
+// that answered first. Requests: 1 for each block.
+func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	buffers := make(chan []byte, o.Concurrency)
-	for range o.Concurrency {
+	buffers := make(chan []byte, atOnce)
+	for range atOnce {
 		buffers <- nil // made when it is needed
 	}
-	pieces := make(chan *piece, o.Concurrency)
+	pieces := make(chan *piece, atOnce)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -49,12 +63,11 @@ func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer
 			return written, garbled(op, p.name, "the blob's content does not have the SHA-256 that the entity says")
 		}
 		n, err := w.Write(one.data)
-		written += int64(n)
-		if err != nil {
+		if written += int64(n); err != nil {
 			return written, err
 		}
-		if o.Progress != nil {
-			o.Progress(written)
+		if n != len(one.data) {
+			return written, io.ErrShortWrite
 		}
 		buffers <- one.data[:cap(one.data)]
 	}
@@ -62,84 +75,6 @@ func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer
 		return written, context.Cause(ctx)
 	}
 	return written, nil
-}
-
-// downloadWhole is download with 1 request. While a chunk is hashed and written, the next ones are read.
-func (b *blobs) downloadWhole(ctx context.Context, op string, p *pointer, w io.Writer, report func(int64)) (written int64, err error) {
-	r, err := b.open(ctx, op, p, 0, p.length)
-	if err != nil {
-		return 0, err
-	}
-	r.sum = nil // it is hashed here
-	ctx, cancel := context.WithCancel(ctx)
-	free, full, done := make(chan []byte, chunks), make(chan chunk), make(chan struct{})
-	for range chunks {
-		free <- nil // made when it is needed
-	}
-	go func() {
-		defer close(done)
-		readChunks(ctx, r, free, full)
-	}()
-	defer func() { cancel(); r.body.Close(); <-done }()
-	sum := sha256.New()
-	for one := range full {
-		sum.Write(one.data)
-		if one.err == io.EOF && [sha256.Size]byte(sum.Sum(nil)) != p.sha256 {
-			return written, garbled(op, p.name, "the blob's content does not have the SHA-256 that the entity says")
-		}
-		if one.err != nil && one.err != io.EOF {
-			return written, one.err
-		}
-		n, err := w.Write(one.data)
-		written += int64(n)
-		if report != nil && err == nil {
-			report(written)
-		}
-		if err != nil || one.err == io.EOF {
-			return written, err
-		}
-		free <- one.data[:cap(one.data)]
-	}
-	return written, context.Cause(ctx)
-}
-
-const (
-	chunkSize = 256 << 10
-	chunks    = 4 // at once
-)
-
-// chunk is a part of an answer, in order. The last one has io.EOF, and nothing but it is known to be the last.
-type chunk struct {
-	data []byte
-	err  error
-}
-
-// readChunks reads to the end, or to an error, which is handed over as well.
-func readChunks(ctx context.Context, r *reader, free <-chan []byte, full chan<- chunk) {
-	defer close(full)
-	for left := r.left; ; {
-		var data []byte
-		select {
-		case data = <-free:
-		case <-ctx.Done():
-			return
-		}
-		if data == nil {
-			data = make([]byte, chunkSize)
-		}
-		n, err := io.ReadFull(r, data[:min(left, chunkSize)])
-		if left -= int64(n); err == nil && left == 0 {
-			err = io.EOF
-		}
-		select {
-		case full <- chunk{data[:n], err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // fetch reads the pieces into buffers as these become free, and returns once no request is under way. The first piece is read

@@ -42,8 +42,19 @@ func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64
 		return r, nil
 	}
 	body, _, err := b.get(ctx, op, p, offset, n, "")
+	if err != nil {
+		return nil, err
+	}
 	r.body = body
-	return r, err
+	return r, nil
+}
+
+// opened is open for who returns an interface: without a reader it is nil.
+func opened(r *reader, err error) (io.ReadCloser, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // get asks for a range, of the blob with the ETag if there is one, and returns the ETag of the blob that answers. The whole

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -229,7 +230,7 @@ func (r *rivalry) worker(seed uint64) storagetest.Actor {
 // and blobs agree.
 func TestSchedule(t *testing.T) {
 	log, seeds := &rivalryLog{}, 150
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		seeds = 40
 	}
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 20_000,

@@ -76,7 +76,7 @@ func (b *blobs) openValue(ctx context.Context, op string, key patterns.Key, p *p
 		return nil, garbled(op, p.name, "%w", err)
 	}
 	if !p.sealed {
-		return b.open(ctx, op, p, offset, n)
+		return opened(b.open(ctx, op, p, offset, n))
 	}
 	raw, binding := b.sealing.raw(p), b.sealing.binding(key, p)
 	if n != p.length {
@@ -84,7 +84,7 @@ func (b *blobs) openValue(ctx context.Context, op string, key patterns.Key, p *p
 			return io.NopCloser(strings.NewReader("")), nil
 		}
 		r, err := b.sealing.sealer.OpenRange(ctx, binding, raw.length, offset, n, func(ctx context.Context, offset, n int64) (io.ReadCloser, error) {
-			return b.open(ctx, op, raw, offset, n)
+			return opened(b.open(ctx, op, raw, offset, n))
 		})
 		if err != nil {
 			return nil, sealError(op, p.name, err)
@@ -152,18 +152,18 @@ func (b *blobs) loadValue(ctx context.Context, key patterns.Key, p *pointer) ([]
 }
 
 // downloadValue is download of the value. What is opened and written is read meanwhile.
-func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, p *pointer, w io.Writer, o DownloadOptions) (int64, error) {
+func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, p *pointer, w io.Writer, atOnce int) (int64, error) {
 	if err := b.checkSealed(p); err != nil {
 		return 0, garbled(op, p.name, "%w", err)
 	}
 	if !p.sealed {
-		return b.download(ctx, op, p, w, o)
+		return b.download(ctx, op, p, w, atOnce)
 	}
 	from, into := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := b.download(ctx, op, b.sealing.raw(p), into, DownloadOptions{Concurrency: o.Concurrency})
+		_, err := b.download(ctx, op, b.sealing.raw(p), into, atOnce)
 		into.CloseWithError(err) // nil is io.EOF
 	}()
 	defer func() { from.Close(); <-done }()
@@ -171,26 +171,7 @@ func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, 
 	if err != nil {
 		return 0, sealError(op, p.name, err)
 	}
-	told := &toldWriter{w: w, report: o.Progress}
-	_, err = io.CopyBuffer(told, &openedReader{Reader: r, op: op, name: p.name, left: p.length}, make([]byte, chunkSize))
-	return told.written, err
-}
-
-// toldWriter tells how much it has written.
-type toldWriter struct {
-	w       io.Writer
-	written int64
-	report  func(int64)
-}
-
-// Write implements io.Writer.
-func (t *toldWriter) Write(p []byte) (int, error) {
-	n, err := t.w.Write(p)
-	t.written += int64(n)
-	if t.report != nil && err == nil {
-		t.report(t.written)
-	}
-	return n, err
+	return io.CopyBuffer(w, &openedReader{Reader: r, op: op, name: p.name, left: p.length}, make([]byte, copySize))
 }
 
 // sealUpload makes an upload send the sealed form of r. The function that it returns says in the pointer what was sealed, once all is sent.

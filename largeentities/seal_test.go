@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -278,7 +279,7 @@ func TestSealedMisuse(t *testing.T) {
 func TestSealedFaults(t *testing.T) {
 	k := newKeys(t)
 	for name, c := range sweeps(world{options: k.options(t)}) {
-		if name == "Insert" && !raceDetector || name == "Replace" && !testing.Short() {
+		if name == "Insert" && !race.Enabled || name == "Replace" && !testing.Short() {
 			c.Floor = floors()[name]
 			t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}

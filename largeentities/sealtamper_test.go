@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -274,7 +275,7 @@ func TestFaultySealer(t *testing.T) {
 func TestSealedTransfer(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	size := int64(64 << 20)
-	inMemory := s.Clock != nil || raceDetector
+	inMemory := s.Clock != nil || race.Enabled
 	if inMemory {
 		size = 9<<20 + 13
 	}

@@ -54,7 +54,7 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	}
 	s.looked, s.head, s.whole = true, head[:n], ended && n <= limit
 	if s.whole {
-		if err := s.checkLength(int64(len(head))); err != nil {
+		if err := s.checkLength(int64(n)); err != nil {
 			return nil, false, err
 		}
 	}
@@ -66,6 +66,9 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
 	for idle := 0; n < len(block); {
 		got, err := r.Read(block[n:])
+		if got < 0 || got > len(block)-n {
+			return n, false, fmt.Errorf("a reader that says it has read %d bytes into %d", got, len(block)-n)
+		}
 		n += got
 		if err == io.EOF {
 			return n, true, nil

@@ -124,7 +124,10 @@ func (s Stream) Open(ctx context.Context) (io.ReadCloser, error) { return s.Open
 // entity points at, or it is an error; but the hash of a part is stored nowhere, so what the service stores wrongly is found by
 // reading the whole only. Requests: 1, none for an empty range.
 func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, error) {
-	const op = "Open"
+	return s.openRange(ctx, "Open", offset, n)
+}
+
+func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.ReadCloser, error) {
 	length := s.Length()
 	if length >= 0 && (offset < 0 || offset > length || n > length-offset) {
 		return nil, invalid(op, "a range of %d bytes from %d on, of %d", n, offset, length)
@@ -149,18 +152,25 @@ func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, 
 // returns how many bytes w got. Requests: 1; with DownloadOptions.Concurrency 1 for each Options.BlockSize.
 func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOptions) (int64, error) {
 	const op = "Download"
-	if options == nil {
-		options = &DownloadOptions{}
+	var o DownloadOptions
+	if options != nil {
+		o = *options
 	}
-	if s.c == nil || s.c.ptr == nil || s.c.home == nil {
-		r, err := s.Open(ctx)
-		if err != nil {
-			return 0, err
-		}
-		defer r.Close()
-		return io.Copy(w, r)
+	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
+		return 0, invalid(op, "a Concurrency of %d: it is 0 to %d", o.Concurrency, maxConcurrent)
 	}
-	return s.c.home.downloadValue(ctx, op, s.c.key, s.c.ptr, w, *options)
+	told := &toldWriter{w: w, report: o.Progress}
+	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {
+		_, err := s.c.home.downloadValue(ctx, op, s.c.key, s.c.ptr, told, o.Concurrency)
+		return told.written, err
+	}
+	r, err := s.openRange(ctx, op, 0, -1)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	_, err = io.CopyBuffer(told, r, make([]byte, copySize))
+	return told.written, err
 }
 
 // DownloadOptions are the options of Stream.Download; nil is the same as the zero value.

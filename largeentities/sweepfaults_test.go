@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -180,7 +181,7 @@ func TestFaults(t *testing.T) {
 		for name, c := range sweeps(w.world) {
 			// A Replace in the plain world is a part of Two.
 			chosen := (w.name == "plain") != (name == "Replace") || w.name == "async" && name == "Delete"
-			if raceDetector {
+			if race.Enabled {
 				chosen = w.name == "plain" && name == "Shrink"
 			} else if testing.Short() {
 				chosen = w.name == "plain" && slices.Contains([]string{"Insert", "MergeStream", "Delete"}, name)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -81,7 +82,7 @@ func TestTransfer(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	size := int64(32 << 20)
 	inMemory := s.Clock != nil
-	if inMemory || raceDetector {
+	if inMemory || race.Enabled {
 		size = 9<<20 + 13
 	}
 	p := transferWorld(t, s)
@@ -106,7 +107,7 @@ func TestTransfer(t *testing.T) {
 		t.Error("the Stream has another hash")
 	}
 	t.Logf("the heap grew by %.1f MiB up and %.1f MiB down", float64(up)/(1<<20), float64(down)/(1<<20))
-	if !inMemory && !raceDetector && max(up, down) > heapLimit {
+	if !inMemory && !race.Enabled && max(up, down) > heapLimit {
 		t.Errorf("the heap grew by %d bytes up and %d down, and may grow by %d", up, down, heapLimit)
 	}
 }
