@@ -55,9 +55,10 @@ type SweepReport struct {
 //   - it is deleted under the ETag that it was listed with.
 //
 // A copy of the entity in another partition can still point at the blob while the intent that brings it up to date waits for
-// a worker. The copies under the keys that the entity has now are asked; one under a key that it had before cannot be
-// found. So sweep when the queue is empty, and the poison queue too, or give Grace the time in which it is looked after. A read
-// through a copy whose blob has gone is patterns.ErrGarbled until the intent is carried out.
+// a worker. The copies under the keys that the entity has now are asked. One under a key that it has no more cannot be found: a
+// read through it is patterns.ErrGarbled once its blob has gone, until the intent is carried out, or Repository.Repair has
+// removed the copy. So sweep when the queue is empty, and the poison queue too, or give Grace the time in which it is looked
+// after; where messages were lost, Repair first.
 //
 // It can be stopped at any time and continued by the token. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
 // Grace, 1 for each blob that is deleted.
