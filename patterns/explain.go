@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -31,9 +32,12 @@ type ExplainedRow struct {
 }
 
 // Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
-// ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan.
+// ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan; these reads
+// are among the requests that it shows, since the change makes them as well.
 func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
 	const op = "Explain"
+	var reads atomic.Int64
+	ctx = context.WithValue(ctx, readsKey{}, &reads)
 	var w *work[T]
 	var err error
 	switch kind {
@@ -72,7 +76,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	for i := range d.operations {
 		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
 	}
-	x.Requests = explainRequests(len(d.operations), x.Outside, reserved)
+	x.Requests = explainRequests(int(reads.Load()), len(d.operations), x.Outside, reserved)
 	return x, nil
 }
 
@@ -132,19 +136,35 @@ func explainRow(o *operation) ExplainedRow {
 	return row
 }
 
-func explainRequests(rows int, outside []string, reserved int) []string {
+// readsKey is where a context counts the reads of tables.
+type readsKey struct{}
+
+// countRead notes a read, where somebody wants to know.
+func countRead(ctx context.Context) {
+	if reads, ok := ctx.Value(readsKey{}).(*atomic.Int64); ok {
+		reads.Add(1)
+	}
+}
+
+func explainRequests(reads, rows int, outside []string, reserved int) []string {
 	write := "1 entity group transaction"
 	if rows == 1 {
 		write = "1 single write"
 	}
-	if len(outside) == 0 {
-		return []string{write}
+	var requests []string
+	if len(outside) > 0 {
+		requests = append(requests, "1 intent put")
 	}
-	requests := []string{"1 intent put"}
 	if reserved > 0 {
 		requests = append(requests, fmt.Sprintf("%d outside keys reserved", reserved))
 	}
-	return append(requests, write, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted")
+	if reads > 0 {
+		requests = append(requests, fmt.Sprintf("reads to plan: %d", reads))
+	}
+	if requests = append(requests, write); len(outside) == 0 {
+		return requests
+	}
+	return append(requests, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted")
 }
 
 // String shows the explanation as a table for people.

@@ -17,6 +17,7 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	if err := key.check(); err != nil {
 		return nil, invalid(op, err)
 	}
+	countRead(ctx)
 	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
 	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
 		return nil, failure(op, t.name, key, err)

@@ -148,6 +148,7 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]b
 	if c.Row != "" {
 		options.NextRowKey = &c.Row
 	}
+	countRead(ctx)
 	var ex wire.Exchange
 	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, &ex)); err != nil {
 		return nil, nil, failure("Query", t.name, Key{}, err)

@@ -289,7 +289,7 @@ func TestSpikeExplainWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Rows) != 5 || len(x.Outside) != 1 || len(x.Requests) != 5 || !strings.Contains(x.String(), `email_ann@contoso.com\ufffb\ufffb01`) {
+	if len(x.Rows) != 5 || len(x.Outside) != 1 || len(x.Requests) != 6 || x.Requests[1] != "reads to plan: 1" || !strings.Contains(x.String(), `email_ann@contoso.com\ufffb\ufffb01`) {
 		t.Fatalf("%s", x)
 	}
 	if rows, blobs := w.rows(t), w.blobNames(t); len(rows)+len(blobs) != 0 {
