@@ -57,6 +57,20 @@ func (s *blobService) policy(container, id string) (xmlPolicy, bool) {
 	return findXMLPolicy(k.policies, id)
 }
 
+// overwrites tells whether a request puts a blob in the place of one that is there, for which the permission to create is not
+// enough.
+func (s *blobService) overwrites(req *http.Request) bool {
+	comp := queryOf(req.URL).Get("comp")
+	if req.Method != http.MethodPut || comp != "" && comp != "blocklist" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	container, name := blobPath(req.URL.Path)
+	k := s.containers[container]
+	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
+}
+
 func (s *blobService) dispatch(c *xmlCall) (*answer, *xmlError) {
 	if err := blobUnsupported(c); err != nil {
 		return nil, err

@@ -61,6 +61,32 @@ func TestCopyNeedsTheRightToItsSource(t *testing.T) {
 	wantSDKError(t, err, 403, "CannotVerifyCopySource")
 }
 
+// The permission to create makes a new blob and leaves one that is there alone.
+func TestCreatingIsNotOverwriting(t *testing.T) {
+	a, ctx := newAccount(t, Options{}), testContext(t)
+	key, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
+	noError(t, err)
+	owner, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), key, &blobservice.ClientOptions{ClientOptions: a.clientOptions()})
+	noError(t, err)
+	photos := owner.NewContainerClient("photos")
+	_, err = photos.Create(ctx, nil)
+	noError(t, err)
+	for permissions, want := range map[blobsas.ContainerPermissions]bool{{Create: true}: false, {Write: true}: true} {
+		signed, err := photos.GetSASURL(permissions, a.Clock().Now().Add(time.Hour), nil)
+		noError(t, err)
+		address, query, _ := strings.Cut(signed, "?")
+		guest, err := blockblob.NewClientWithNoCredential(address+"/"+permissions.String()+"?"+query, &blockblob.ClientOptions{ClientOptions: a.clientOptions()})
+		noError(t, err)
+		_, err = guest.UploadBuffer(ctx, []byte("first"), nil)
+		noError(t, err)
+		if _, err = guest.UploadBuffer(ctx, []byte("second"), nil); want {
+			noError(t, err)
+		} else {
+			wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+		}
+	}
+}
+
 // A semicolon in a query is a character like any other: a signature's range that has one is held, and a filter is not lost.
 func TestConfineTakesSemicolons(t *testing.T) {
 	req, err := http.NewRequest(http.MethodGet, "http://localhost/acct/Staff()?sig=x&spk=a;&epk=b&$filter=Name%20eq%20'x;y'", nil)

@@ -197,7 +197,7 @@ func (s *Simulator) serve(name serviceName, c *call, g *grant) *answer {
 		}
 		return s.queues.serve(c.req, c.body)
 	}
-	if !g.allows(blobNeeds(c.req)) {
+	if !g.allows(blobNeeds(c.req)) || !g.owner && !g.holds("w") && s.blobs.overwrites(c.req) {
 		return c.refuse(faultPermission())
 	}
 	if fault := s.auth.checkCopy(c.req, g); fault != nil {
