@@ -22,6 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -34,16 +35,12 @@ const lateness = 30 * time.Second
 // the mark is lost or there twice, and what was refused is not there.
 func TestSchedule(t *testing.T) {
 	seeds := 300
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		seeds = 30
 	}
 	seen := runSchedules(t, seeds, 0)
-	for _, what := range []string{"inserted", "late refused", "unknown", "deaths", "late requests", "drops", "tables dropped", "rival creators"} {
-		if seen.counts[what] == 0 {
-			t.Errorf("none %s: the schedules show nothing of them", what)
-		}
-	}
-	if n := seen.counts["tables that came back"]; n > 0 {
+	seen.MustHave(t, "inserted", "late refused", "unknown", "deaths", "late requests", "drops", "tables dropped", "rival creators")
+	if n := seen.Count("tables that came back"); n > 0 {
 		t.Errorf("%d tables were made below a mark whose Drop had returned", n)
 	}
 }
@@ -51,44 +48,32 @@ func TestSchedule(t *testing.T) {
 // TestScheduleWithoutGrace: without the wait between the mark and the tables, the same schedules do bring tables back.
 func TestScheduleWithoutGrace(t *testing.T) {
 	seen := runSchedules(t, 60, -1)
-	if n := seen.counts["tables that came back"]; n == 0 {
+	if n := seen.Count("tables that came back"); n == 0 {
 		t.Error("no table came back: the schedules would not see it")
 	}
 }
 
-func runSchedules(t *testing.T, seeds int, grace time.Duration) *tally {
-	seen := &tally{counts: map[string]int{}}
+func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
+	seen := &harness.Log{}
 	var r *rivalry
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Idle: 20 * time.Second,
 		Pauses: []time.Duration{time.Millisecond, time.Second, 9 * time.Second, 15 * time.Second, 45 * time.Second, 10 * time.Minute},
 		Service: func(t testing.TB) *storagetest.Service {
 			s := storagetest.Simulator(t, nil)
 			return s.WithTransport(func(inner policy.Transporter) policy.Transporter {
-				r = &rivalry{tally: seen, network: inner, grace: grace}
+				r = &rivalry{seen: seen, network: inner, grace: grace}
 				return r
 			})
 		},
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return r.stage(s) },
 	})
-	t.Log(seen.counts)
+	t.Log(seen)
 	return seen
-}
-
-// tally counts what the schedules have seen.
-type tally struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func (t *tally) add(what string, n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.counts[what] += n
 }
 
 // rivalry is one stage, and the network in front of its service.
 type rivalry struct {
-	*tally
+	seen    *harness.Log
 	network policy.Transporter
 	grace   time.Duration
 
@@ -120,11 +105,11 @@ func (r *rivalry) Do(req *http.Request) (*http.Response, error) {
 	r.lock.Unlock()
 	switch {
 	case resp.StatusCode < 300 && closed:
-		r.add("tables that came back", 1)
+		r.seen.Add("tables that came back", 1)
 	case resp.StatusCode == http.StatusConflict && closed:
-		r.add("being deleted", 1)
+		r.seen.Add("being deleted", 1)
 	case resp.StatusCode == http.StatusConflict:
-		r.add("rival creators", 1)
+		r.seen.Add("rival creators", 1)
 	}
 	return resp, err
 }
@@ -155,10 +140,10 @@ func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storaget
 	return s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.03:
-			r.add("deaths", 1)
+			r.seen.Add("deaths", 1)
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.08 || n < 0.4 && call.Kind == storagetest.CreateTable:
-			r.add("late requests", 1)
+			r.seen.Add("late requests", 1)
 			return late{r, time.Duration(rng.Int64N(int64(lateness)))}
 		case n < 0.2:
 			return faults[rng.IntN(len(faults))]
@@ -206,15 +191,15 @@ func (r *rivalry) note(l *login, label string, err error, dead bool) {
 	case dead:
 	case err == nil:
 		r.accepted[l.User] = true
-		r.add("inserted", 1)
+		r.seen.Add("inserted", 1)
 	case errors.Is(err, highvolumedelete.ErrLate):
 		r.refused[l.User] = true
-		r.add("late refused", 1)
+		r.seen.Add("late refused", 1)
 	case errors.Is(err, patterns.ErrUnknownOutcome):
-		r.add("unknown", 1)
+		r.seen.Add("unknown", 1)
 	case surelyNot(err):
 		r.refused[l.User] = true
-		r.add("failed", 1)
+		r.seen.Add("failed", 1)
 	}
 }
 
@@ -248,11 +233,11 @@ func (r *rivalry) drop(ctx context.Context, s *storagetest.Service) (highvolumed
 		return highvolumedelete.DropReport{}, err
 	}
 	report, err := logins.Drop(ctx, time.Now().Add(-2*time.Hour), &highvolumedelete.DropOptions{UnsafeGrace: r.grace})
-	r.add("tables dropped", len(report.Tables))
+	r.seen.Add("tables dropped", int64(len(report.Tables)))
 	if err != nil {
 		return report, err
 	}
-	r.add("drops", 1)
+	r.seen.Add("drops", 1)
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.closed = max(r.closed, "H"+report.Mark.Format("2006010215"))

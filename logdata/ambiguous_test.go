@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -184,7 +185,7 @@ func TestFullBlobs(t *testing.T) {
 	l := must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
 	n := 50_002
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		n = 10
 		t.Log("10 appends only, because of -short or -race")
 	}

@@ -38,7 +38,7 @@ func TestSweep(t *testing.T) {
 				}
 				return storagetest.World{Operate: w.operate, Recover: w.giveUp, Check: w.check}
 			}}
-			if testing.Short() || raceDetector {
+			if harness.Shortened() {
 				sweep.Callers, sweep.Floor = []storagetest.Caller{storagetest.ProcessDies, storagetest.CallerRetries}, 0
 			}
 			storagetest.Sweep(t, sweep)

@@ -3,8 +3,6 @@ package logtail_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -35,37 +33,14 @@ const (
 // had, and a follower who dies between any two entries. Each entry that is stored is counted once.
 func TestSchedule(t *testing.T) {
 	seeds := 150
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		seeds = 30
 	}
-	seen := &tally{counts: map[string]int{}}
+	seen := &harness.Log{}
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second},
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, seen) }})
-	t.Log(seen.counts)
-	for _, what := range []string{"appended", "unknown", "outside the window", "late", "deaths", "out of order", "restarts"} {
-		if seen.counts[what] == 0 {
-			t.Errorf("none %s: the schedules show nothing of them", what)
-		}
-	}
-}
-
-// tally counts what the schedules have seen.
-type tally struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func (t *tally) add(what string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.counts[what]++
-}
-
-// scheduleSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
-func scheduleSeed() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
+	t.Log(seen)
+	seen.MustHave(t, "appended", "unknown", "outside the window", "late", "deaths", "out of order", "restarts")
 }
 
 // followedLog is what a stage's actors share. One actor runs at a time.
@@ -73,15 +48,15 @@ type followedLog struct {
 	t       testing.TB
 	table   string
 	network policy.Transporter
-	seen    *tally
+	seen    *harness.Log
 
 	cursor string
 	counts map[string]int
 	newest time.Time
 }
 
-func rivals(t testing.TB, s *storagetest.Service, seen *tally) storagetest.Stage {
-	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
+func rivals(t testing.TB, s *storagetest.Service, seen *harness.Log) storagetest.Stage {
+	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	f := &followedLog{t: t, table: openLog(t, s, nil).Table().Name(), network: s.ClientOptions.Transport, seen: seen, counts: map[string]int{}}
 	stage := storagetest.Stage{Actors: []storagetest.Actor{f.follow}}
 	for i := range 3 {
@@ -102,10 +77,10 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 		injector := storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
 			switch n := rng.Float64(); {
 			case n < 0.05:
-				f.seen.add("deaths")
+				f.seen.Add("deaths", 1)
 				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 			case n < 0.15:
-				f.seen.add("late")
+				f.seen.Add("late", 1)
 				return late{f.network, time.Duration(rng.Int64N(int64(lateness)))}
 			case n < 0.3:
 				return faults[rng.IntN(len(faults))]
@@ -131,15 +106,15 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 					continue
 				}
 				if errors.Is(err, logtail.ErrOutsideWindow) {
-					f.seen.add("outside the window")
+					f.seen.Add("outside the window", 1)
 					break
 				}
 				if err == nil {
-					f.seen.add("appended")
+					f.seen.Add("appended", 1)
 					break
 				}
 				if errors.Is(err, patterns.ErrUnknownOutcome) {
-					f.seen.add("unknown")
+					f.seen.Add("unknown", 1)
 				}
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Second))))
@@ -151,7 +126,7 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 // follow is a follower that dies now and then.
 func (f *followedLog) follow(ctx context.Context, s *storagetest.Service) error {
 	for range 12 {
-		f.seen.add("restarts")
+		f.seen.Add("restarts", 1)
 		if err := f.poll(ctx, f.open(s, 0), 3); err != nil {
 			return err
 		}
@@ -172,7 +147,7 @@ func (f *followedLog) poll(ctx context.Context, l *logtail.Log[claim], most int)
 				return err
 			}
 			if v.LoggedAt.Before(f.newest) {
-				f.seen.add("out of order")
+				f.seen.Add("out of order", 1)
 			}
 			f.newest = v.LoggedAt
 			f.counts[v.LogID]++ // with the cursor, as one

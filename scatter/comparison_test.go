@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -120,7 +121,7 @@ func TestComparison(t *testing.T) {
 	const count, rate = 3_000, 12_000
 	took := time.Duration(count) * time.Second / rate
 	one, several := []string{"date and hour", "scatter 1"}, []string{"scatter 4", "scatter 16", "natural key"}
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		one, several = one[:1], several[:1]
 	}
 	for _, design := range one {

@@ -2,8 +2,6 @@ package scatter_test
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -133,13 +132,11 @@ func (r *rivals) read(ctx context.Context, p spread, rng *mathrand.Rand, number 
 func TestSchedule(t *testing.T) {
 	log := &rivalLog{}
 	seeds := 150
-	if testing.Short() || raceDetector {
+	if harness.Shortened() {
 		seeds = 15
 	}
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-		var b [8]byte
-		rand.Read(b[:])
-		r := &rivals{table: newTable(t, s), seed: binary.LittleEndian.Uint64(b[:]), log: log, inserted: map[string]int{}, surely: map[string]bool{}}
+		r := &rivals{table: newTable(t, s), seed: harness.ScheduleSeed(), log: log, inserted: map[string]int{}, surely: map[string]bool{}}
 		return storagetest.Stage{Actors: []storagetest.Actor{r.actor(1, r.insert), r.actor(2, r.insert), r.actor(3, r.resize), r.actor(4, r.read)},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				return errors.Join(append(errs, r.check(ctx, s))...)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -126,10 +127,10 @@ func TestSweep(t *testing.T) {
 			state: rowsState, without: "5 10 11 12", with: "10 11 12"},
 	} {
 		sweep := storagetest.SweepCase{World: c.world, Floor: c.floor, Every: harness.SweepEvery()}
-		if testing.Short() || raceDetector {
+		if harness.Shortened() {
 			sweep.Callers, sweep.Floor = []storagetest.Caller{storagetest.ProcessRestarts, storagetest.CallerRetries}, 0
 		}
-		if raceDetector {
+		if race.Enabled {
 			sweep.Callers = []storagetest.Caller{storagetest.CallerRetries}
 		}
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, sweep) })

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -52,12 +54,12 @@ func TestWalk(t *testing.T) {
 		"two changes":    {Stage: walked(table, schema, 2, inserts(table, schema, 2), inserts(table, schema, 3, 5), resizes(table, schema, 3, 4))},
 		"an empty table": {Crashes: 1, Stage: walked(table, schema, 0, inserts(table, schema, 1), inserts(table, schema, 1), resizes(table, schema, 3))},
 	}
-	if raceDetector {
+	if race.Enabled {
 		delete(cases, "two changes")
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() || raceDetector {
+			if harness.Shortened() {
 				c.Crashes = 0
 			}
 			w := storagetest.Interleavings(t, c)

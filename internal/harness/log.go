@@ -42,6 +42,13 @@ func (l *Log) Add(what string, n int64) {
 	l.count[what] += n
 }
 
+// Count is how often something happened.
+func (l *Log) Count(what string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count[what]
+}
+
 // Told counts what a writer was told of a change, and reports whether it was told that the change was not made.
 func (l *Log) Told(err error) (refused bool) {
 	switch {

@@ -1,6 +1,0 @@
-//go:build race
-
-package logdata_test
-
-// raceDetector makes long tests shorter.
-const raceDetector = true
