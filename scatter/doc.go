@@ -50,6 +50,7 @@
 //
 //	Insert, Replace, Delete                 1, as the Repository's
 //	Get                                     1
+//	GetMany                                 1 for each row, and 1 for the record if some are behind the horizon that is known
 //	Update, Upsert                          2
 //	the first insert behind the horizon     2 more by the program that moves it (read, write), 1 by every other
 //	the first read behind it                1 more

@@ -158,6 +158,7 @@ Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1»,
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Update",
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Upsert",
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "DeleteUnconditional",
+GetMany with keys behind the known horizon | key below the true one=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows behind the horizon"
 the first insert behind the horizon | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
 of another program | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
 the first inserts of many goroutines at once, all together | without=16 | scatter.TestOneAsksForAll | got != «16+2» {
