@@ -42,6 +42,17 @@ func failure(op, blob string, err error, unknown bool) error {
 	return e
 }
 
+// because says of the error of a writer whose requests were ended by what: that of the writer's own context tells nobody.
+func because(err, cause error) error {
+	var e *patterns.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := *e
+	told.Err = fmt.Errorf("%w: %w", cause, e.Err)
+	return &told
+}
+
 // hasCode reports whether err is an answer of the service with one of these codes.
 func hasCode(err error, codes ...string) bool {
 	var answer *azcore.ResponseError

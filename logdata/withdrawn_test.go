@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -37,6 +38,22 @@ func TestFlushOfWhatIsWithdrawn(t *testing.T) {
 			check(t, err)
 		case <-time.After(time.Hour):
 			t.Fatal("Flush waits for a record that is gone")
+		}
+	})
+}
+
+// TestCloseSaysWhatEndedIt: its own context, and not the one that it ends the writer's requests by.
+func TestCloseSaysWhatEndedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := storagetest.Before("never", func() { time.Sleep(time.Minute) })
+		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.Always(never))))
+		w := newWriter(t, newLog(t, faulty, nil), &logdata.WriterOptions{Buffered: true})
+		check(t, w.Write(t.Context(), record(noon(), "one")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := w.Close(ctx)
+		if wantKind(t, err, patterns.ErrUnknownOutcome); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v", err)
 		}
 	})
 }

@@ -308,7 +308,7 @@ func (w *Writer) Close(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		cancel()
-		return <-done // soon: all requests have ended
+		return because(<-done, ctx.Err()) // soon: all requests have ended
 	}
 }
 
