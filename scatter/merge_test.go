@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -78,6 +79,7 @@ func fatal(t *rapid.T, err error) {
 
 // TestMergeStops: a reader that breaks off leaves nothing running, and reads no more than what is under way.
 func TestMergeStops(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	counter := &storagetest.RequestCounter{}
 	counted := *s
