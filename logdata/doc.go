@@ -25,7 +25,7 @@
 //
 // Any number of writers, in any number of processes, write under one prefix. They never share a blob: each creates its own,
 // if there is none of that number, and tries another number if there is. So a writer knows where its blob ends, and an
-// append is sent for that position only.
+// append is sent for that position and ETag only: not for a blob that was deleted, and made again by another writer.
 //
 // # Guarantee
 //

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -175,6 +177,37 @@ func TestRecordsOfEverySize(t *testing.T) {
 				t.Errorf("the largest has %d bytes, want %d", largest, want)
 			}
 			wantTexts(t, readDay(t, l), []string{"", mark, strings.Repeat(mark, largest)})
+		})
+	}
+}
+
+// TestBlobOfAnotherWriterUnderTheName: when a blob was deleted, and another writer has made one of the same name, its first writer
+// does not write to it, and says nothing of it: by metadata that end before what that one writes, records would not be found.
+func TestBlobOfAnotherWriterUnderTheName(t *testing.T) {
+	for _, lost := range []bool{false, true} { // a lost answer tells no ETag
+		t.Run(fmt.Sprint("lost answer ", lost), func(t *testing.T) {
+			s := storagetest.Open(t)
+			name := newContainer(t, s)
+			loses := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.LostAnswer)))
+			loses.Set(lost)
+			faulty, _ := s.WithRetries(0).Faulty(loses)
+			first := must[*logdata.Writer](t)(must[*logdata.Log](t)(openLog(faulty, name, nil)).NewWriter(nil))
+			check(t, first.Write(t.Context(), record(noon(), "was")))
+			l := must[*logdata.Log](t)(openLog(s, name, nil))
+			blobs := blobsOf(t, l)
+			_, err := must[*container.Client](t)(containerOf(s, name)).NewBlobClient(blobs[0].Name).Delete(t.Context(), nil)
+			check(t, err)
+			second := newWriter(t, l, nil)
+			check(t, second.Write(t.Context(), record(noon().Add(time.Minute), "one")))
+			if again := blobsOf(t, l); len(again) != 1 || again[0].Name != blobs[0].Name {
+				t.Fatalf("blobs %v: the test shows nothing", names(again))
+			}
+			check(t, first.Write(t.Context(), record(noon().Add(2*time.Minute), "own"))) // for a position at which that blob ends, too
+			check(t, first.Close(t.Context()), second.Write(t.Context(), record(noon().Add(5*time.Minute), "two")))
+			wantTexts(t, must[[]string](t)(read(t.Context(), l, noon().Add(time.Second), noon().Add(time.Hour))), []string{"one", "own", "two"})
+			if again := blobsOf(t, l); len(again) != 2 {
+				t.Errorf("blobs %v", names(again))
+			}
 		})
 	}
 }

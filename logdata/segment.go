@@ -39,6 +39,12 @@ type segment struct {
 	records     int64
 	first, last time.Time
 	used        uint64
+	etag        *azcore.ETag // of the blob as this writer has left it: one that was deleted, and made again by another writer, has another
+}
+
+// asLeft is the condition that nobody else has written to the blob, nor made it anew.
+func (s *segment) asLeft() *blob.AccessConditions {
+	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
 
 // takes reports whether a record belongs into the segment.
@@ -98,7 +104,8 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 	for attempt := 0; ; attempt++ {
 		var ex wire.Exchange
 		err := bounded(ctx, func(ctx context.Context) error {
-			_, err := w.log.container.NewAppendBlobClient(s.name).Create(wire.With(ctx, &ex), options)
+			answer, err := w.log.container.NewAppendBlobClient(s.name).Create(wire.With(ctx, &ex), options)
+			s.etag = etagOf(&ex, answer.ETag)
 			return err
 		})
 		if err == nil {
@@ -123,6 +130,7 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 // isOurs reports whether the blob that is there is the one that an attempt without an answer has made.
 func (w *Writer) isOurs(ctx context.Context, s *segment) bool {
 	answer, err := w.log.container.NewBlobClient(s.name).GetProperties(ctx, nil)
+	s.etag = answer.ETag
 	return err == nil && answer.ContentLength != nil && *answer.ContentLength == 0 && metaText(answer.Metadata, metaWriter) == s.token
 }
 
@@ -146,14 +154,14 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	s := b.segment
 	for attempt := 0; ; attempt++ {
 		var ex wire.Exchange
-		err := w.appendOnce(wire.With(ctx, &ex), s, b.data)
+		err := w.appendOnce(ctx, &ex, s, b.data)
 		if err == nil {
 			b.applied()
 			return false, nil
 		}
 		b.unknown = b.unknown || unsure(&ex)
 		switch {
-		case hasCode(err, codePosition):
+		case hasCode(err, codePosition, codeConditionNotMet):
 			same, readErr := w.sameAt(ctx, s, b.data)
 			if readErr == nil && same {
 				b.applied()
@@ -187,12 +195,23 @@ func (w *Writer) settled(b *batch, same bool, readErr error) (moved bool, err er
 	return false, failure("Write", b.segment.name, readErr, true)
 }
 
-func (w *Writer) appendOnce(ctx context.Context, s *segment, data []byte) error {
+func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, data []byte) error {
 	return bounded(ctx, func(ctx context.Context) error {
-		_, err := w.log.container.NewAppendBlobClient(s.name).AppendBlock(ctx, streaming.NopCloser(bytes.NewReader(data)),
-			&appendblob.AppendBlockOptions{AppendPositionAccessConditions: &appendblob.AppendPositionAccessConditions{AppendPosition: &s.size}})
+		answer, err := w.log.container.NewAppendBlobClient(s.name).AppendBlock(wire.With(ctx, ex), streaming.NopCloser(bytes.NewReader(data)),
+			&appendblob.AppendBlockOptions{AppendPositionAccessConditions: &appendblob.AppendPositionAccessConditions{AppendPosition: &s.size}, AccessConditions: s.asLeft()})
+		if err == nil {
+			s.etag = etagOf(ex, answer.ETag)
+		}
 		return err
 	})
+}
+
+// etagOf is the ETag of an answer, which the SDK sees only where the client is none of Account.Container.
+func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
+	if text := ex.Header.Get("ETag"); text != "" {
+		return (*azcore.ETag)(&text)
+	}
+	return told
 }
 
 func bounded(ctx context.Context, request func(context.Context) error) error {
@@ -203,18 +222,19 @@ func bounded(ctx context.Context, request func(context.Context) error) error {
 
 // sameAt reports whether the blob holds these bytes where the segment has ended.
 func (w *Writer) sameAt(ctx context.Context, s *segment, data []byte) (bool, error) {
-	at := s.size
+	at, etag := s.size, s.etag
 	for len(data) > 0 {
-		piece, _, err := w.log.download(ctx, s.name, at, int64(min(len(data), chunkBytes)))
+		p, err := w.log.download(ctx, s.name, at, int64(min(len(data), chunkBytes)))
 		if err != nil {
 			return false, err
 		}
-		if len(piece) == 0 || len(piece) > len(data) || !bytes.Equal(piece, data[:len(piece)]) {
+		n := len(p.data)
+		if n == 0 || n > len(data) || !bytes.Equal(p.data, data[:n]) {
 			return false, nil
 		}
-		at += int64(len(piece))
-		data = data[len(piece):]
+		at, data, etag = at+int64(n), data[n:], p.etag
 	}
+	s.etag = etag
 	return true, nil
 }
 
@@ -234,17 +254,17 @@ func (b *batch) applied() {
 }
 
 // finalise says in the blob's metadata what is in it. It is sent after the last append was answered; none comes after it.
-// That it is repeated, or late, does no harm. Requests: 1; none for an empty blob.
+// That it is repeated, or late, does no harm: it is only for the blob as it was left. Requests: 1; none for an empty blob.
 func (w *Writer) finalise(ctx context.Context, s *segment) error {
 	if s.records == 0 {
 		return nil
 	}
 	err := bounded(ctx, func(ctx context.Context) error {
-		_, err := w.log.container.NewBlobClient(s.name).SetMetadata(ctx, w.log.finalMetadata(s), nil)
+		_, err := w.log.container.NewBlobClient(s.name).SetMetadata(ctx, w.log.finalMetadata(s), &blob.SetMetadataOptions{AccessConditions: s.asLeft()})
 		return err
 	})
-	if hasCode(err, codeBlobNotFound) {
-		return nil // deleted by somebody, and all in it
+	if hasCode(err, codeBlobNotFound, codeConditionNotMet) {
+		return nil // deleted by somebody, and all in it; or done, by an attempt whose answer was lost
 	}
 	return failure("Close", s.name, err, false)
 }

@@ -59,12 +59,12 @@ func (s *stream) read(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		data, size, err := s.query.log.download(ctx, s.blob.Name, offset, chunkBytes)
+		p, err := s.query.log.download(ctx, s.blob.Name, offset, chunkBytes)
 		<-s.query.slots
-		if !send(chunk{data, err}) || len(data) == 0 {
+		if !send(chunk{p.data, err}) || len(p.data) == 0 {
 			return
 		}
-		offset, total = offset+int64(len(data)), size
+		offset, total = offset+int64(len(p.data)), p.size
 	}
 }
 
@@ -122,21 +122,28 @@ func (s *stream) pop() Record {
 	return r
 }
 
-// download reads a piece of a blob, which is shorter than asked for only where the blob ends, and tells the blob's size.
-// Behind the end, and where there is no blob any more, it is empty. Requests: 1.
-func (l *Log) download(ctx context.Context, name string, offset, count int64) (data []byte, size int64, err error) {
+// piece is what stands in a stretch of a blob, with the size and the ETag of the blob then. It is empty behind the end, and where
+// there is no blob any more.
+type piece struct {
+	data []byte
+	size int64
+	etag *azcore.ETag
+}
+
+// download reads a piece of a blob, which is shorter than asked for only where the blob ends. Requests: 1.
+func (l *Log) download(ctx context.Context, name string, offset, count int64) (piece, error) {
 	for attempt := 0; ; attempt++ {
-		data, size, err = l.downloadOnce(ctx, name, offset, count)
+		p, err := l.downloadOnce(ctx, name, offset, count)
 		switch {
 		case err == nil:
-			return data, size, nil
+			return p, nil
 		case hasCode(err, codeInvalidRange, codeBlobNotFound):
-			return nil, offset, nil
+			return piece{size: offset}, nil
 		case !errors.Is(err, errCutOff) || attempt == readAttempts:
-			return nil, 0, failure("Query", name, err, false)
+			return piece{}, failure("Query", name, err, false)
 		}
 		if waitErr := backoff.Wait(ctx, attempt); waitErr != nil {
-			return nil, 0, failure("Query", name, waitErr, false)
+			return piece{}, failure("Query", name, waitErr, false)
 		}
 	}
 }
@@ -144,31 +151,31 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (d
 // errCutOff is an answer whose end is missing.
 var errCutOff = errors.New("the answer was cut off")
 
-func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) ([]byte, int64, error) {
+func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
 	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
 	if err != nil {
 		var refused *azcore.ResponseError
 		if errors.As(err, &refused) && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-			return nil, offset, nil // whatever its code
+			return piece{size: offset}, nil // whatever its code
 		}
-		return nil, 0, err
+		return piece{}, err
 	}
 	defer answer.Body.Close()
 	first, last, size, err := contentRange(answer.ContentRange)
 	if err == nil && first == offset && last == first-1 && size == first {
-		return nil, offset, nil // Azurite's answer for a range behind the end
+		return piece{size: offset}, nil // Azurite's answer for a range behind the end
 	}
 	if err != nil || last < first || first != offset || last-first >= count {
-		return nil, 0, fmt.Errorf("%w: the answer is not of the range that was asked for", patterns.ErrGarbled)
+		return piece{}, fmt.Errorf("%w: the answer is not of the range that was asked for", patterns.ErrGarbled)
 	}
 	data := make([]byte, last-first+1)
 	if _, err := io.ReadFull(answer.Body, data); err != nil {
 		if ctx.Err() != nil {
-			return nil, 0, ctx.Err()
+			return piece{}, ctx.Err()
 		}
-		return nil, 0, fmt.Errorf("%w: %w", errCutOff, err)
+		return piece{}, fmt.Errorf("%w: %w", errCutOff, err)
 	}
-	return data, size, nil
+	return piece{data, size, answer.ETag}, nil
 }
 
 // contentRange reads "bytes 0-9/100".
