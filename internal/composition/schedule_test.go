@@ -1,0 +1,100 @@
+package composition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestEverythingSchedules: rivals insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
+// and workers carry on, in seeded orders. When all have ended, all that is kept agrees with the items.
+func TestEverythingSchedules(t *testing.T) {
+	log := &harness.Log{}
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(40), Steps: 40_000, Pauses: harness.Pauses(visibility),
+		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, log) }})
+	t.Log(log)
+	log.MustHave(t, harness.Applied, harness.Handled)
+}
+
+func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.Stage {
+	o := newOffice(t, s)
+	trouble := &harness.Trouble{Faults: 0.02, Deaths: 0.01, Visibility: visibility, Network: s.ClientOptions.Transport, Log: log}
+	workers := harness.Workers{Concurrency: 1, Open: func(s *storagetest.Service) (*eventual.Queue, error) {
+		d, err := o.open(s)
+		if err != nil {
+			return nil, err
+		}
+		return d.queue, nil
+	}}
+	seed := harness.ScheduleSeed()
+	var stage storagetest.Stage
+	for n := range uint64(3) {
+		stage.Actors = append(stage.Actors, trouble.Actor(seed+n, o.career(seed+n, log)))
+	}
+	stage.Workers = append(stage.Workers, trouble.Worker(seed+10, workers))
+	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
+		if err := errors.Join(append(errs, o.drain(ctx, s))...); err != nil {
+			return err
+		}
+		return o.settled(ctx, s)
+	}
+	return stage
+}
+
+// career is a process that changes items that others change as well.
+func (o *office) career(seed uint64, log *harness.Log) harness.Life {
+	rng, changes := mathrand.New(mathrand.NewPCG(seed, 1)), 4
+	return func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
+		d, err := o.open(s)
+		if err != nil {
+			return false, err
+		}
+		for ; changes > 0 && !dead(); changes-- {
+			v := d.itemOf(1+rng.IntN(2), states[rng.IntN(len(states))])
+			if rng.IntN(3) == 0 {
+				err = d.items.DeleteUnconditional(ctx, plainKey(v))
+			} else {
+				err = d.items.Upsert(ctx, v)
+			}
+			if !dead() {
+				log.Told(err)
+			}
+		}
+		return changes == 0, nil
+	}
+}
+
+var states = []string{"a", "b", "c"}
+
+// settled checks that all that is kept agrees with the items as they are.
+func (o *office) settled(ctx context.Context, s *storagetest.Service) error {
+	d, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	var now, before []*item
+	for id := 1; id <= 2; id++ {
+		got, err := d.items.Get(ctx, plainKey(d.itemOf(id, "a")))
+		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+			return err
+		}
+		for _, state := range states {
+			if v := d.itemOf(id, state); err == nil && got.Name == v.Name {
+				now = append(now, v)
+			} else {
+				before = append(before, v)
+			}
+		}
+	}
+	if err := errors.Join(d.agrees(ctx, now, before), clean(ctx, d.items), d.swept(ctx, s)); err != nil {
+		return fmt.Errorf("of %d items: %w", len(now), err)
+	}
+	return nil
+}
