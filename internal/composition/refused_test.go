@@ -1,0 +1,95 @@
+package composition
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// TestRefused: what the page says of more than two, or of two with certain options.
+func TestRefused(t *testing.T) {
+	k := newKit(t, newRegistry(t))
+	sealing := func() patterns.Pattern { return encryption.New("encryption", k.registry, nil) }
+	clips := func() patterns.Pattern {
+		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
+	}
+	count := func(sites *patterns.Repository[site]) patterns.Pattern {
+		return relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+	}
+	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }))
+	for what, c := range map[string]struct {
+		both []patterns.Pattern
+		want string
+	}{
+		"one property encrypted and in a blob": {[]patterns.Pattern{encryption.New("encryption", k.registry, nil), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
+		"steps, and copies without a type":     {[]patterns.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
+		"parents with effects outside":         {[]patterns.Pattern{count(outgoing)}, `"names"`},
+		"holders with effects outside":         {[]patterns.Pattern{denormalization.NewInPartition("beside", k.link(0, outgoing, func(v *item) patterns.Key { return siteKey(v.Site, "beside") }))}, `"beside"`},
+		"a layout without EntityType in front": {[]patterns.Pattern{newType(), widentities.New(nil)}, `"wide"`},
+	} {
+		_, err := k.plain(c.both)
+		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{clips()}))
+	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
+	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
+		if _, err := eventual.NewMover(k.queue, "m", both[0], eventual.ToRepository(both[1], nil), nil); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), what) {
+			t.Errorf("a mover into a repository without %s: %v", what, err)
+		}
+	}
+	must[*eventual.Mover[item]](t)(eventual.NewMover(k.queue, "back", clipped, eventual.ToRepository(sealed, nil), nil))
+	if n := k.calls.Count(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestRefusedOnWriting: what depends on the entity is refused when it is written, and nothing of it is stored.
+func TestRefusedOnWriting(t *testing.T) {
+	ctx, k := t.Context(), newKit(t, newRegistry(t))
+	one := func(v *item) patterns.Key { return siteKey(v.Site, "counted0") }
+	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (patterns.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
+	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern{byCount, denormalization.NewInPartition("beside", k.link(0, k.sites, one))}))
+	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
+	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("two patterns that write one entity beside: %v", err)
+	}
+	whole := interpartition.NewIndex("badge", byName)
+	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{whole, widentities.New(nil)}))
+	k.wide = true
+	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, patterns.ErrTooLarge) {
+		t.Errorf("a copy outside of an entity in several rows: %v", err)
+	}
+	for _, repository := range []*patterns.Repository[item]{r, wide} {
+		if _, err := repository.Get(ctx, repository.KeyOf(k.itemOf(1, "a", false))); !errors.Is(err, patterns.ErrNotFound) {
+			t.Errorf("it is stored: %v", err)
+		}
+	}
+}
+
+// TestAccountOpenedTwice: parents whose account another part of the program has opened are on the same table.
+func TestAccountOpenedTwice(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	first, again := must[*patterns.Account](t)(open(s)), must[*patterns.Account](t)(open(s))
+	check(t, first.Table("Items").Create(t.Context()))
+	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites", nil)))
+	counted := relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+	items := must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
+	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{}).itemOf(1, "a", false)))
+	if p := must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
+		t.Errorf("%d items are counted", p.Items)
+	}
+}
