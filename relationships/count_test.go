@@ -249,6 +249,19 @@ func TestMembersAreMended(t *testing.T) {
 	if !slices.Equal(found, []string{"missing", "spurious"}) {
 		t.Errorf("found %q", found)
 	}
+	// A row that was removed by hand, and entered again, has counted twice.
+	check(t, p.other.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
+	for d, err := range p.employees.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1}}) {
+		check(t, err, d.Err)
+	}
+	for _, before := range []int64{2, 1} {
+		if n, was, err := p.members.Recount(ctx, projectKey("P")); n != 1 || was != before || err != nil {
+			t.Errorf("counted %d, and it was %d, %v", n, was, err)
+		}
+	}
+	if n, was, err := p.members.Recount(ctx, projectKey("none")); n != 0 || was != -1 || err != nil {
+		t.Errorf("of no members %d, and it was %d, %v", n, was, err)
+	}
 	_, err := w.check(ctx, s)
 	check(t, err)
 }
@@ -263,18 +276,22 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		return err
 	}
 	elsewhere := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
+	none := func(*department) (patterns.Key, bool) { return patterns.Key{}, false }
+	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: &recorder{}},
+		relationships.NewMembers("sites", nil, none)))
 	for what, kept := range map[string]patterns.Pattern{
-		"a count of departments":      relationships.NewCount[department]("count", nil),
-		"a count named as the prefix": relationships.NewCount[employee]("empid", nil),
-		"a count with a bad name":     relationships.NewCount[employee]("a b", nil),
-		"no parents":                  relationships.NewParentCount[employee, department]("count", nil, groupOf, countOf),
-		"no parent of":                relationships.NewParentCount[employee]("count", p.departments, nil, countOf),
-		"no number":                   relationships.NewParentCount("count", p.departments, groupOf, nil),
-		"parents elsewhere":           relationships.NewParentCount("count", elsewhere, groupOf, countOf),
-		"a count that is attached":    p.parents,
-		"members without parents":     relationships.NewMembers[employee]("members", nil, nil),
-		"members with a bad name":     relationships.NewMembers("a_b", nil, projectOf),
-		"members as the prefix":       relationships.NewMembers("empid", nil, projectOf),
+		"a count of departments":       relationships.NewCount[department]("count", nil),
+		"a count named as the prefix":  relationships.NewCount[employee]("empid", nil),
+		"a count with a bad name":      relationships.NewCount[employee]("a b", nil),
+		"no parents":                   relationships.NewParentCount[employee, department]("count", nil, groupOf, countOf),
+		"no parent of":                 relationships.NewParentCount[employee]("count", p.departments, nil, countOf),
+		"no number":                    relationships.NewParentCount("count", p.departments, groupOf, nil),
+		"parents elsewhere":            relationships.NewParentCount("count", elsewhere, groupOf, countOf),
+		"parents with effects outside": relationships.NewParentCount("count", outgoing, groupOf, countOf),
+		"a count that is attached":     p.parents,
+		"members without parents":      relationships.NewMembers[employee]("members", nil, nil),
+		"members with a bad name":      relationships.NewMembers("a_b", nil, projectOf),
+		"members as the prefix":        relationships.NewMembers("empid", nil, projectOf),
 	} {
 		if err := attach(kept); !errors.Is(err, patterns.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -286,7 +303,8 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	_, _, recount := count.Recount(ctx, "Sales")
 	_, number := loose.Count(ctx, projectKey("P"))
 	_, _, parent := relationships.NewParentCount("count", p.departments, groupOf, countOf).Recount(ctx, departmentKey("Sales", "A"))
-	errs := []error{get, recount, number, parent}
+	_, _, recounted := loose.Recount(ctx, projectKey("P"))
+	errs := []error{get, recount, number, parent, recounted}
 	for _, err := range loose.Keys(ctx, projectKey("P")) {
 		errs = append(errs, err)
 	}
@@ -294,7 +312,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		errs = append(errs, err)
 	}
 	for _, err := range errs {
-		if !errors.Is(err, patterns.ErrInvalid) || len(errs) != 6 {
+		if !errors.Is(err, patterns.ErrInvalid) || len(errs) != 7 {
 			t.Errorf("without a repository: %v", err)
 		}
 	}

@@ -31,7 +31,7 @@
 // children sooner or later, as package eventual says.
 //
 // What programs do that do not have the pattern is not counted: Recount sets Count and ParentCount right while writers go on, and
-// is exact; Verify and Repair of the children's repository do so with Members.
+// is exact; Verify and Repair of the children's repository do so with the rows of Members, and its Recount with their number.
 //
 // A Cache gives entities that are no older than TTL; while they are read anew, once for all who ask, none that are older than TTL
 // and Stale. When the service is down it goes on until then. It has one goroutine while it reads, which Close ends.
@@ -49,7 +49,7 @@
 //	a child changes its parent              2              3              10                 3
 //	any other change of a child             1              1              1                  1
 //	reading the number                      1              with the parent  1                1
-//	Recount                                 2 and 1 for each page of children                Repair
+//	Recount                                 2 and 1 for each page of children, or members
 //
 //	Pair: Insert, Delete 1; Get 2
 //	Reference: Get 1; Join 1 for each different parent in a batch of 100

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -160,6 +161,12 @@ func TestPair(t *testing.T) {
 	elsewhere := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
 	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("two tables: %v", err)
+	}
+	schema.Intents = &recorder{}
+	outgoing := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema,
+		relationships.NewMembers("photos", nil, func(*photo) (patterns.Key, bool) { return patterns.Key{}, false })))
+	if _, err := relationships.NewPair(p.employees, outgoing, photoKey); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), `"photos"`) {
+		t.Errorf("effects outside: %v", err)
 	}
 	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("no convention: %v", err)
