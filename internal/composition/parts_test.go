@@ -90,13 +90,14 @@ type kit struct {
 	away      *patterns.Table // of what Details copies into
 	keyOf     func(*item) patterns.Key
 	sites     *patterns.Repository[site] // on table
+	at        time.Time                  // of the items; the day may end while a test runs
 	wide      bool                       // the entity needs several rows
 }
 
 func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	t.Helper()
 	s := *storagetest.Simulator(t, nil)
-	k := &kit{calls: &storagetest.RequestCounter{}, registry: registry}
+	k := &kit{calls: &storagetest.RequestCounter{}, registry: registry, at: time.Now().UTC().Truncate(time.Microsecond)}
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
 	k.account = must[*patterns.Account](t)(open(&s))
 	k.queue = must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
@@ -232,7 +233,7 @@ func newType() *heterogeneous.Type[item] {
 
 // itemOf is an item in one of its states.
 func (k *kit) itemOf(id int, state string, streams bool) *item {
-	v := &item{Entry: logtail.Entry{LoggedAt: time.Now().UTC().Truncate(time.Microsecond), LogID: fmt.Sprint("id", id)}, Site: "Sales", ID: id,
+	v := &item{Entry: logtail.Entry{LoggedAt: k.at, LogID: fmt.Sprint("id", id)}, Site: "Sales", ID: id,
 		Name: "name " + state, Team: "team " + state, Number: "number " + state, Doc: "doc " + state, Photo: []byte("photo " + state)}
 	if k.wide {
 		v.Essay = strings.Repeat("essay "+state, 10_000)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
@@ -88,7 +89,7 @@ func TestAccountOpenedTwice(t *testing.T) {
 	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites", nil)))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	items := must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
-	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{}).itemOf(1, "a", false)))
+	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
 	if p := must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
 		t.Errorf("%d items are counted", p.Items)
 	}

@@ -55,7 +55,7 @@ func TestMatrixUses(t *testing.T) {
 func makers() []use {
 	return []use{
 		{"logtail.New", func(t testing.TB, k *kit, p part) error {
-			log, err := logtail.New(k.table, logtail.Schema[item]{Partition: func(v *item) string { return v.Site }, Intents: k.queue}, k.makeParts(t, p)...)
+			log, err := logtail.New(k.table, logtail.Schema[item]{Partition: func(v *item) string { return v.Site }, Window: time.Hour, Intents: k.queue}, k.makeParts(t, p)...)
 			if err != nil {
 				return err
 			}
@@ -91,12 +91,11 @@ func makers() []use {
 			if err != nil {
 				return err
 			}
-			r, err := tables.Repository(k.itemOf(1, "a", false).LoggedAt)
+			r, err := tables.Repository(k.at)
 			if err != nil {
 				return err
 			}
-			at := k.itemOf(1, "a", false).LoggedAt
-			check(t, tables.Prepare(t.Context(), at, at))
+			check(t, tables.Prepare(t.Context(), k.at, k.at))
 			return k.lifeBy(t, r, p, tables.Insert, tables.Replace, tables.Delete)
 		}},
 	}
