@@ -6,6 +6,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -40,6 +41,7 @@ func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.
 	}
 	stage.Workers = append(stage.Workers, trouble.Worker(seed+10, workers))
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
+		time.Sleep(2 * visibility) // until what is late has arrived
 		if err := errors.Join(append(errs, o.drain(ctx, s))...); err != nil {
 			return err
 		}
