@@ -93,6 +93,42 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 	}
 }
 
+// TestVaultKeyOfAES: a managed HSM's AES key wraps by A256KW, and unwraps what was.
+func TestVaultKeyOfAES(t *testing.T) {
+	wrapping := make([]byte, 32)
+	server := fake.Server{
+		WrapKey: func(_ context.Context, _, _ string, p azkeys.KeyOperationParameters, _ *azkeys.WrapKeyOptions) (r azfake.Responder[azkeys.WrapKeyResponse], e azfake.ErrorResponder) {
+			b, err := encryption.KeyWrap(wrapping, p.Value)
+			if err != nil || *p.Algorithm != azkeys.EncryptionAlgorithmA256KW {
+				e.SetResponseError(http.StatusBadRequest, "BadParameter")
+				return r, e
+			}
+			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: azkeys.KeyOperationResult{KID: keyID(vaultKeyID + "/v1"), Result: b}}, nil)
+			return r, e
+		},
+		UnwrapKey: func(_ context.Context, _, _ string, p azkeys.KeyOperationParameters, _ *azkeys.UnwrapKeyOptions) (r azfake.Responder[azkeys.UnwrapKeyResponse], e azfake.ErrorResponder) {
+			b, err := encryption.KeyUnwrap(wrapping, p.Value)
+			if err != nil || *p.Algorithm != azkeys.EncryptionAlgorithmA256KW {
+				e.SetResponseError(http.StatusBadRequest, "BadParameter")
+				return r, e
+			}
+			r.SetResponse(http.StatusOK, azkeys.UnwrapKeyResponse{KeyOperationResult: azkeys.KeyOperationResult{Result: b}}, nil)
+			return r, e
+		},
+	}
+	client := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+	w := must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmA256KW}))
+	key := []byte("0123456789abcdef0123456789abcdef")
+	wrapped := must[encryption.WrappedKey](t)(w.Wrap(t.Context(), key))
+	if got, err := w.Unwrap(t.Context(), wrapped); err != nil || string(got) != string(key) || wrapped.Algorithm != encryption.AlgorithmA256KW {
+		t.Errorf("%q by %s, %v", got, wrapped.Algorithm, err)
+	}
+	wrapped.Bytes = flipped(wrapped.Bytes)
+	if _, err := w.Unwrap(t.Context(), wrapped); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("what was changed: %v", err)
+	}
+}
+
 func keyID(text string) *azkeys.ID { id := azkeys.ID(text); return &id }
 
 // TestRivalsForTheNextKey: of several who replace the data key at once, one does at a time, and others are told.
