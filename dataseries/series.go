@@ -24,7 +24,7 @@ type Options struct {
 	// MaxSlotsPerRow. A series whose slots fit in one row keeps it when it gets more slots and SlotsPerRow is declared.
 	SlotsPerRow int
 	// Container puts all slots of a series into a blob there. It is one of Account.Container, which may be another account's,
-	// and has to exist.
+	// and has to exist. Blobs are named after the table, so tables of one name in different accounts need containers of their own.
 	Container *container.Client
 	// MaxAttempts bounds how often a change that reads first starts over on conflict, 20 for 0.
 	MaxAttempts int

@@ -30,6 +30,10 @@ func appendRecord(dst []byte, p *patterns.Property) ([]byte, error) {
 	if err := edm.CheckName(p.Name); err != nil {
 		return nil, err
 	}
+	switch p.Name {
+	case "PartitionKey", "RowKey", "Timestamp": // refused as a property, and so in a record
+		return nil, fmt.Errorf("%s is no custom property", p.Name)
+	}
 	dst = append(append(dst, p.Name...), ':', letters[p.Value.Type()])
 	dst = append(strconv.AppendInt(dst, int64(len(text)), 10), ':')
 	return append(dst, text...), nil

@@ -1,0 +1,50 @@
+package widentities_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestHostileWide: what no row can hold is refused before any request, also where it would be in a record.
+func TestHostileWide(t *testing.T) {
+	s, n := counted(storagetest.Simulator(t, nil))
+	p, _ := open(t, s)
+	n.Reset()
+	for name, c := range map[string]struct {
+		property string
+		value    patterns.Value
+		team     string
+	}{
+		"no UTF-8":            {"Text", patterns.String("\xff" + strings.Repeat("x", 70_000)), "red"},
+		"no property name":    {"a-b", patterns.Int32(1), "red"},
+		"an empty name":       {"", patterns.Int32(1), "red"},
+		"the library's name":  {"_tpLayout", patterns.String("1 x y"), "red"},
+		"the service's name":  {"RowKey", patterns.String("x"), "red"},
+		"an impossible key":   {"Text", patterns.Int32(1), "r/d"},
+		"a name of 256 units": {strings.Repeat("n", 256), patterns.Int32(1), "red"},
+	} {
+		v := withNumbers(1, 300)
+		v.Team, v.More[c.property] = c.team, c.value
+		if err := p.profiles.Insert(t.Context(), v); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := n.Count(); got > 0 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+// TestNamesOfPieces: properties that are called like those of a further row, and of a record, come back.
+func TestNamesOfPieces(t *testing.T) {
+	p, _ := open(t, storagetest.Simulator(t, nil))
+	v := withNumbers(1, 300)
+	v.More["Pack00"], v.More["Pack01"], v.More["é"] = patterns.String("Pack00:s1:x"), patterns.Binary([]byte{0}), patterns.String("")
+	check(t, p.profiles.Insert(t.Context(), v))
+	got, err := p.profiles.Get(t.Context(), at(1))
+	check(t, err)
+	same(t, got, v)
+}
