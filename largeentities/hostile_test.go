@@ -101,3 +101,29 @@ func TestFailedOpen(t *testing.T) {
 		t.Errorf("a closed reader gives %d bytes and %v", n, err)
 	}
 }
+
+// TestStreamsOfEachKind: what a Stream says of itself where it is in no blob.
+func TestStreamsOfEachKind(t *testing.T) {
+	reader := largeentities.NewStreamReader(nil, &largeentities.StreamOptions{ContentType: "a/b"})
+	memory := largeentities.NewStreamBytes([]byte("x"), nil)
+	for name, c := range map[string]struct {
+		stream largeentities.Stream
+		length int64
+		hashed bool
+		kind   string
+		opens  bool
+	}{
+		"none":   {largeentities.Stream{}, 0, false, "", true},
+		"reader": {reader, -1, false, "a/b", false},
+		"memory": {memory, 1, true, "", true},
+	} {
+		_, hashed := c.stream.SHA256()
+		r, err := c.stream.Open(t.Context())
+		if c.stream.Length() != c.length || hashed != c.hashed || c.stream.ContentType() != c.kind || c.stream.InBlob() || (err == nil) != c.opens || (r != nil) != c.opens {
+			t.Errorf("%s: length %d, hashed %v, type %q, %v", name, c.stream.Length(), hashed, c.stream.ContentType(), err)
+		}
+		if err != nil && !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -182,4 +186,42 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		_, err = w.check(ctx, s)
 		ok(t, err)
 	})
+}
+
+// twoPerPage has blobs listed by two.
+type twoPerPage struct{}
+
+func (twoPerPage) Do(req *policy.Request) (*http.Response, error) {
+	if query := req.Raw().URL.Query(); query.Get("comp") == "list" {
+		query.Set("maxresults", "2")
+		req.Raw().URL.RawQuery = query.Encode()
+	}
+	return req.Next()
+}
+
+// TestSweepGoesOn: a sweep that is stopped goes on by its token, and looks at no blob twice.
+func TestSweepGoesOn(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	loseIntents(t, w, s, 3)
+	s.Wait(grace)
+	paged := *s
+	paged.ClientOptions.PerCallPolicies = append(slices.Clip(paged.ClientOptions.PerCallPolicies), twoPerPage{})
+	p := must[*process](t)(w.start(&paged))
+	listed, deleted, runs, token := 0, 0, 0, ""
+	for ; runs < 3 && (runs == 0 || token != ""); runs++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		told := largeentities.SweepReport{}
+		r, err := p.photo.Sweep(ctx, &largeentities.SweepOptions{Token: token, Progress: func(r largeentities.SweepReport) { told = r; cancel() }})
+		if r.Next != "" && !errors.Is(err, context.Canceled) || r.Next == "" && err != nil || told != r {
+			t.Errorf("run %d: %+v, told %+v, %v", runs, r, told, err)
+		}
+		listed, deleted, token = listed+r.Listed, deleted+r.Deleted, r.Next
+	}
+	if listed != 6 || deleted != 3 || runs != 3 || token != "" {
+		t.Errorf("%d blobs listed and %d deleted in %d runs", listed, deleted, runs)
+	}
+	if _, err := w.check(t.Context(), s); err != nil {
+		t.Error(err)
+	}
 }
