@@ -127,3 +127,20 @@ func TestStreamsOfEachKind(t *testing.T) {
 		}
 	}
 }
+
+// TestTextThatIsNone: bytes that are no UTF-8 are no string, also where a blob would take them.
+func TestTextThatIsNone(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	for _, size := range []int{1, threshold + 1} {
+		e := with(1)
+		e.CV = string(bytes.Repeat([]byte{0xFF}, size))
+		if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if found := must[map[string]string](t)(w.blobsIn(ctx, p)); len(found) > 0 {
+		t.Errorf("%v is stored", found)
+	}
+}
