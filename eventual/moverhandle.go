@@ -84,7 +84,7 @@ func (w *moving[T]) round(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	err = w.source.Delete(ctx, entity)
-	if cameBetween(err) {
+	if patterns.LostRace(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -108,7 +108,7 @@ func (w *moving[T]) place(ctx context.Context, entity *T) (placed bool, err erro
 		w.there = next
 		return true, nil
 	}
-	if !cameBetween(err) {
+	if !patterns.LostRace(err) {
 		return false, err
 	}
 	w.ours = false
@@ -126,19 +126,10 @@ func (w *moving[T]) withdraw(ctx context.Context) error {
 	if !w.ours {
 		return nil
 	}
-	if err := w.there.remove(ctx); !cameBetween(err) {
+	if err := w.there.remove(ctx); !patterns.LostRace(err) {
 		return err
 	}
 	return nil // somebody has changed the copy, so it is theirs now, or has removed it
-}
-
-// cameBetween reports whether a write was surely refused because somebody else's came first.
-func cameBetween(err error) bool {
-	var e *patterns.Error
-	if !errors.As(err, &e) || e.Pattern != "" || errors.Is(err, patterns.ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(e.Kind, patterns.ErrConflict) || errors.Is(e.Kind, patterns.ErrExists) || errors.Is(e.Kind, patterns.ErrNotFound)
 }
 
 func (w *moving[T]) failure(kind, err error) error {

@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // Auditor is implemented by patterns that hold more of an entity than copies of it, so that what they hold can be compared
@@ -43,13 +44,5 @@ type Scope struct {
 
 // Contains reports whether an entity is in the scope.
 func (s Scope) Contains(entity Key) bool {
-	if s.Partitions == nil {
-		return true
-	}
-	for _, p := range s.Partitions {
-		if p == entity.Partition {
-			return true
-		}
-	}
-	return false
+	return s.Partitions == nil || slices.Contains(s.Partitions, entity.Partition)
 }

@@ -71,8 +71,8 @@ type Rememberer interface {
 type RowContributor interface {
 	Rememberer
 	// ContributeRows returns the operations that keep the pattern's rows in step. It may read, and gives each row the
-	// ETag it read it with; when the service refuses one of them, the whole change is planned again, so it must start
-	// from the beginning each time.
+	// ETag it read it with, which a replacement and a delete must have; when the service refuses one of them, the whole change
+	// is planned again, so it must start from the beginning each time.
 	ContributeRows(ctx context.Context, change *Change) ([]RowOperation, error)
 }
 
@@ -191,8 +191,9 @@ type PropertyTransformer interface {
 	// outside what OutsideKeys has named, unless change.DryRun. Each copy of the entity is made of the result.
 	Store(ctx context.Context, change *Change, p Properties) (Properties, error)
 	// Load undoes Store. ErrOutdated says that what the properties name outside has gone, as it does when the entity is
-	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before. ErrLeftOut
-	// says that no entity is to be made of the row.
+	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before. ErrNotFound
+	// becomes ErrGarbled as well: it would say that there is no entity. ErrLeftOut says that no entity is to be made of the
+	// row.
 	Load(ctx context.Context, of Reading, p Properties) (Properties, error)
 	// RefusesMerge says why some properties cannot be stored without the others, nil where they can.
 	RefusesMerge() error

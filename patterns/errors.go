@@ -124,6 +124,16 @@ func IsAbsent(err error) bool {
 	return e != nil && e.Pattern == "" && errors.Is(e.Kind, ErrNotFound)
 }
 
+// LostRace reports whether err says that a write of an entity was surely refused because somebody else's came first: whoever
+// reads the entity again and decides anew may write.
+func LostRace(err error) bool {
+	e := asError(err)
+	if e == nil || e.Pattern != "" || errors.Is(err, ErrUnknownOutcome) {
+		return false
+	}
+	return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
+}
+
 // invalid is the error of bad input, before any request.
 func invalid(op string, err error) *Error {
 	kind := ErrInvalid
@@ -184,8 +194,7 @@ func failure(op, table string, key Key, err error) error {
 	e := &Error{Op: op, Table: table, Key: key, Index: -1, Err: wire.Redact(err)}
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
-		e.Code, e.Kind = response.ErrorCode, nil
-		e.Kind = kindOf(response.StatusCode, e.Code)
+		e.Code, e.Kind = response.ErrorCode, kindOf(response.StatusCode, response.ErrorCode)
 		if e.Kind == nil && response.StatusCode >= 500 {
 			e.Kind = ErrUnavailable
 		}

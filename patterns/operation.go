@@ -39,7 +39,7 @@ const (
 	roleAdopted      // a copy that was left behind, taken over under its ETag: conflict starts the change over
 )
 
-// encoded is an operation ready to be sent.
+// encoded are the operations of a write, ready to be sent.
 type encoded struct {
 	operations []wire.Operation
 	writeID    string

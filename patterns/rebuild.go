@@ -242,7 +242,7 @@ func (b *rebuild[T]) add(count func(*RebuildReport)) {
 func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillOnce(ctx, x)
-		if !lostRace(err) || attempt+1 >= b.r.schema.MaxAttempts {
+		if !LostRace(err) || attempt+1 >= b.r.schema.MaxAttempts {
 			return b.failed(ctx, x, err)
 		}
 		b.add(func(r *RebuildReport) { r.Conflicts++ })

@@ -100,7 +100,7 @@ func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
 			return v.mend(ctx, is) // the entity has gone, or changed, since
 		}
 		err = v.r.rewriteNow(ctx, v.op, f.Entity)
-		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !lostRace(err) {
+		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !LostRace(err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

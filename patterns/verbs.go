@@ -158,22 +158,13 @@ func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], err
 			return err
 		}
 		err = r.run(ctx, w)
-		if err == nil || n+1 >= r.schema.MaxAttempts || !lostRace(err) {
+		if err == nil || n+1 >= r.schema.MaxAttempts || !LostRace(err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {
 			return err
 		}
 	}
-}
-
-// lostRace reports whether a rival changed the entity between a read and the write that built on it.
-func lostRace(err error) bool {
-	e := asError(err)
-	if e == nil || e.Pattern != "" || errors.Is(err, ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
 }
 
 // Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between, at
