@@ -150,8 +150,9 @@ func TestFanOut(t *testing.T) {
 	o := &office{Code: "L", City: "London"}
 	want := func(city string, requests int) {
 		t.Helper()
-		if got := counter.Count(); got != requests {
-			t.Errorf("%d requests, want %d", got, requests)
+		// On a slow machine the intent's message is renewed meanwhile.
+		if got := counter.Count() - counter.CountOf(storagetest.UpdateMessage); got != requests {
+			t.Errorf("%d requests, want %d: %v", got, requests, counter.Kinds())
 		}
 		if cities := must[map[string]int](t)(w.agree(ctx, s)); cities[city] != 1000 {
 			t.Fatalf("cities are %v", cities)
