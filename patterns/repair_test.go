@@ -157,7 +157,7 @@ func TestRepairSweep(t *testing.T) {
 }
 
 // repairPoints are the numbers of points that the sweeps had.
-var repairPoints = map[string]int{"Partition": 796, "Outside": 1176, "Reserved": 1052, "Async": 888, "Auditors": 1168}
+var repairPoints = map[string]int{"Partition": 796, "Outside": 1176, "Reserved": 988, "Async": 888, "Auditors": 1168}
 
 // TestRepairRequests holds Verify, Repair and Rebuild to what they say they cost.
 func TestRepairRequests(t *testing.T) {
