@@ -133,7 +133,7 @@ func (c *company) openMixture(ctx context.Context) (m *mixture, err error) {
 	return m, err
 }
 
-// inMixture are the employees of Sales from reviewed to jones; their versions take turns.
+// staff are the employees of Sales from reviewed to jones; their versions take turns.
 func (m *mixture) staff() []*Employee {
 	var some []*Employee
 	for _, e := range m.c.of(sales) {
