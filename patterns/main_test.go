@@ -3,7 +3,7 @@ package patterns_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/leaks"
+	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+func TestMain(m *testing.M) { goroutines.Main(m) }

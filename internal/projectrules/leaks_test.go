@@ -48,20 +48,13 @@ func startsGoroutines(s source) (found bool) {
 	return found
 }
 
-// callsLeaks looks for leaks.Main or leaks.Run in TestMain; the package itself calls its own.
-func callsLeaks(s source) (found bool) {
-	for _, d := range s.file.Decls {
+// callsLeaks looks for a TestMain beside an import of leaks, which is for nothing else; that package itself calls its own.
+func callsLeaks(s source) bool {
+	own := s.dir() == "internal/leaks"
+	return (own || imports(s, modulePath+"/internal/leaks")) && slices.ContainsFunc(s.file.Decls, func(d ast.Decl) bool {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Name.Name != "TestMain" {
-			continue
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			of, ok := n.(*ast.Ident)
-			found = found || ok && of.Name == "leaks" || s.file.Name.Name == "leaks"
-			return !found
-		})
-	}
-	return found
+		return ok && f.Name.Name == "TestMain"
+	})
 }
 
 func TestGoroutinesAreWatched(t *testing.T) {
@@ -69,7 +62,7 @@ func TestGoroutinesAreWatched(t *testing.T) {
 }
 
 func TestGoroutinesAreWatchedCanFail(t *testing.T) {
-	const service = "import \"" + modulePath + "/storagetest\"\nvar _ = storagetest.Open\n"
+	const service = "import \"" + modulePath + "/storagetest\"\nimport \"" + modulePath + "/internal/leaks\"\nvar _ = storagetest.Open\n"
 	const other = "func TestMain(m *testing.M) { os.Exit(m.Run()) }\n"
 	const main = "func TestMain(m *testing.M) { leaks.Main(m) }\n"
 	wantViolations(t, unwatched(parse(t, map[string]string{
@@ -78,7 +71,7 @@ func TestGoroutinesAreWatchedCanFail(t *testing.T) {
 		"eventual/e.go":         "package eventual\nfunc f() { go f() }\n",
 		"eventual/e_test.go":    "package eventual\n" + other,
 		"logdata/l.go":          "package logdata\nfunc f(w *sync.WaitGroup) { w.Go(f) }\n",
-		"logdata/m_test.go":     "package logdata\n" + main,
+		"logdata/m_test.go":     "package logdata\nimport \"" + modulePath + "/internal/leaks\"\n" + main,
 		"scatter/s_test.go":     "package scatter_test\n" + service + main,
 	})),
 		"access: no TestMain",
