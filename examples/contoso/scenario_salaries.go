@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	keyLifetime = 300 * time.Millisecond // for which a program keeps keys in memory; minutes outside of an example
+	keyLifetime = 300 * time.Millisecond // for which a program keeps keys in memory while they rotate; minutes outside of an example
 	payrolls    = 4                      // programs that raise salaries during the rotation
 	raise       = 100
 )
@@ -65,7 +65,7 @@ func (c *company) openVault(ctx context.Context) (v *vault, err error) {
 	if v.new, err = newWrappingKey("2026"); err != nil {
 		return nil, err
 	}
-	if v.registry, err = v.newRegistry(v.old); err != nil {
+	if v.registry, err = encryption.NewRegistry(v.keys, v.old, nil); err != nil {
 		return nil, err
 	}
 	if _, err = v.registry.CreateDataKey(ctx); err != nil {
@@ -78,6 +78,7 @@ func (c *company) openVault(ctx context.Context) (v *vault, err error) {
 	return v, err
 }
 
+// newRegistry is a registry of a program that is about to see keys rotated.
 func (v *vault) newRegistry(wrapper encryption.KeyWrapper) (*encryption.Registry, error) {
 	return encryption.NewRegistry(v.keys, wrapper, &encryption.RegistryOptions{TTL: keyLifetime})
 }
