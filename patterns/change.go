@@ -144,7 +144,7 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 			w.after = sightingAfter(w, d, etags[0])
 			return nil
 		}
-		again, learned := r.startsOver(ctx, &w.change, err)
+		again, learned := r.startsOver(ctx, &w.change, d, err)
 		if learned {
 			continue // each thing is learned once, so this ends by itself
 		}
@@ -208,8 +208,8 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 	return nil
 }
 
-// startsOver reports whether planning anew can help, and whether the next plan knows more than this one did.
-func (r *Repository[T]) startsOver(ctx context.Context, c *Change, err error) (again, learned bool) {
+// startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
+func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*Error)
 	if !ok || errors.Is(err, ErrUnknownOutcome) {
 		return false, false
@@ -226,12 +226,13 @@ func (r *Repository[T]) startsOver(ctx context.Context, c *Change, err error) (a
 			return false, false
 		}
 		if c.gone == nil {
-			c.gone = map[string]bool{}
+			c.gone = map[string]azcore.ETag{}
 		}
-		c.gone[e.Key.Row] = true
-		return true, true
+		_, known := c.gone[e.Key.Row] // of a companion that has changed since
+		c.gone[e.Key.Row] = d.operations[max(e.Index, 0)].owner
+		return true, !known
 	case roleUnique:
-		if errors.Is(e.Kind, ErrDuplicate) {
+		if errors.Is(e.Kind, ErrDuplicate) && !d.isStaged(e.Index) {
 			return r.takeOver(ctx, c, e.Key)
 		}
 	}

@@ -279,7 +279,7 @@ type Change struct {
 	given       Properties // what a merge sends
 
 	old     *state
-	gone    map[string]bool        // rows that turned out not to be there when they were to be deleted
+	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
 	adopted map[string]azcore.ETag // copies that turned out to be left behind, by row key
 }
 

@@ -26,6 +26,7 @@ type operation struct {
 	carried     Properties // system properties of a later version of the library
 	pattern     string     // whose row it is, "" for the entity's own
 	role        role
+	owner       azcore.ETag // of roleStale: the entity's as it had the row
 }
 
 // role says what a failure of the operation means.

@@ -209,6 +209,7 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 	}
 	for _, contributor := range r.companions {
 		x := r.table.NewTransaction()
+		x.gone = c.gone
 		if err := contributor.Companions(ctx, c, x); err != nil {
 			return nil, patternError(contributor, err, ErrInvalid)
 		}
@@ -298,10 +299,15 @@ func (d *draft) add(o operation) { d.operations = append(d.operations, o) }
 
 // remove plans the removal of a row that the entity no longer has.
 func (d *draft) remove(c *Change, row plannedRow) {
-	if c.gone[row.rowKey] {
+	if etag, gone := c.gone[row.rowKey]; gone && etag == d.etag {
 		return
 	}
-	d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, row.rowKey}, ifMatch: azcore.ETagAny, pattern: row.pattern, role: roleStale})
+	d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, row.rowKey}, ifMatch: azcore.ETagAny, pattern: row.pattern, role: roleStale, owner: d.etag})
+}
+
+// isStaged reports whether an operation is another repository's.
+func (d *draft) isStaged(index int) bool {
+	return slices.ContainsFunc(d.staged, func(s stagedDraft) bool { return index >= s.at && index < s.at+len(s.x.operations) })
 }
 
 // addStaged adds other repositories' rows. A conflict of theirs starts the change over.

@@ -54,7 +54,7 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, pr
 	if err != nil {
 		return err
 	}
-	w.change.ID = newWriteID()
+	w.change.ID, w.change.gone = newWriteID(), x.gone
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)
 	}

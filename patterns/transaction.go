@@ -21,6 +21,7 @@ type Transaction struct {
 	err        *Error
 	committed  bool
 	planned    []func(etags []azcore.ETag)
+	gone       map[string]azcore.ETag // of a change whose companions are staged: as in Change
 }
 
 // NewTransaction begins a transaction on the table. It makes no request, and is not safe for concurrent use.
