@@ -139,8 +139,8 @@ func (t *Type[T]) Remember(_ any, stored patterns.Properties) ([]string, error) 
 	return []string{text}, nil
 }
 
-// Store implements patterns.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes all
-// properties of the current one, since the row has others.
+// Store implements patterns.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes the whole
+// row as the current one: what the steps have dropped would be read as the current version's otherwise.
 func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
@@ -150,13 +150,30 @@ func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p patterns.Proper
 			return nil, fmt.Errorf("it is stored in a version older than %s, with properties that other patterns rewrite: Replace or Upgrade it", t.tag)
 		}
 		var err error
-		if p, err = t.codec.Encode(c.Entity.(*T)); err != nil {
+		if p, err = t.merged(c); err != nil {
 			return nil, err
 		}
 	}
 	stored := slices.Clone(p)
 	stored.Set(EntityType, patterns.String(t.tag.String()))
 	return stored, nil
+}
+
+// merged is what a merge makes of an entity of an older version: what is stored, upgraded, and what the current version has.
+func (t *Type[T]) merged(c *patterns.Change) (patterns.Properties, error) {
+	stored := c.MergeWhole()
+	version, err := t.versionOf(stored)
+	if err != nil {
+		return nil, err
+	}
+	if stored, err = t.upgraded(c.Key, stored, version); err != nil {
+		return nil, err
+	}
+	now, err := t.codec.Encode(c.Entity.(*T))
+	for _, p := range now {
+		stored.Set(p.Name, p.Value)
+	}
+	return stored, err
 }
 
 // Load implements patterns.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.

@@ -280,11 +280,17 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 		return nil
 	}
 	if w.change.Kind == ChangeMerge {
+		w.change.base = w.base
 		p, err := r.transform(ctx, &w.change, w.change.given)
-		if err == nil {
+		switch {
+		case err != nil:
+			return err
+		case w.change.whole:
+			w.change.Stored = p
+		default:
 			w.merged, w.change.Stored = p, overlay(w.base, p)
 		}
-		return err
+		return nil
 	}
 	p, err := r.primary.codec.Encode(w.change.Entity.(*T))
 	if err != nil {

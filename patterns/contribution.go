@@ -277,6 +277,8 @@ type Change struct {
 	standIn     bool       // Key stands for one that is not known yet
 	incarnation string     // given by the caller, else ""
 	given       Properties // what a merge sends
+	base        Properties // of a merge: the properties as they are stored
+	whole       bool       // a merge that writes the row whole
 
 	old     *state
 	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
@@ -289,6 +291,14 @@ func (c *Change) Remembered(pattern string) []string {
 		return nil
 	}
 	return c.old.remembered(pattern)
+}
+
+// MergeWhole is for a PropertyTransformer's Store that cannot merge into what is stored, since some of it has to go: what Store
+// returns is all of the entity then, and takes the place of the row under the ETag of the merge. stored are the properties as
+// they are.
+func (c *Change) MergeWhole() (stored Properties) {
+	c.whole = true
+	return slices.Clone(c.base)
 }
 
 // Writes reports whether the change writes a property: an insert or a replace writes all, a merge those that it was given.
