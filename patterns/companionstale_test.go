@@ -47,29 +47,36 @@ func growing(t *testing.T, all *patterns.Repository[team], called func()) *scrip
 }
 
 // TestCompanionsCopyIsMissing: a copy that is missing is mended by the next change, also where that is another entity's whose
-// transaction it is in.
+// transaction it is in, and a rival who puts it back meanwhile leaves nothing behind.
 func TestCompanionsCopyIsMissing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	table := newTable(t, account(t))
-	all := teams(t, table)
-	calls := 0
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() {
-		if calls++; calls == 20 {
-			cancel()
-		}
-	})))
-	if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "red", Row: "size_0000"})); err != nil {
-		t.Fatal(err)
-	}
-	if err := repo.Insert(ctx, ann()); err != nil || calls > 2 {
-		t.Fatalf("after %d plans: %v", calls, err)
-	}
-	if v := must[*team](t)(all.Get(ctx, patterns.Key{Partition: "red", Row: "team_red"})); v.Size != 1 {
-		t.Errorf("a size of %d", v.Size)
-	}
-	for d, err := range all.Verify(ctx, &patterns.VerifyOptions{Partitions: []string{"red"}, Lag: 1}) {
-		t.Errorf("%v, %v", d, err)
+	for name, rival := range map[string]bool{"alone": false, "put back": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			table := newTable(t, account(t))
+			all := teams(t, table)
+			red, calls := patterns.Key{Partition: "red", Row: "team_red"}, 0
+			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() {
+				if calls++; calls == 20 {
+					cancel() // or it would go on for ever
+				}
+				if rival && calls == 2 {
+					must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
+				}
+			})))
+			if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "red", Row: "size_0000"})); err != nil {
+				t.Fatal(err)
+			}
+			if err := repo.Insert(ctx, ann()); err != nil || calls != 2 {
+				t.Fatalf("after %d plans: %v", calls, err)
+			}
+			if v := must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
+				t.Errorf("a size of %d", v.Size)
+			}
+			for d, err := range all.Verify(ctx, &patterns.VerifyOptions{Partitions: []string{"red"}, Lag: 1}) {
+				t.Errorf("%v, %v", d, err)
+			}
+		})
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 // StageInsert adds the insert of an entity, with all its rows, to a transaction of the caller's own on the same table
 // and partition. Nothing is written before the transaction is committed; then the entity's Meta is brought up to date.
 // Patterns with effects outside of the partition cannot be staged: that is ErrInvalid. A change that was staged does not
-// start over by itself: a copy that another program left behind in its way is ErrDuplicate. Requests: 0; for a replace or
-// delete, 1 for an entity that was read through an index or a projection.
+// start over by itself: a copy that another program left behind in its way is ErrDuplicate, and one that is not there when it is
+// to be removed ErrNotFound, each with Error.Pattern. Requests: 0; for a replace or delete, 1 for an entity that was read through
+// an index or a projection.
 func (r *Repository[T]) StageInsert(ctx context.Context, x *Transaction, v *T) error {
 	const op = "StageInsert"
 	return r.stage(ctx, op, x, func() (*work[T], error) { return r.inserting(op, v) })
