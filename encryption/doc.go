@@ -42,7 +42,7 @@
 //	a row with a data key that nobody knows             1 more, each time
 //	CreateDataKey                                       3, 1 of them to the vault
 //	Rewrap                                              2; 2 for each key, to the vault; 2 more if it changes, 1 to the vault
-//	Reencrypt                                           1 for each 1,000 entities, 2 for each that is written
+//	Reencrypt                                           1, 1 for each 1,000 entities, 2 for each that is written
 //
 // # When not to use it
 //

@@ -35,7 +35,7 @@ type ReencryptProgress struct {
 // an older data key, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
 // written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
 // over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
-// Requests: 1 for the current key, 1 for each 1,000 entities, 2 and those of a Replace for each that is written.
+// Requests: 1 for the current key, 1 for each 1,000 entities, those of an Update for each that is written.
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o *ReencryptOptions) (ReencryptProgress, error) {
 	const op = "Reencrypt"
 	if o == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // CreateDataKey makes a data key that new writes use from now on, in other programs within their TTL. The first one has to
-// be made before anything is written. It is ErrConflict when somebody else made one at the same time; theirs is as good.
+// be made before anything is written. It is patterns.ErrConflict when somebody else made one at the same time; theirs is as good.
 // Requests: 1 to wrap, 1 to read, 1 transaction.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	const op = "CreateDataKey"
@@ -174,7 +174,7 @@ const settleTime = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
 // the entities, and those of their copies elsewhere. Whatever was, in another table, a blob (UsesInBlobs) or a backup, is
-// lost for good. It is ErrConflict for the current key and a Trusted one, while other programs may still write with it (the TTL
+// lost for good. It is patterns.ErrConflict for the current key and a Trusted one, while other programs may still write with it (the TTL
 // and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
 // key among RegistryOptions.Trusted are ended or changed before. Requests: those of Uses, 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables ...*patterns.Table) error {

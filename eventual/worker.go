@@ -37,7 +37,7 @@ type WorkerOptions struct {
 	// never its body; nil is none.
 	Logger *slog.Logger
 	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
-	// tablepatterns.eventual.duration and the gauge tablepatterns.eventual.in_flight; nil is none.
+	// tablepatterns.eventual.duration and the up-down counter tablepatterns.eventual.in_flight; nil is none.
 	MeterProvider metric.MeterProvider
 	// TracingProvider gets a span eventual.handle for each delivery; the zero value is none.
 	TracingProvider tracing.Provider

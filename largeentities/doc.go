@@ -60,7 +60,7 @@
 //	a change of other properties       as without the pattern
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
-//	Discard                            1, and 2 for each []byte and string that is lost; then a Replace
+//	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace where one was
 //	SignedURL                          1; with user delegation 2
 //	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old one, 1 for each deleted
 //

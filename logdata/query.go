@@ -14,12 +14,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-const defaultParallel = 8
+const defaultConcurrency = 8
 
 // QueryOptions are the options of Query; nil is the same as the zero value.
 type QueryOptions struct {
-	// Parallel is how many blobs are read at once, and how many ahead of need; zero is 8.
-	Parallel int
+	// Concurrency is how many blobs are read at once, and how many ahead of need; zero is 8.
+	Concurrency int
 	// Damaged is called for each stretch of a blob that is no record, by the goroutine that iterates. nil passes them over
 	// in silence.
 	Damaged func(Damage)
@@ -37,15 +37,15 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) it
 			yield(Record{}, err)
 			return
 		}
-		q := &query{log: l, from: from, to: to, parallel: defaultParallel}
+		q := &query{log: l, from: from, to: to, concurrency: defaultConcurrency}
 		if o != nil {
 			q.damaged = o.Damaged
-			if q.parallel = o.Parallel; q.parallel == 0 {
-				q.parallel = defaultParallel
+			if q.concurrency = o.Concurrency; q.concurrency == 0 {
+				q.concurrency = defaultConcurrency
 			}
 		}
-		if q.parallel < 0 {
-			yield(Record{}, invalidf("Query", l.prefix, "Parallel is %d", q.parallel))
+		if q.concurrency < 0 {
+			yield(Record{}, invalidf("Query", l.prefix, "Concurrency is %d", q.concurrency))
 			return
 		}
 		if err := q.run(ctx, yield); err != nil {
@@ -57,10 +57,10 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) it
 // query is one run of Query: it merges the streams of blobs by time. A blob is read when its first record may be the next,
 // or ahead of that.
 type query struct {
-	log      *Log
-	from, to time.Time
-	parallel int
-	damaged  func(Damage)
+	log         *Log
+	from, to    time.Time
+	concurrency int
+	damaged     func(Damage)
 
 	ctx     context.Context
 	slots   chan struct{} // one for each request under way
@@ -78,7 +78,7 @@ func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
 	defer cancel()
 	next, stop := iter.Pull2(q.log.list(ctx, q.from, q.to))
 	defer stop()
-	q.ctx, q.next, q.slots = ctx, next, make(chan struct{}, q.parallel)
+	q.ctx, q.next, q.slots = ctx, next, make(chan struct{}, q.concurrency)
 	for {
 		done, err := q.ready()
 		if err != nil || done {
@@ -139,7 +139,7 @@ func (q *query) lookAhead() error {
 		needed := len(q.merging) == 0 && len(q.waiting) == 0 ||
 			len(q.merging) > 0 && !b.Start.After(q.merging[0].head()) ||
 			len(q.waiting) > 0 && !b.Start.After(q.waiting[0].blob.First)
-		if !needed && len(q.waiting) >= q.parallel {
+		if !needed && len(q.waiting) >= q.concurrency {
 			break
 		}
 		q.peeked = nil
@@ -152,7 +152,7 @@ func (q *query) lookAhead() error {
 		})
 		q.waiting = slices.Insert(q.waiting, at, s)
 	}
-	for _, s := range q.waiting[:min(len(q.waiting), q.parallel)] {
+	for _, s := range q.waiting[:min(len(q.waiting), q.concurrency)] {
 		q.start(s)
 	}
 	return nil

@@ -75,7 +75,7 @@ func TestQueryTouchesOnlyWhatCanHoldTheRange(t *testing.T) {
 		from, _ := day()
 		n := 0
 		var last time.Time
-		for r, err := range l.Query(t.Context(), from.Add(c.from), from.Add(c.to), &logdata.QueryOptions{Parallel: c.parallel}) {
+		for r, err := range l.Query(t.Context(), from.Add(c.from), from.Add(c.to), &logdata.QueryOptions{Concurrency: c.parallel}) {
 			check(t, err)
 			if r.Time.Before(last) || r.Time.Before(from.Add(c.from)) || !r.Time.Before(from.Add(c.to)) {
 				t.Fatalf("%s: %v comes after %v", c.name, r.Time, last)
@@ -140,7 +140,7 @@ func TestManySourcesInOrder(t *testing.T) {
 		check(t, w.Close(t.Context()))
 	}
 	i := 0
-	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), &logdata.QueryOptions{Parallel: 2}) {
+	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), &logdata.QueryOptions{Concurrency: 2}) {
 		check(t, err)
 		if want := fmt.Sprintf("%02d-%d ", i/writers, i%writers); string(r.Data[:len(want)]) != want || len(r.Data) != len(want)+len(filler) {
 			t.Fatalf("record %d is %q", i, r.Data[:8])
@@ -291,7 +291,7 @@ func TestOrder(t *testing.T) {
 		from := noon().Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(2*time.Hour)).Draw(r, "from")))
 		to := from.Add(1 + time.Duration(rapid.Int64Range(0, int64(3*time.Hour)).Draw(r, "length")))
 		var got []time.Time
-		for record, err := range l.Query(t.Context(), from, to, &logdata.QueryOptions{Parallel: rapid.IntRange(0, 3).Draw(r, "parallel")}) {
+		for record, err := range l.Query(t.Context(), from, to, &logdata.QueryOptions{Concurrency: rapid.IntRange(0, 3).Draw(r, "parallel")}) {
 			check(t, err)
 			got = append(got, record.Time)
 		}
@@ -379,7 +379,7 @@ func TestQueryIsCancelled(t *testing.T) {
 	from, to := day()
 	var last error
 	n := 0
-	for _, err := range l.Query(ctx, from, to, &logdata.QueryOptions{Parallel: 1}) {
+	for _, err := range l.Query(ctx, from, to, &logdata.QueryOptions{Concurrency: 1}) {
 		if last = err; err == nil {
 			n++
 		}

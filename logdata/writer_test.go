@@ -218,7 +218,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	for _, err := range l.Query(t.Context(), noon(), noon(), nil) {
 		wantKind(t, err, patterns.ErrInvalid)
 	}
-	for _, err := range l.Query(t.Context(), noon(), noon().Add(1), &logdata.QueryOptions{Parallel: -1}) {
+	for _, err := range l.Query(t.Context(), noon(), noon().Add(1), &logdata.QueryOptions{Concurrency: -1}) {
 		wantKind(t, err, patterns.ErrInvalid)
 	}
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {

@@ -19,6 +19,10 @@
 //	_tpLayout       on rows of an entity that a Layout has spread over several: the layout's directory, or "further"
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
 //	_tpShared       on a row that belongs to no one entity: the name of its pattern
+//	_tpPartition    on copies in other partitions: the partition key of the entity's own row
+//	_tpVersion      on such copies: the ETag of the entity's own row that they were made of
+//	_tpReserved     on a reserved key, and its claim: the id of the change that will fill it
+//	_tpClaim        on a claim: the row key of the copy that it claims
 //
 // They count among the 252 properties and the 1 MiB of an entity, and are not seen by T or in a property bag.
 //

@@ -11,8 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// What can go wrong, for errors.Is. The set is closed: every error of this library is one of these or comes from
-// the caller (a cancelled context) or the transport, and the text says the rest.
+// What can go wrong, for errors.Is. The set is closed: every error of this package is one of these or comes from the caller
+// (a cancelled context) or the transport, and the text says the rest. Other packages name the few kinds of their own beside
+// them, most of which are one of these, too.
 var (
 	// ErrNotFound: the entity is not there.
 	ErrNotFound = errors.New("not found")

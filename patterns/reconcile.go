@@ -43,9 +43,9 @@ func (s *sighting[T]) same(other *sighting[T]) bool {
 // Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
 //
 //   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
-//     pipeline of every client checks it (internal/lease);
-//   - a holder writes only the keys that its message names: each write of a row outside goes through outsideWriter;
-//   - after its writes the holder reads the entity again, and goes round again if it has changed: agree is the only loop.
+//     pipeline of every client of Account checks it;
+//   - a holder writes only the keys that its message names;
+//   - after its writes the holder reads the entity again, and goes round again if it has changed.
 //
 // Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
 func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {

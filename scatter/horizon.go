@@ -89,7 +89,7 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 }
 
 // change writes the record as edit wants it, from the start again while rivals come between. edit gets nil where there is no
-// record, and returns nil to leave it as it is. What it refuses is ErrInvalid. Nothing is to be done about an
+// record, and returns nil to leave it as it is. What it refuses is patterns.ErrInvalid. Nothing is to be done about an
 // unknown outcome but to look again: edit tells by the record whether it is done.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error

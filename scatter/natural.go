@@ -36,7 +36,7 @@ type Natural[T any] struct {
 }
 
 // NewNatural opens the entities of a table that are spread by a natural key, with the patterns to keep in step with them. It
-// makes no request. What does not fit together is ErrInvalid.
+// makes no request. What does not fit together is patterns.ErrInvalid.
 func NewNatural[T any](table *patterns.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
@@ -83,7 +83,7 @@ func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row s
 }
 
 // Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span is that of the
-// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are ErrTooLarge, since each of them
+// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are patterns.ErrTooLarge, since each of them
 // holds pages in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {

@@ -92,7 +92,7 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	return err
 }
 
-// Key returns the key of a row, for the Repository's methods. It is ErrNotFound where nothing can be stored yet.
+// Key returns the key of a row, for the Repository's methods. It is patterns.ErrNotFound where nothing can be stored yet.
 // Requests: 0, and 1 for a row behind the horizon that is known.
 func (s *Spread[T]) Key(ctx context.Context, row string) (patterns.Key, error) {
 	return s.key(ctx, "Key", row)

@@ -34,7 +34,7 @@ type Options struct {
 	// Now is the clock that Ahead is measured by, time.Now for nil.
 	Now func() time.Time
 	// Ahead is how far in the future the time of an entity may be that moves the horizon, 15 minutes for 0. One further ahead
-	// would hold up the next n until then, for all programs, and is ErrInvalid.
+	// would hold up the next n until then, for all programs, and is patterns.ErrInvalid.
 	Ahead time.Duration
 }
 
@@ -61,7 +61,7 @@ type Spread[T any] struct {
 }
 
 // New opens the spread entities of a table, with the patterns to keep in step with them. It makes no request. What does not
-// fit together is ErrInvalid.
+// fit together is patterns.ErrInvalid.
 func New[T any](table *patterns.Table, schema Schema[T], options *Options, attached ...patterns.Pattern) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {

@@ -32,7 +32,7 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 // StageInsert. What it inserts must be prepared (Spread.Prepare), and it does not count.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
-// Insert adds an entity, and is ErrExists when there is one with this key. Requests: 1.
+// Insert adds an entity, and is patterns.ErrExists when there is one with this key. Requests: 1.
 func (w *Writer[T]) Insert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Insert", w.reach, v, w.repository.Insert)
 }
