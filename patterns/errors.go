@@ -37,7 +37,7 @@ var (
 	ErrTableScan = errors.New("would scan the table")
 	// ErrUnknownOutcome: the write may or may not have been applied, or may still be. It is never a failure that can
 	// be repeated blindly: read first. An error can be this and ErrExists or ErrNotFound: the row is there, or gone, and
-	// ours may have been applied before a rival changed or removed it. Look for this one first.
+	// ours may have been applied before a rival changed or removed it; or ErrTableBeingDeleted. Look for this one first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
 	// ErrTableNotFound: there is no such table.
 	ErrTableNotFound = errors.New("table not found")
