@@ -21,8 +21,8 @@ type SweepOptions struct {
 	Grace time.Duration
 	// DryRun deletes nothing, and counts what would be deleted as Deleted.
 	DryRun bool
-	// Token continues where a sweep was that returned it as SweepReport.Next.
-	Token string
+	// Resume goes on where an earlier run was when SweepReport.Resume was this text. One of another property is patterns.ErrInvalid.
+	Resume string
 	// Progress is told after each page of at most 5,000 blobs.
 	Progress func(SweepReport)
 }
@@ -39,8 +39,8 @@ type SweepReport struct {
 	Failed     int   // their entities could not be read; the last reason is LastFailure
 	// LastFailure is the reason of the last of the Failed.
 	LastFailure error
-	// Next continues the sweep behind the last page that was done, "" at the end.
-	Next string
+	// Resume is for SweepOptions.Resume, and goes on behind the last page that was done; "" at the end.
+	Resume string
 }
 
 // Sweep deletes blobs of the property that no entity points at. There are such where an intent was lost: a message that was
@@ -60,7 +60,7 @@ type SweepReport struct {
 // removed the copy. So sweep when the queue is empty, and the poison queue too, or give Grace the time in which it is looked
 // after; where messages were lost, Repair first.
 //
-// It can be stopped at any time and continued by the token. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
+// It can be stopped at any time, and goes on by Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
 // Grace, 1 for each blob that is deleted.
 func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
@@ -78,7 +78,7 @@ func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	if o.Grace < leastGrace*x.options.Deadline {
 		return report, invalid(op, "a Grace of %v: it is at least twice the Deadline, %v", o.Grace, x.options.Deadline)
 	}
-	marker, err := x.openToken(o.Token)
+	marker, err := x.openToken(o.Resume)
 	if err != nil {
 		return report, err
 	}
@@ -87,7 +87,7 @@ func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	if marker != "" {
 		list.Marker = &marker
 	}
-	report.Next = o.Token
+	report.Resume = o.Resume
 	for pager := x.blobs.container.NewListBlobsFlatPager(list); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -99,9 +99,9 @@ func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 		if err := x.sweepPage(ctx, o, page.Segment.BlobItems, *page.Date, &report); err != nil {
 			return report, err
 		}
-		report.Next = ""
+		report.Resume = ""
 		if page.NextMarker != nil && *page.NextMarker != "" {
-			report.Next = x.token(*page.NextMarker)
+			report.Resume = x.token(*page.NextMarker)
 		}
 		if o.Progress != nil {
 			o.Progress(report)

@@ -60,7 +60,7 @@ func TestSweep(t *testing.T) {
 		s.Wait(step.wait)
 		r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
 		got := fmt.Sprintf("listed %d young %d referenced %d deleted %d foreign %d", r.Listed, r.Young, r.Referenced, r.Deleted, r.Foreign)
-		if got != step.want || r.Failed != 0 || r.Bytes != int64(r.Deleted*len(large("b"))) || r.Next != "" {
+		if got != step.want || r.Failed != 0 || r.Bytes != int64(r.Deleted*len(large("b"))) || r.Resume != "" {
 			t.Errorf("%s, want %s: %+v", got, step.want, r)
 		}
 	}
@@ -79,7 +79,7 @@ func TestSweepMisuse(t *testing.T) {
 	free := largeentities.NewProperty[employee]("Photo", p.blobs, nil)
 	_, unattached := free.Sweep(t.Context(), nil)
 	_, short := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: 19 * time.Minute})
-	_, token := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Token: "bm9uc2Vuc2U"})
+	_, token := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Resume: "bm9uc2Vuc2U"})
 	for _, err := range []error{unattached, short, token} {
 		if !errors.Is(err, patterns.ErrInvalid) {
 			t.Errorf("%v", err)
@@ -212,11 +212,11 @@ func TestSweepGoesOn(t *testing.T) {
 	for ; runs < 3 && (runs == 0 || token != ""); runs++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		told := largeentities.SweepReport{}
-		r, err := p.photo.Sweep(ctx, &largeentities.SweepOptions{Token: token, Progress: func(r largeentities.SweepReport) { told = r; cancel() }})
-		if r.Next != "" && !errors.Is(err, context.Canceled) || r.Next == "" && err != nil || told != r {
+		r, err := p.photo.Sweep(ctx, &largeentities.SweepOptions{Resume: token, Progress: func(r largeentities.SweepReport) { told = r; cancel() }})
+		if r.Resume != "" && !errors.Is(err, context.Canceled) || r.Resume == "" && err != nil || told != r {
 			t.Errorf("run %d: %+v, told %+v, %v", runs, r, told, err)
 		}
-		listed, deleted, token = listed+r.Listed, deleted+r.Deleted, r.Next
+		listed, deleted, token = listed+r.Listed, deleted+r.Deleted, r.Resume
 	}
 	if listed != 6 || deleted != 3 || runs != 3 || token != "" {
 		t.Errorf("%d blobs listed and %d deleted in %d runs", listed, deleted, runs)
