@@ -40,13 +40,13 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	if err == nil {
 		_ = answer.Body.Close() // empty: the exchange has the body
 	}
-	missing := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// What became of the requests of other clients is not known well enough to add to anything.
 		return nil, invalid(errors.New("the container's client is none of Account.Container"))
 	case err != nil && !missing:
-		return nil, blobFailure(name, err)
+		return nil, patterns.ServiceError("", name, err)
 	}
 	s := &stored{}
 	if s.now, err = dateOf(ex.Header); err != nil || missing {
@@ -80,7 +80,7 @@ func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	if err == nil {
 		return nil
 	}
-	failed := blobFailure(name, err).(*patterns.Error)
+	failed := patterns.ServiceError("", name, err)
 	if !ex.Lost() && !ex.EarlierUnknown() {
 		return failed
 	}
@@ -99,8 +99,8 @@ func (b blobs) remove(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
-	failed := blobFailure(name, err).(*patterns.Error)
-	gone := isStatus(err, http.StatusNotFound) && !hasCode(err, containerNotFound)
+	failed := patterns.ServiceError("", name, err)
+	gone := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case gone && ex.EarlierUnknown():
 		return nil // gone is what was asked for
@@ -108,43 +108,4 @@ func (b blobs) remove(ctx context.Context, name string) error {
 		failed.Kind = patterns.ErrUnknownOutcome
 	}
 	return failed
-}
-
-// blobFailure is the error of a request that was not applied, as far as its answer says.
-func blobFailure(name string, err error) error {
-	e := &patterns.Error{Table: name, Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOf(answer.StatusCode)
-	}
-	return e
-}
-
-// kindOf translates the status of an answer.
-func kindOf(status int) error {
-	switch {
-	case status == http.StatusNotFound:
-		return patterns.ErrNotFound
-	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
-		return patterns.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return patterns.ErrDenied
-	case status == http.StatusRequestEntityTooLarge:
-		return patterns.ErrTooLarge
-	case status == http.StatusBadRequest:
-		return patterns.ErrInvalid
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return patterns.ErrUnavailable
-	}
-	return nil
-}
-
-func isStatus(err error, status int) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.StatusCode == status
-}
-
-func hasCode(err error, code string) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.ErrorCode == code
 }

@@ -101,7 +101,7 @@ func (b *blobShelf) names(ctx context.Context, partition *string) iter.Seq2[stri
 		for pager.More() {
 			page, err := pager.NextPage(ctx)
 			if err != nil {
-				yield("", blobFailure(prefix, err))
+				yield("", patterns.ServiceError("", prefix, err))
 				return
 			}
 			if page.Segment == nil {

@@ -1,19 +1,13 @@
 package dataseries_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
-	"net"
-	"net/http"
-	"os"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -131,7 +126,7 @@ func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < r.trouble/2:
 			r.log.add(func(l *rivalryLog) { l.late++ })
-			return late{r.network, time.Duration(rng.IntN(5000)) * time.Millisecond}
+			return harness.LateRequest{Network: r.network, After: time.Duration(rng.IntN(5000)) * time.Millisecond}
 		case n < r.trouble:
 			r.log.add(func(l *rivalryLog) { l.faults++ })
 			return faults[rng.IntN(len(faults))]
@@ -189,34 +184,6 @@ func (r *rivalry) note(err error) {
 			l.refused++
 		}
 	})
-}
-
-// late is a fault: the connection is reset, and the request arrives all the same, later.
-type late struct {
-	network policy.Transporter
-	after   time.Duration
-}
-
-func (l late) String() string { return "Late" }
-
-func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	// The SDK may send the same request again meanwhile, so this one needs a body of its own.
-	again := req.Clone(context.WithoutCancel(req.Context()))
-	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		again.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	go func() {
-		time.Sleep(l.after)
-		if resp, err := l.network.Do(again); err == nil {
-			resp.Body.Close()
-		}
-	}()
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
 // TestSchedule: rivals in many orders of their calls, which fail, arrive late or are their process's last. In the end every

@@ -215,7 +215,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
 	if err != nil && ex.Status != http.StatusNotFound {
-		return time.Time{}, blobFailure("", err)
+		return time.Time{}, patterns.ServiceError("", "", err)
 	}
 	return dateOf(ex.Header)
 }

@@ -12,10 +12,8 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -144,7 +142,7 @@ func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storaget
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.08 || n < 0.4 && call.Kind == storagetest.CreateTable:
 			r.seen.Add("late requests", 1)
-			return late{r, time.Duration(rng.Int64N(int64(lateness)))}
+			return harness.LateRequest{Network: r, After: time.Duration(rng.Int64N(int64(lateness)))}
 		case n < 0.2:
 			return faults[rng.IntN(len(faults))]
 		}
@@ -284,31 +282,4 @@ func (r *rivalry) check(ctx context.Context, s *storagetest.Service, errs []erro
 		}
 	}
 	return nil
-}
-
-// late is a fault: the connection is reset, and the request arrives all the same, later.
-type late struct {
-	network policy.Transporter
-	after   time.Duration
-}
-
-func (l late) String() string { return "Late" }
-
-func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	again := req.Clone(context.WithoutCancel(req.Context()))
-	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		again.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	go func() {
-		time.Sleep(l.after)
-		if resp, err := l.network.Do(again); err == nil {
-			resp.Body.Close()
-		}
-	}()
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }

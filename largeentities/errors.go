@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -32,45 +30,26 @@ func failure(op, blob string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	e := &patterns.Error{Op: op, Table: blob, Index: -1, Err: wire.Redact(err)}
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOf(answer)
+	e := patterns.ServiceError(op, blob, err)
+	switch {
+	case wire.HasCode(err, containerNotFound):
+		e.Kind = patterns.ErrInvalid // not ErrNotFound, which is said of entities
+	case wire.IsStatus(err, http.StatusNotFound):
+		e.Kind = patterns.ErrConflict
+	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
+		e.Kind = patterns.ErrGarbled
 	}
 	return e
 }
 
-// kindOf translates an answer of the blob service.
-func kindOf(answer *azcore.ResponseError) error {
-	switch status := answer.StatusCode; {
-	case answer.ErrorCode == containerNotFound:
-		return patterns.ErrInvalid // not ErrNotFound, which is said of entities
-	case status == http.StatusNotFound, status == http.StatusConflict, status == http.StatusPreconditionFailed:
-		return patterns.ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return patterns.ErrDenied
-	case status == http.StatusRequestedRangeNotSatisfiable:
-		return patterns.ErrGarbled
-	case status == http.StatusRequestEntityTooLarge:
-		return patterns.ErrTooLarge
-	case status == http.StatusBadRequest:
-		return patterns.ErrInvalid
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return patterns.ErrUnavailable
-	}
-	return nil
-}
-
 // isGone reports whether the service says that a blob is not there.
 func isGone(err error) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode != containerNotFound
+	return wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 }
 
 // isRefused reports whether the condition of a request did not hold.
 func isRefused(err error) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && (answer.StatusCode == http.StatusConflict || answer.StatusCode == http.StatusPreconditionFailed)
+	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
 }
 
 // gone is the error of a reader whose blob is not there any more, or not the same.

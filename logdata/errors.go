@@ -3,9 +3,6 @@ package logdata
 import (
 	"errors"
 	"fmt"
-	"slices"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -51,12 +48,6 @@ func because(err, cause error) error {
 	told := *e
 	told.Err = fmt.Errorf("%w: %w", cause, e.Err)
 	return &told
-}
-
-// hasCode reports whether err is an answer of the service with one of these codes.
-func hasCode(err error, codes ...string) bool {
-	var answer *azcore.ResponseError
-	return errors.As(err, &answer) && slices.Contains(codes, answer.ErrorCode)
 }
 
 // unsure reports whether the failed write, or an attempt at it that the SDK has repeated, may have been applied. Of a

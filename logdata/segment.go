@@ -72,7 +72,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 			w.adopt(s)
 			return s, nil
 		}
-		if !hasCode(err, codeBlobExists, codeConditionNotMet) || attempt == nameAttempts {
+		if !wire.HasCode(err, codeBlobExists, codeConditionNotMet) || attempt == nameAttempts {
 			return nil, err
 		}
 		highest, err := w.highest(ctx, period)
@@ -112,7 +112,7 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 			return nil
 		}
 		unknown = unknown || unsure(&ex)
-		if hasCode(err, codeBlobExists, codeConditionNotMet) {
+		if wire.HasCode(err, codeBlobExists, codeConditionNotMet) {
 			if unknown && w.isOurs(ctx, s) {
 				return nil
 			}
@@ -161,7 +161,7 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 		}
 		b.unknown = b.unknown || unsure(&ex)
 		switch {
-		case hasCode(err, codePosition, codeConditionNotMet):
+		case wire.HasCode(err, codePosition, codeConditionNotMet):
 			same, readErr := w.sameAt(ctx, s, b.data)
 			if readErr == nil && same {
 				b.applied()
@@ -172,8 +172,8 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 			}
 			b.unknown = true
 			err = readErr
-		case hasCode(err, codeBlobNotFound, codeTooMany, codeOtherType, codeSealed):
-			if hasCode(err, codeTooMany, codeSealed) && b.unknown {
+		case wire.HasCode(err, codeBlobNotFound, codeTooMany, codeOtherType, codeSealed):
+			if wire.HasCode(err, codeTooMany, codeSealed) && b.unknown {
 				if same, readErr := w.sameAt(ctx, s, b.data); readErr != nil || same {
 					return w.settled(b, same, readErr)
 				}
@@ -263,7 +263,7 @@ func (w *Writer) finalise(ctx context.Context, s *segment) error {
 		_, err := w.log.container.NewBlobClient(s.name).SetMetadata(ctx, w.log.finalMetadata(s), &blob.SetMetadataOptions{AccessConditions: s.asLeft()})
 		return err
 	})
-	if hasCode(err, codeBlobNotFound, codeConditionNotMet) {
+	if wire.HasCode(err, codeBlobNotFound, codeConditionNotMet) {
 		return nil // deleted by somebody, and all in it; or done, by an attempt whose answer was lost
 	}
 	return failure("Close", s.name, err, false)

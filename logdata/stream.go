@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -137,7 +138,7 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 		switch {
 		case err == nil:
 			return p, nil
-		case hasCode(err, codeInvalidRange, codeBlobNotFound):
+		case wire.HasCode(err, codeInvalidRange, codeBlobNotFound):
 			return piece{size: offset}, nil
 		case !errors.Is(err, errCutOff) || attempt == readAttempts:
 			return piece{}, failure("Query", name, err, false)

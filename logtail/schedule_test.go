@@ -1,16 +1,10 @@
 package logtail_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -81,7 +75,7 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 			case n < 0.15:
 				f.seen.Add("late", 1)
-				return late{f.network, time.Duration(rng.Int64N(int64(lateness)))}
+				return harness.LateRequest{Network: f.network, After: time.Duration(rng.Int64N(int64(lateness)))}
 			case n < 0.3:
 				return faults[rng.IntN(len(faults))]
 			}
@@ -183,31 +177,4 @@ func (f *followedLog) check(ctx context.Context, s *storagetest.Service, errs []
 		return fmt.Errorf("%d entries are stored, and %d were yielded", stored, len(f.counts))
 	}
 	return nil
-}
-
-// late is a fault: the connection is reset, and the request arrives all the same, later.
-type late struct {
-	network policy.Transporter
-	after   time.Duration
-}
-
-func (l late) String() string { return "Late" }
-
-func (l late) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	again := req.Clone(context.WithoutCancel(req.Context()))
-	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		again.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	go func() {
-		time.Sleep(l.after)
-		if resp, err := l.network.Do(again); err == nil {
-			resp.Body.Close()
-		}
-	}()
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
