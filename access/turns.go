@@ -106,7 +106,7 @@ func (p *Policies) await(ctx context.Context, op string) (since time.Time, list 
 		case found != lock:
 			lock, seen = found, time.Now()
 		}
-		if err := sleep(ctx, p.settle/4+backoff.Jitter(p.settle/4)); err != nil {
+		if err := backoff.Sleep(ctx, p.settle/4+backoff.Jitter(p.settle/4)); err != nil {
 			return since, nil, err
 		}
 	}
@@ -127,7 +127,7 @@ func (p *Policies) turn(ctx context.Context, op string, c *change, since time.Ti
 	default:
 		wait *= 2 // it may still arrive
 	}
-	if err := sleep(ctx, wait); err != nil {
+	if err := backoff.Sleep(ctx, wait); err != nil {
 		return false, p.unknown(op, err)
 	}
 	now, readErr := p.read(ctx, op)
@@ -206,16 +206,4 @@ func (p *Policies) unknown(op string, err error) error {
 	e := p.sdkFailure(op, err)
 	e.Kind = patterns.ErrUnknownOutcome
 	return e
-}
-
-// sleep waits, or returns the context's error when it ends earlier.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,7 +1,6 @@
 package heterogeneous_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,11 +189,6 @@ func stored(t testing.TB, table *patterns.Table, key patterns.Key) string {
 		}
 	}
 	return string(must[[]byte](t)(json.Marshal(properties)))
-}
-
-// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
-func outcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func must[V any](t testing.TB) func(V, error) V {

@@ -1,48 +1,18 @@
 package highvolumedelete_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// held is a request whose connection is reset, and that arrives when the test says so.
-type held struct {
-	send   func(*http.Request) (*http.Response, error)
-	arrive func() (status int)
-}
-
-func (h *held) String() string { return "held" }
-
-func (h *held) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	later := req.Clone(context.WithoutCancel(req.Context()))
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		return nil, err
-	}
-	later.Body = io.NopCloser(bytes.NewReader(body))
-	h.arrive = func() int {
-		resp, err := h.send(later)
-		if err != nil {
-			return 0
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
-}
 
 // refusal is an answer of a table service.
 type refusal struct {
@@ -72,7 +42,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 		for _, unanswered := range []bool{true, false} {
 			s := storagetest.Simulator(t, nil)
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
-			first := &held{send: s.ClientOptions.Transport.Do}
+			first := &harness.HeldRequest{Network: s.ClientOptions.Transport}
 			holds := storagetest.NewToggle(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(first))))
 			holds.Set(unanswered)
 			faulty, _ := s.WithRetries(1).Faulty(storagetest.First(holds, storagetest.On(storagetest.CreateTable, storagetest.Always(no))))
@@ -87,7 +57,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			if err := rival.Prepare(t.Context(), noon, noon); err != nil {
 				t.Fatal(err)
 			}
-			if status := first.arrive(); status/100 != 2 {
+			if status := first.Arrive(); status/100 != 2 {
 				t.Errorf("the first attempt is answered with %d: the test shows nothing", status)
 			}
 		}

@@ -103,7 +103,7 @@ func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
 					switch {
 					case err == nil:
 						l.applied++
-					case outcomeUnknown(err):
+					case harness.OutcomeUnknown(err):
 						l.unknown++
 					default:
 						l.refused++

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,7 +28,7 @@ func (a *attempts) add(err error) {
 	switch {
 	case err == nil:
 		a.least, a.most = a.least+1, a.most+1
-	case outcomeUnknown(err):
+	case harness.OutcomeUnknown(err):
 		a.most++
 	}
 }

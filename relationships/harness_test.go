@@ -217,11 +217,6 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns
 	return found, nil
 }
 
-// outcomeUnknown reports whether a caller who got err cannot know whether the change was made.
-func outcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 func must[V any](t testing.TB) func(V, error) V {
 	return func(v V, err error) V {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -75,7 +76,7 @@ func (w *world) career(id int) storagetest.Actor {
 				}
 				switch {
 				case faults.Dead() && at == mortal:
-				case err != nil && !errors.Is(err, patterns.ErrNotFound) && !outcomeUnknown(err):
+				case err != nil && !errors.Is(err, patterns.ErrNotFound) && !harness.OutcomeUnknown(err):
 					return err
 				}
 			}

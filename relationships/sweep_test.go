@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,7 +26,7 @@ func (a *attempts) add(err error) {
 	switch {
 	case err == nil:
 		a.least, a.most = a.least+1, a.most+1
-	case outcomeUnknown(err):
+	case harness.OutcomeUnknown(err):
 		a.most++
 	}
 }

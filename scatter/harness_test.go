@@ -138,10 +138,6 @@ func rowsOf(events iter.Seq2[*event, error]) ([]string, error) {
 	return rows, nil
 }
 
-func outcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 func must[V any](t testing.TB) func(V, error) V {
 	return func(v V, err error) V {
 		t.Helper()

@@ -89,7 +89,7 @@ func (r *rivals) insert(ctx context.Context, p spread, rng *mathrand.Rand, numbe
 		r.inserted[e.row()]++
 		r.surely[e.row()] = true
 		r.log.add(func(l *rivalLog) { l.inserts++ })
-	case outcomeUnknown(err):
+	case harness.OutcomeUnknown(err):
 		r.log.add(func(l *rivalLog) { l.unknown++ })
 	case errors.Is(err, patterns.ErrExists):
 		r.surely[e.row()] = true

@@ -79,7 +79,7 @@ func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 				return err
 			}
 			applied := slices.Contains(said, nil)
-			unsure := slices.ContainsFunc(said, outcomeUnknown)
+			unsure := slices.ContainsFunc(said, harness.OutcomeUnknown)
 			if got != c.with && got != c.without || applied && got != c.with || !applied && !unsure && got != c.without && !slices.ContainsFunc(said, isExists) {
 				return fmt.Errorf("there is %q after %q", got, said)
 			}

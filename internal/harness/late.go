@@ -27,15 +27,9 @@ func (LateRequest) String() string { return "Late" }
 
 // Meet implements storagetest.Fault.
 func (l LateRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	// The SDK may send the same request again meanwhile, so this one needs a body of its own.
-	again := req.Clone(context.WithoutCancel(req.Context()))
-	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		again.Body = io.NopCloser(bytes.NewReader(body))
+	again, err := copyOf(req)
+	if err != nil {
+		return nil, err
 	}
 	go func() {
 		time.Sleep(l.After)
@@ -43,5 +37,51 @@ func (l LateRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.S
 			resp.Body.Close()
 		}
 	}()
-	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	return nil, connectionReset()
+}
+
+// HeldRequest is a fault: the connection is reset, and the request arrives when the test says so.
+type HeldRequest struct {
+	Network policy.Transporter // takes the request then
+	held    *http.Request
+}
+
+// String names the fault.
+func (*HeldRequest) String() string { return "Held" }
+
+// Meet implements storagetest.Fault.
+func (h *HeldRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (_ *http.Response, err error) {
+	if h.held, err = copyOf(req); err != nil {
+		return nil, err
+	}
+	return nil, connectionReset()
+}
+
+// Arrive lets the request arrive, and returns the status of its answer, 0 where there is none.
+func (h *HeldRequest) Arrive() int {
+	resp, err := h.Network.Do(h.held)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// copyOf is the request with a body of its own: the SDK may send the same one again meanwhile.
+func copyOf(req *http.Request) (*http.Request, error) {
+	again := req.Clone(context.WithoutCancel(req.Context()))
+	if req.Body == nil {
+		return again, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	req.Body.Close()
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	return again, nil
+}
+
+func connectionReset() error {
+	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
