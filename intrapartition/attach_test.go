@@ -82,9 +82,7 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	if _, err := attach(t, x, intrapartition.NewIndex[employee]("broken", nil)); err == nil {
 		t.Fatal("a broken index is taken")
 	}
-	if _, err := x.Get(context.Background(), "Sales", "x"); !errors.Is(err, patterns.ErrInvalid) {
-		t.Errorf("an index without a repository: %v", err)
-	}
+	checkUnattached(t, x)
 	if _, err := attach(t, x); err != nil {
 		t.Errorf("the second try: %v", err)
 	}
@@ -93,5 +91,39 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	}
 	if _, err := x.GetWhole(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("a key that is none: %v", err)
+	}
+}
+
+// checkUnattached: whatever is read through an index without a repository is ErrInvalid.
+func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
+	t.Helper()
+	ctx := context.Background()
+	_, get := x.Get(ctx, "Sales", "x")
+	_, whole := x.GetWhole(ctx, "Sales", compoundkey.String("x"))
+	_, query := x.Query(compoundkey.All())
+	for name, err := range map[string]error{"Get": get, "GetWhole": whole, "Query": query} {
+		if !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s without a repository: %v", name, err)
+		}
+	}
+	n := 0
+	for _, err := range x.Range(ctx, "Sales", compoundkey.All()) {
+		if n++; n > 1 || !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("Range without a repository: %v", err)
+		}
+	}
+	if n == 0 {
+		t.Error("Range without a repository yields no error")
+	}
+}
+
+// TestKeysThatCannotBeStored: an entity whose index key fits in no row is refused as a whole, before any request.
+func TestKeysThatCannotBeStored(t *testing.T) {
+	repo, err := attach(t, intrapartition.NewIndex("email", emailKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.Insert(context.Background(), &employee{Department: "Sales", ID: 1, Email: strings.Repeat("x", 600)}); !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) {
+		t.Errorf("error is %v", err)
 	}
 }

@@ -1,0 +1,67 @@
+package widentities_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// narrow has the properties of its fields alone.
+type narrow struct {
+	patterns.Meta
+	Team  string
+	Email string
+}
+
+// TestFirstRowsThatCannotWork: what would find nothing later, or fit in no row, is refused when the repository is made.
+func TestFirstRowsThatCannotWork(t *testing.T) {
+	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
+	narrowSchema := patterns.Schema[narrow]{Key: func(n *narrow) patterns.Key { return patterns.Key{Partition: n.Team, Row: n.Email} }}
+	refused := func(want string, err error) {
+		t.Helper()
+		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	_, err := patterns.NewRepository(table, narrowSchema, widentities.New(&widentities.Options{FirstRow: []string{"Team", "Emial"}}))
+	refused("property Emial of FirstRow is none that narrow stores", err)
+	_, err = patterns.NewRepository(table, schema, widentities.New(&widentities.Options{FirstRow: []string{"Email", "Team", "Email"}}))
+	refused("property Email twice", err)
+	many := make([]string, widentities.MaxNarrowProperties+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("P%d", i)
+	}
+	_, err = patterns.NewRepository(table, schema, widentities.New(&widentities.Options{FirstRow: many}))
+	refused("a row has room for", err)
+}
+
+// TestFirstRowTooLarge: what FirstRow asks for and no row can hold is refused by the name of the largest, before any request.
+func TestFirstRowTooLarge(t *testing.T) {
+	s, n := counted(storagetest.Simulator(t, nil))
+	profiles, _ := program(t, s, "Profiles", []string{"Team", "Text"}, nil)
+	err := profiles.Insert(t.Context(), withText(1, 40_000))
+	if !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "the largest is Text") || n.Count() != 0 {
+		t.Errorf("%v after %d requests", err, n.Count())
+	}
+}
+
+// TestLayoutOfOneRepository: a layout belongs to one repository, and is free again where that did not come to be.
+func TestLayoutOfOneRepository(t *testing.T) {
+	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
+	l := widentities.New(nil)
+	broken := intrapartition.NewIndex[profile]("broken", nil)
+	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, patterns.ErrInvalid) {
+		t.Fatalf("a broken index beside it: %v", err)
+	}
+	_, err := patterns.NewRepository(table, schema, l)
+	check(t, err)
+	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a second repository: %v", err)
+	}
+}
