@@ -3,6 +3,7 @@ package denormalization_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -193,6 +194,9 @@ func TestRefusedLinks(t *testing.T) {
 		{"unknown property", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Properties = []string{"Boss"} }, "property Boss"},
 		{"limit", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Limit = -1 }, "Limit of -1"},
 		{"another table", elsewhere, true, nil, "not in the sources' partitions"},
+		{"Find in the partition", anywhere, true, func(l *denormalization.Link[employee, department]) {
+			l.Holders, l.Find = nil, func(context.Context, patterns.Key) iter.Seq2[*department, error] { return nil }
+		}, "need Holders"},
 		{"effects outside", nested, true, nil, "effects outside"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

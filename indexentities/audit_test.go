@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -193,6 +194,13 @@ func TestUnreadableLists(t *testing.T) {
 			}
 			if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrGarbled) {
 				t.Errorf("Keys: %v", err)
+			}
+			var last error
+			for _, err := range p.index.Values(ctx, w.group(), compoundkey.All()) {
+				last = err
+			}
+			if !errors.Is(last, patterns.ErrGarbled) {
+				t.Errorf("Values: %v", last)
 			}
 			if fact, held, err := p.index.Look(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, patterns.ErrGarbled) {
 				t.Errorf("Look: %+v, %v, %v", fact, held, err)

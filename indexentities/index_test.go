@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -205,22 +206,50 @@ func TestBadInputSendsNothing(t *testing.T) {
 	}
 }
 
+// TestAttach: what would fail or find nothing later is refused when it is declared.
 func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
 	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
-	for name, x := range map[string]patterns.Pattern{
-		"the entities' prefix": indexentities.NewInPartition("empid", byLastName),
-		"no container":         indexentities.NewInBlobs("lastname", byLastName, nil),
-		"no intents":           indexentities.NewOutside("lastname", byLastName),
-		"no function":          indexentities.NewInPartition[employee]("lastname", nil),
-		"no name":              indexentities.NewInPartition("last_name", byLastName),
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
+	for want, c := range map[string]struct {
+		x       patterns.Pattern
+		intents patterns.IntentRunner
+	}{
+		"prefix":           {indexentities.NewInPartition("empid", byLastName), nil},
+		"container is nil": {indexentities.NewInBlobs("lastname", byLastName, nil), queue},
+		"Intents":          {indexentities.NewOutside("lastname", byLastName), nil},
+		"no key function":  {indexentities.NewInPartition[employee]("lastname", nil), nil},
+		"last_name":        {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
-		if _, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}, x); !errors.Is(err, patterns.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: c.intents}
+		if _, err := patterns.NewRepository(account.Table("Employees"), schema, c.x); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
-	unattached := indexentities.NewInPartition("lastname", byLastName)
-	if _, err := unattached.Keys(context.Background(), "Sales", "Jones"); !errors.Is(err, patterns.ErrInvalid) {
-		t.Errorf("read before it was given to a repository: %v", err)
+}
+
+// TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
+func TestReadsWithoutARepository(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	for where, x := range map[option]reader{
+		inPartition: indexentities.NewInPartition("lastname", byLastName),
+		outside:     indexentities.NewOutside("lastname", byLastName),
+		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists")),
+	} {
+		_, keys := x.Keys(ctx, "Sales", "Jones")
+		_, page := x.Page(ctx, "Sales", compoundkey.String("Jones"), 10, "")
+		errs := map[string][]error{"Keys": {keys}, "Page": {page}}
+		for _, err := range x.Find(ctx, "Sales", "Jones") {
+			errs["Find"] = append(errs["Find"], err)
+		}
+		for _, err := range x.Values(ctx, "Sales", compoundkey.All()) {
+			errs["Values"] = append(errs["Values"], err)
+		}
+		for _, read := range []string{"Keys", "Page", "Find", "Values"} {
+			if got := errs[read]; len(got) != 1 || !errors.Is(got[0], patterns.ErrInvalid) {
+				t.Errorf("%s, %s: %v", where, read, got)
+			}
+		}
 	}
 }

@@ -142,6 +142,12 @@ func TestValues(t *testing.T) {
 					t.Errorf("%s: %s, want %s", what, got, c.want)
 				}
 			}
+			for v, err := range p.index.Values(ctx, w.group(), compoundkey.All()) { // a caller may stop
+				if text, textErr := v.Text(); err != nil || textErr != nil || text != "Abbott" {
+					t.Errorf("the first value: %q, %v", text, errors.Join(err, textErr))
+				}
+				break
+			}
 			for _, err := range p.index.Values(ctx, w.group(), compoundkey.Prefix("\xff")) {
 				if !errors.Is(err, patterns.ErrInvalid) {
 					t.Errorf("a span that is none: %v", err)
