@@ -49,6 +49,11 @@ const verifiedAtOnce = 64
 // entity, several at once.
 func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
+		repo, err := v.index.Host("Range")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		var batch []*T
 		for copied, err := range v.index.Range(ctx, group, span) {
 			if err != nil {
@@ -58,23 +63,18 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
 				continue
 			}
-			if !v.follow(ctx, group, batch, yield) {
+			if !v.follow(ctx, repo, group, batch, yield) {
 				return
 			}
 			batch = batch[:0]
 		}
-		v.follow(ctx, group, batch, yield)
+		v.follow(ctx, repo, group, batch, yield)
 	}
 }
 
 // follow yields the entities of copies that still have their keys. It returns false when that is the end.
-func (v Verified[T]) follow(ctx context.Context, group string, copies []*T, yield func(*T, error) bool) bool {
+func (v Verified[T]) follow(ctx context.Context, repo *patterns.Repository[T], group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
-	repo, err := x.Host("Range")
-	if err != nil {
-		yield(nil, err)
-		return false
-	}
 	keys := make([]patterns.Key, len(copies))
 	for i, copied := range copies {
 		keys[i] = repo.MetaOf(copied).Key()
