@@ -138,6 +138,8 @@ func TestNewMoverRefuses(t *testing.T) {
 		"through a pointer":         second(eventual.NewMover(p.queue, "m", shared, eventual.ToRepository(shared, nil), nil)),
 		`pattern "sealing" encrypt`: second(eventual.NewMover(p.queue, "m", sealed, eventual.ToContainer(blobs, clerkBlob), nil)),
 		`pattern "referring" leave`: second(eventual.NewMover(p.queue, "m", streamed, eventual.ToContainer(blobs, clerkBlob), nil)),
+		"would hold them in clear":  second(eventual.NewMover(p.queue, "m", sealed, to, nil)),
+		"would hold a reference":    second(eventual.NewMover(p.queue, "m", streamed, to, nil)),
 		"has a handler already":     second(eventual.NewMover(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
 		if wantKind(t, err, patterns.ErrInvalid); !strings.Contains(err.Error(), name) {

@@ -156,6 +156,9 @@ func TestVerifiedReads(t *testing.T) {
 	if _, err := p.badge.Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, patterns.ErrNotFound) {
 		t.Fatalf("the index has it before the worker: %v", err)
 	}
+	if _, err := p.badge.Verified().Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, patterns.ErrNotFound) {
+		t.Fatalf("a verified read before the worker: %v", err)
+	}
 	if err := w.drainNow(ctx, p); err != nil {
 		t.Fatal(err)
 	}
