@@ -72,7 +72,7 @@ type LocalRSAKey struct {
 // NewLocalRSAKey makes a wrapper of a key of at least 2,048 bits.
 func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 	switch {
-	case id == "" || key == nil:
+	case id == "" || key == nil || key.N == nil:
 		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a wrapping key needs an id and a key")
 	case key.N.BitLen() < 2048:
 		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a key of %d bits; it has at least 2,048", key.N.BitLen())

@@ -41,6 +41,9 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	if o == nil {
 		o = &ReencryptOptions{}
 	}
+	if repository == nil {
+		return ReencryptProgress{}, invalidf(op, "the repository is nil")
+	}
 	var e *Encryption
 	for _, p := range repository.Patterns() {
 		if found, ok := p.(*Encryption); ok {

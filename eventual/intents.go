@@ -48,6 +48,9 @@ func (r *reconcilers) get(name string) func(context.Context, patterns.Intent) er
 
 // Register implements patterns.IntentRunner. Workers of the queue carry on with the repository's intents whose writers died.
 func (q *Queue) Register(repository string, reconcile func(context.Context, patterns.Intent) error) error {
+	if q == nil || q.account == nil {
+		return invalidf("Register", "", "the queue is nil, or was not made by NewQueue")
+	}
 	return q.repositories.add(repository, reconcile)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -221,4 +222,29 @@ func TestRollingDeploy(t *testing.T) {
 			t.Errorf("poison %v after it was sent: %s", e.PoisonedAt.Sub(e.Sent).Round(time.Second), e.Reason)
 		}
 	})
+}
+
+// TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused where it is given to something, not by a panic.
+func TestQueuesThatNobodyMade(t *testing.T) {
+	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
+	key := func(c *clerk) patterns.Key { return clerkKey(c) }
+	plain := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key}))
+	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
+		for use, f := range map[string]func() error{
+			"NewWorker": func() error { return second(eventual.NewWorker(q, nil, nil)) },
+			"NewMover":  func() error { return second(eventual.NewMover(q, "m", plain, eventual.ToRepository(plain, nil), nil)) },
+			"Intents": func() error {
+				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q}, byOffice()))
+			},
+			"Async": func() error {
+				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q.Async()}, byOffice()))
+			},
+		} {
+			t.Run(what+" "+use, func(t *testing.T) { wantKind(t, f(), patterns.ErrInvalid) })
+		}
+	}
+}
+
+func byOffice() patterns.Pattern {
+	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.ID) })
 }

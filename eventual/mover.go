@@ -99,8 +99,8 @@ type moveBody struct {
 // one mover of a name.
 func NewMover[T any](q *Queue, name string, source *patterns.Repository[T], destination Destination[T], options *MoverOptions) (*Mover[T], error) {
 	const op = "NewMover"
-	if q == nil {
-		return nil, invalidf(op, "", "the queue is nil")
+	if q == nil || q.account == nil {
+		return nil, invalidf(op, "", "the queue is nil, or was not made by NewQueue")
 	}
 	switch {
 	case name == "":

@@ -71,8 +71,8 @@ type Worker struct {
 // them should know all types.
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
-	if q == nil {
-		return nil, invalidf(op, "", "the queue is nil")
+	if q == nil || q.account == nil {
+		return nil, invalidf(op, "", "the queue is nil, or was not made by NewQueue")
 	}
 	for messageType, h := range handlers {
 		if err := checkType(messageType); err != nil {

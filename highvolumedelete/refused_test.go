@@ -65,3 +65,15 @@ func TestCountOfATableThatGoes(t *testing.T) {
 		t.Errorf("left are %s", got)
 	}
 }
+
+// TestForgottenTime: an entity whose time was not set makes no table for the year 1.
+func TestForgottenTime(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
+	if err := logins.Insert(t.Context(), &login{User: "june"}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("Insert: %v", err)
+	}
+	if left := must[[]string](t)(logins.List(t.Context())); len(left) != 0 {
+		t.Errorf("there are %v", left)
+	}
+}

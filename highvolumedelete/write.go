@@ -105,7 +105,11 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 	if v == nil {
 		return period{}, nil, invalidf(op, "", "the entity is nil")
 	}
-	p, err := s.calendar.periodOf(s.schema.Time(v))
+	at := s.schema.Time(v)
+	if at.IsZero() { // a forgotten time would make a table for the year 1
+		return period{}, nil, invalidf(op, "", "its time is the zero time")
+	}
+	p, err := s.calendar.periodOf(at)
 	if err != nil {
 		return period{}, nil, invalidf(op, "", "%w", err)
 	}

@@ -17,6 +17,9 @@ import (
 // container, every value is lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those of a Replace
 // where a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key patterns.Key) ([]string, error) {
+	if repo == nil {
+		return nil, invalid("Discard", "the repository is nil")
+	}
 	lost := &salvage{key: key}
 	v, err := repo.Get(context.WithValue(ctx, salvageKey{}, lost), key)
 	if err != nil || len(lost.properties) == 0 {

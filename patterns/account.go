@@ -182,12 +182,10 @@ func clientOptions(options *AccountOptions) azcore.ClientOptions {
 	return client
 }
 
-func isNil(credential azcore.TokenCredential) bool {
-	if credential == nil {
-		return true
-	}
-	v := reflect.ValueOf(credential)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+// isNil reports whether v is nil, or a nil pointer, such as that of a field that nobody has set.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }
 
 // isCosmos tells Cosmos DB for Table by its address, as the SDK does.

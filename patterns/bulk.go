@@ -125,6 +125,9 @@ func runBulk[T any](ctx context.Context, b *bulk, entities iter.Seq2[*T, error],
 	if err := b.options.check(); err != nil {
 		return BulkProgress{}, relabel(b.op, b.table, invalid("", err))
 	}
+	if entities == nil {
+		return BulkProgress{}, relabel(b.op, b.table, invalidf("", "the sequence is nil"))
+	}
 	// A failure stops what has not begun; what is under way goes on with the caller's context, since cutting it off
 	// would leave its outcome unknown.
 	begin, stop := context.WithCancel(ctx)

@@ -26,8 +26,8 @@ func (r *Repository[T]) CheckUnder(ctx context.Context, key Key, v *T) error {
 }
 
 func (r *Repository[T]) checkInsert(ctx context.Context, w *work[T]) error {
-	if r.table.nameErr != nil {
-		return r.located(w, invalid("", r.table.nameErr))
+	if err := r.table.usable(); err != nil {
+		return r.located(w, invalid("", err))
 	}
 	w.change.ID, w.change.DryRun = newWriteID(), true
 	if err := r.rehearse(ctx, w); err != nil {

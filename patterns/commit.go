@@ -43,8 +43,8 @@ func (e *Error) explain(op *operation) {
 }
 
 func (t *Table) tryCommit(ctx context.Context, operations []operation) ([]azcore.ETag, *Error) {
-	if t.nameErr != nil {
-		return nil, invalid("", t.nameErr)
+	if err := t.usable(); err != nil {
+		return nil, invalid("", err)
 	}
 	if e := checkTransaction(operations); e != nil {
 		return nil, e

@@ -11,8 +11,8 @@ import (
 
 // fetch makes the point read of one row and returns a reader of the answer. Requests: 1.
 func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*storedRow, error) {
-	if t.nameErr != nil {
-		return nil, invalid(op, t.nameErr)
+	if err := t.usable(); err != nil {
+		return nil, invalid(op, err)
 	}
 	if err := key.check(); err != nil {
 		return nil, invalid(op, err)

@@ -239,6 +239,9 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 	v := c.Entity.(*T)
 	if r.schema.RowPrefix != "" && !r.primary.span.Contains(c.Key.Row) {
+		if err := c.Key.check(); err != nil {
+			return invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
+		}
 		return invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
 	}
 	rows, err := r.rowsOf(v, c.Key, c.Stored)

@@ -128,8 +128,8 @@ func (q Query[T]) plan() (Plan, error) {
 	if q.src == nil {
 		return Plan{}, invalidf("Query", "the query is of no table: it was not made by Query()")
 	}
-	if q.src.table.nameErr != nil {
-		return Plan{}, invalid("Query", q.src.table.nameErr)
+	if err := q.src.table.usable(); err != nil {
+		return Plan{}, invalid("Query", err)
 	}
 	if q.pageSize < 0 || q.pageSize > MaxPageSize {
 		return Plan{}, invalidf("Query", "a page size of %d: it is 1 to %d", q.pageSize, MaxPageSize)

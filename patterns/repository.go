@@ -56,6 +56,9 @@ func NewRepository[T any](table *Table, schema Schema[T], attached ...Pattern) (
 	if table == nil || schema.Key == nil {
 		return nil, invalidf(op, "it needs a table and a Schema.Key")
 	}
+	if table.account == nil {
+		return nil, invalid(op, errNoAccount)
+	}
 	codec, err := NewCodec[T]()
 	if err != nil {
 		return nil, relabel(op, table, err)
@@ -110,7 +113,7 @@ func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
 			return err
 		}
 	}
-	if name, out := r.firstOutside(); out && r.schema.Intents == nil {
+	if name, out := r.firstOutside(); out && isNil(r.schema.Intents) {
 		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
 	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
@@ -122,7 +125,7 @@ const defaultAttempts = 10
 
 // compile notes what a pattern contributes.
 func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
-	if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(p) {
 		return fmt.Errorf("pattern %d is nil", len(others))
 	}
 	name := p.PatternName()

@@ -23,7 +23,20 @@ type Table struct {
 // Table returns a handle for the table. It makes no request; a name that no table can have is ErrInvalid from every
 // operation.
 func (a *Account) Table(name string) *Table {
+	if a == nil || a.tables == nil {
+		return &Table{name: name}
+	}
 	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: checkTableName(name)}
+}
+
+var errNoAccount = errors.New("the table is of no account: it was not made by Table of an account")
+
+// usable refuses a table that no request can be made for.
+func (t *Table) usable() error {
+	if t == nil || t.account == nil {
+		return errNoAccount
+	}
+	return t.nameErr
 }
 
 func checkTableName(name string) error {
@@ -56,8 +69,8 @@ func (t *Table) Client() *aztables.Client { return t.client }
 // Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
 // and nobody can tell whether this call or another made it.
 func (t *Table) Create(ctx context.Context) error {
-	if t.nameErr != nil {
-		return invalid("Create", t.nameErr)
+	if err := t.usable(); err != nil {
+		return invalid("Create", err)
 	}
 	var ex wire.Exchange
 	_, err := t.client.CreateTable(wire.With(ctx, &ex), nil)
@@ -81,8 +94,8 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 
 // Drop deletes the table with everything in it. Requests: 1. A table that is not there is ErrTableNotFound.
 func (t *Table) Drop(ctx context.Context) error {
-	if t.nameErr != nil {
-		return invalid("Drop", t.nameErr)
+	if err := t.usable(); err != nil {
+		return invalid("Drop", err)
 	}
 	var ex wire.Exchange
 	_, err := t.client.Delete(wire.With(ctx, &ex), nil)

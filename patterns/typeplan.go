@@ -43,6 +43,9 @@ func (p *typePlan) add(sf reflect.StructField) error {
 	tag, tagged := sf.Tag.Lookup("table")
 	name, options, _ := strings.Cut(tag, ",")
 	flattens := sf.Anonymous && !tagged && isFlattened(sf.Type)
+	if tagged && name != "-" && !sf.Anonymous && !sf.IsExported() {
+		return fmt.Errorf("its tag has no effect: a field that is not exported is not stored")
+	}
 	if name == "-" || sf.Type == metaType || flattens || p.below(sf.Index) || !sf.IsExported() {
 		if flattens && sf.Type.Kind() == reflect.Pointer && !sf.IsExported() {
 			return fmt.Errorf("an embedded pointer to an unexported type cannot be set on reading")

@@ -171,6 +171,9 @@ func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], err
 // most Schema.MaxAttempts times. change may run several times and must not have effects of its own; its error ends
 // the update, and nothing is written. The entity as written is returned. Requests: 2, more under rivals.
 func (r *Repository[T]) Update(ctx context.Context, key Key, change func(*T) error) (*T, error) {
+	if change == nil {
+		return nil, r.invalid("Update", key, errors.New("there is no function that changes the entity"))
+	}
 	var v *T
 	err := r.retry(ctx, func() (*work[T], error) {
 		var err error

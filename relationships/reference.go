@@ -118,6 +118,10 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			yield(Joined[C, P]{}, err)
 			return
 		}
+		if children == nil {
+			yield(Joined[C, P]{}, invalid("Join", errors.New("there is no sequence of entities")))
+			return
+		}
 		size := r.Batch
 		if size == 0 {
 			size = defaultBatch
