@@ -246,5 +246,5 @@ func TestQueuesThatNobodyMade(t *testing.T) {
 }
 
 func byOffice() patterns.Pattern {
-	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.ID) })
+	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.Int(c.ID, 6) })
 }
