@@ -5,12 +5,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-const (
-	tagEncrypt = "encrypt"
-	tagTable   = "table"
-)
+const tagTable = "table"
 
 // taggedProperties lists the properties whose fields have the tag. A tag that would have no effect is an error: what was
 // meant to be secret would be stored as it is.
@@ -47,13 +46,13 @@ func taggedProperties(t reflect.Type) ([]string, error) {
 }
 
 func tagOf(t reflect.Type, field reflect.StructField) (bool, error) {
-	switch value, tagged := field.Tag.Lookup(tagEncrypt); {
+	switch value, tagged := field.Tag.Lookup(patterns.EncryptTag); {
 	case !tagged || value == "false":
 		return false, nil
 	case value == "true":
 		return true, nil
 	default:
-		return false, fmt.Errorf("field %s of %s has the tag %s:%q; it can be true or false", field.Name, t, tagEncrypt, value)
+		return false, fmt.Errorf("field %s of %s has the tag %s:%q; it can be true or false", field.Name, t, patterns.EncryptTag, value)
 	}
 }
 

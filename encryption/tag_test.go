@@ -2,6 +2,7 @@ package encryption_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,5 +169,16 @@ func TestOneErrorForAll(t *testing.T) {
 	part := must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
 	if err := r.Replace(ctx, part); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("a write of what was read in part: %v", err)
+	}
+}
+
+// TestForgottenPattern: a repository of a type with the tag and without the pattern would store in clear what is secret.
+func TestForgottenPattern(t *testing.T) {
+	counter := &storagetest.RequestCounter{}
+	s := *storagetest.Simulator(t, nil)
+	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, counter)
+	_, err := patterns.NewRepository(open(t, &s).Table("Employees"), patterns.Schema[flat]{Key: func(*flat) patterns.Key { return patterns.Key{} }})
+	if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Secret") || counter.Count() != 0 {
+		t.Errorf("after %d requests: %v", counter.Count(), err)
 	}
 }

@@ -117,8 +117,28 @@ func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
 		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
 	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
+	if err := r.refuseClearText(); err != nil {
+		return err
+	}
 	r.primary, err = r.newPrimary(codec)
 	return err
+}
+
+// EncryptTag is the struct tag of fields that are stored encrypted only: `encrypt:"true"`.
+const EncryptTag = "encrypt"
+
+// refuseClearText refuses a type with encrypted properties where nothing encrypts: a pattern that was forgotten would show
+// only in what is stored.
+func (r *Repository[T]) refuseClearText() error {
+	if slices.ContainsFunc(r.transformers, func(t PropertyTransformer) bool { return t.Stage() == StageEncrypt }) {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if value, tagged := field.Tag.Lookup(EncryptTag); tagged && value != "false" {
+			return fmt.Errorf("field %s of %s has the tag %s, and no pattern encrypts it", field.Name, reflect.TypeFor[T](), EncryptTag)
+		}
+	}
+	return nil
 }
 
 const defaultAttempts = 10

@@ -130,7 +130,7 @@ func (d *desk) patterns() ([]patterns.Pattern, error) {
 	return []patterns.Pattern{
 		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.counted, d.members, d.typ,
 		denormalization.NewInPartition("beside", beside), denormalization.New("away", away),
-		encryption.New("encryption", d.registry, nil), widentities.New(&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
+		encrypting("encryption", d.registry), widentities.New(&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
 	}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -22,7 +21,7 @@ import (
 // TestRefused: what the page says of more than two, or of two with certain options.
 func TestRefused(t *testing.T) {
 	k := newKit(t, newRegistry(t))
-	sealing := func() patterns.Pattern { return encryption.New("encryption", k.registry, nil) }
+	sealing := func() patterns.Pattern { return encrypting("encryption", k.registry) }
 	clips := func() patterns.Pattern {
 		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
 	}
@@ -34,7 +33,7 @@ func TestRefused(t *testing.T) {
 		both []patterns.Pattern
 		want string
 	}{
-		"one property encrypted and in a blob": {[]patterns.Pattern{encryption.New("encryption", k.registry, nil), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
+		"one property encrypted and in a blob": {[]patterns.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
 		"steps, and copies without a type":     {[]patterns.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
 		"parents with effects outside":         {[]patterns.Pattern{count(outgoing)}, `"names"`},
 		"holders with effects outside":         {[]patterns.Pattern{denormalization.NewInPartition("beside", k.link(0, outgoing, func(v *item) patterns.Key { return siteKey(v.Site, "beside") }))}, `"beside"`},
