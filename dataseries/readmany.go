@@ -25,7 +25,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 			}
 			return true
 		}
-		for row, err := range r.inOrder(r.rows.Query().Partition(partition).Rows(r.widened(of)).All(ctx)) {
+		for row, err := range r.table.InOrder(r.rows.Query().Partition(partition).Rows(r.widened(of)).All(ctx)) {
 			if err != nil {
 				yield(record{}, err)
 				return
@@ -76,27 +76,4 @@ func (r *rowShelf) widened(of compoundkey.Span) compoundkey.Span {
 		return compoundkey.Range(of.From(), of.To()[:at]+behindMark)
 	}
 	return of
-}
-
-// inOrder sorts rows that the service answers in no order.
-func (r *rowShelf) inOrder(rows iter.Seq2[*patterns.Entity, error]) iter.Seq2[*patterns.Entity, error] {
-	if !r.table.Account().IsCosmos() {
-		return rows
-	}
-	return func(yield func(*patterns.Entity, error) bool) {
-		var all []*patterns.Entity
-		for row, err := range rows {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			all = append(all, row)
-		}
-		slices.SortFunc(all, func(a, b *patterns.Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
-		for _, row := range all {
-			if !yield(row, nil) {
-				return
-			}
-		}
-	}
 }

@@ -86,7 +86,7 @@ func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity])
 	return func(yield func(counted, error) bool) {
 		var current counted
 		begun := false
-		for row, err := range r.inOrder(q.Select(countProperty).All(ctx)) {
+		for row, err := range r.table.InOrder(q.Select(countProperty).All(ctx)) {
 			if err != nil {
 				yield(counted{}, err)
 				return
@@ -108,29 +108,6 @@ func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity])
 		}
 		if begun {
 			yield(current, nil)
-		}
-	}
-}
-
-// inOrder sorts rows that the service answers in no order: the rows of a list would not lie together.
-func (r rowLists) inOrder(rows iter.Seq2[*patterns.Entity, error]) iter.Seq2[*patterns.Entity, error] {
-	if !r.table.Account().IsCosmos() {
-		return rows
-	}
-	return func(yield func(*patterns.Entity, error) bool) {
-		var all []*patterns.Entity
-		for row, err := range rows {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			all = append(all, row)
-		}
-		slices.SortFunc(all, func(a, b *patterns.Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
-		for _, row := range all {
-			if !yield(row, nil) {
-				return
-			}
 		}
 	}
 }
