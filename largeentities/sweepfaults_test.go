@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -13,25 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// attempts counts what callers were told of their changes.
-type attempts struct {
-	mu          sync.Mutex
-	least, most int
-	said        []error
-}
-
-func (a *attempts) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.said = append(a.said, err)
-	switch {
-	case err == nil:
-		a.least, a.most = a.least+1, a.most+1
-	case harness.OutcomeUnknown(err):
-		a.most++
-	}
-}
 
 // swept is an operation on employee 223, who is there before where before is not nil. states are the texts of her before the
 // operation, and after it was applied once and more often. Whatever is broken, in the end rows and blobs agree before any sweep of the
@@ -44,14 +24,14 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 			p, copied := must[*process](t)(w.start(s)), *before
 			ok(t, p.repo.Insert(t.Context(), &copied), drainNow(t.Context(), p))
 		}
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = operate(ctx, p)
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -63,12 +43,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 				if err := w.sweepFindsNothing(ctx, s); err != nil {
 					return err
 				}
-				for n := said.least; n <= said.most; n++ {
-					if found[at(223)] == states[min(n, len(states)-1)] {
-						return nil
-					}
-				}
-				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, found[at(223)], said.said)
+				return said.Fits(found[at(223)], states)
 			},
 		}
 	}}

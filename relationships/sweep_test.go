@@ -2,8 +2,6 @@ package relationships_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -11,25 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
-
-// attempts counts what callers were told of their changes.
-type attempts struct {
-	mu          sync.Mutex
-	least, most int
-	said        []error
-}
-
-func (a *attempts) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.said = append(a.said, err)
-	switch {
-	case err == nil:
-		a.least, a.most = a.least+1, a.most+1
-	case harness.OutcomeUnknown(err):
-		a.most++
-	}
-}
 
 // jones is in group A and project P, moved in the others.
 func jones() *employee {
@@ -65,14 +44,14 @@ func swept(f form, before *employee, states []string, operate func(ctx context.C
 		if f == async {
 			check(t, drainNow(t.Context(), p.queue))
 		}
-		var said attempts
+		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err == nil {
 					err = operate(ctx, p)
 				}
-				said.add(err)
+				said.Add(err)
 				return err
 			},
 			Recover: w.drain,
@@ -81,12 +60,7 @@ func swept(f form, before *employee, states []string, operate func(ctx context.C
 				if err != nil {
 					return err
 				}
-				for n := said.least; n <= said.most; n++ {
-					if textOf(found[employeeKey("Sales", 223)]) == states[min(n, len(states)-1)] {
-						return nil
-					}
-				}
-				return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", said.least, said.most, textOf(found[employeeKey("Sales", 223)]), said.said)
+				return said.Fits(textOf(found[employeeKey("Sales", 223)]), states)
 			},
 		}
 	}}
