@@ -8,12 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -221,22 +219,12 @@ func (p *Policies) failure(op string, kind error, what string) error {
 
 // sdkFailure is an error of the SDK in this library's words.
 func (p *Policies) sdkFailure(op string, err error) *patterns.Error {
-	e := &patterns.Error{Op: op, Table: p.table.Name(), Index: -1, Err: wire.Redact(err)}
-	var response *azcore.ResponseError
-	if !errors.As(err, &response) {
-		return e
-	}
-	switch e.Code = response.ErrorCode; {
-	case e.Code == "TableNotFound" || response.StatusCode == 404:
-		e.Kind = patterns.ErrTableNotFound
+	e := patterns.ServiceError(op, p.table.Name(), err)
+	switch {
 	case e.Code == "TableBeingDeleted":
 		e.Kind = patterns.ErrTableBeingDeleted
-	case response.StatusCode == 401 || response.StatusCode == 403:
-		e.Kind = patterns.ErrDenied
-	case response.StatusCode == 400:
-		e.Kind = patterns.ErrInvalid
-	case response.StatusCode == 429 || response.StatusCode >= 500:
-		e.Kind = patterns.ErrUnavailable
+	case errors.Is(e.Kind, patterns.ErrNotFound):
+		e.Kind = patterns.ErrTableNotFound
 	}
 	return e
 }

@@ -199,14 +199,14 @@ func TestWhoCannotSign(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), noBase64) {
 		t.Error("the key is in the error")
 	}
-	cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://c.table.cosmos.azure.com"}, "c", "a2V5", nil))
+	cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
 	wantIs(t, err, patterns.ErrInvalid)
-	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=a; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {
+	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {
 		if _, err := access.NewSignerFromConnectionString(connection, nil); err != nil {
 			t.Errorf("%s: %v", connection, err)
 		}
 	}
-	_, err = access.NewSignerFromConnectionString("AccountName=a;SharedAccessSignature="+token.RevealQuery(), nil)
+	_, err = access.NewSignerFromConnectionString("AccountName=abc;SharedAccessSignature="+token.RevealQuery(), nil)
 	wantIs(t, err, access.ErrNoSharedKey)
 }

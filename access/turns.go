@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -189,7 +189,7 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 		return written, nil
 	}
 	var response *azcore.ResponseError
-	if errors.As(err, &response) && response.StatusCode < 500 && response.StatusCode != http.StatusRequestTimeout && !l.Unsure() {
+	if errors.As(err, &response) && wire.OutcomeOfStatus(response.StatusCode, response.ErrorCode) == wire.OutcomeRefused && !l.Unsure() {
 		return refused, p.sdkFailure(op, err)
 	}
 	if errors.Is(l.Check(), lease.ErrLost) {

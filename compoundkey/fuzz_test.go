@@ -10,7 +10,7 @@ import (
 )
 
 var fuzzSeeds = []string{
-	"", "Jones", "jonesj@contoso.com", "O'Brien", "a/b", `C:\dir`, "#?", "a_b!_c", ".", "./", "..\uFFFC", "~", " ",
+	"", "Jones", "jonesj@contoso.com", "O'Brien", "a/b", `C:\dir`, "#?", "a_b!_c", ".", "./", "..\uFFFC", "~", " ", "50%25", "%&-&0",
 	"\x00\x1F\x7F\u0080\u009F", "\uD7FF\U00010000\U0010FFFF\uE000", "\uFFFA\uFFFB\uFFFC\uFFFD\uFFFE\uFFFF", "\xFF", "a\xED\xA0\x80",
 }
 

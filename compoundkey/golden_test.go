@@ -65,7 +65,7 @@ func TestGoldenText(t *testing.T) {
 		{"\b\t\n\v\f\r\x0E\x0F", "!c8!c9!cA!cB!cC!cD!cE!cF"},
 		{"\x10\x11\x12\x13\x14\x15\x16\x17", "!cG!cH!cI!cJ!cK!cL!cM!cN"},
 		{"\x18\x19\x1A\x1B\x1C\x1D\x1E\x1F", "!cO!cP!cQ!cR!cS!cT!cU!cV"},
-		{" !\"#$%&'()*+,-./", "!s!x\"0\"1$%&0&1()*+,-..\uFFFC"},
+		{" !\"#$%&'()*+,-./", "!s!x\"0\"1$&-&0&1()*+,-..\uFFFC"},
 		{"09:;<=>?@AZ", "09:;<=>0>1@AZ"},
 		{"[\\]^_`az{|}~", "[0[1]^0^1`az{|}~0"},
 		{"\u007F\u0080\u0081\u0082\u0083\u0084\u0085\u0086\u0087", "~1~2~3~4~5~6~7~8~9"},
@@ -74,6 +74,7 @@ func TestGoldenText(t *testing.T) {
 		{"\u009C\u009D\u009E\u009F\u00A0", "~U~V~W~X\u00A0"},
 		{"\uFFFA\uFFFB\uFFFC\uFFFD\uFFFE\uFFFF", "\uFFFA\uFFFB0\uFFFB1\uFFFB2\uFFFB3\uFFFB4"},
 		{"Grüße, 世界 😀", "Grüße,!s世界!s😀"},
+		{"50%25 of %2F, 100%", "50&-25!sof!s&-2F,!s100&-"},
 		{"2012/08/31", "2012.\uFFFC08.\uFFFC31"},
 	} {
 		if diff := cmp.Diff(c.want, Join("", String(c.text))); diff != "" {
@@ -107,6 +108,8 @@ func TestGoldenSpans(t *testing.T) {
 		{"prefix none", Prefix(""), [2]string{"", ""}},
 		{"prefix dot", Prefix("."), [2]string{".", ".\uFFFC"}},
 		{"prefix slash", Prefix("/"), [2]string{".\uFFFC", "0"}},
+		{"prefix dollar", Prefix("$"), [2]string{"$", "&-"}},
+		{"prefix percent", Prefix("50%"), [2]string{"50&-", "50&0"}},
 		{"prefix control", Prefix("\x1F"), [2]string{"!cV", "!s"}},
 		{"prefix before surrogates", Prefix("a\uD7FF"), [2]string{"a\uD7FF", "a\U00010000"}},
 		{"prefix last surrogate", Prefix("a\U0010FFFF"), [2]string{"a\U0010FFFF", "a\uE000"}},

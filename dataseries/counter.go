@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -63,7 +65,12 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key patterns.Key, slot int, de
 	if err != nil {
 		return false, c.failed(op, key, err)
 	}
-	counted, err = c.shelf.addOnce(ctx, m, c.sum(delta))
+	within, done := lease.Within(ctx, time.Now(), callTerm, errLateCall)
+	defer done()
+	counted, err = c.shelf.addOnce(within, m, c.sum(delta))
+	if err != nil && lease.Lost(within, nil) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", context.Cause(within), err) // the caller has cancelled nothing
+	}
 	return counted, c.failed(op, key, err)
 }
 

@@ -3,7 +3,6 @@ package dataseries_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
@@ -53,7 +52,7 @@ func TestRequestCounts(t *testing.T) {
 					return nil
 				}},
 				{"SweepMarkers", c.sweep, func() error {
-					_, err := counter.SweepMarkers(ctx, time.Hour, &dataseries.SweepOptions{Partitions: []string{today.Partition}})
+					_, err := counter.SweepMarkers(ctx, age, &dataseries.SweepOptions{Partitions: []string{today.Partition}})
 					return err
 				}},
 				{"Delete", c.remove, func() error { return counter.Delete(ctx, today) }},

@@ -118,8 +118,7 @@ type rivalry struct {
 const rivalChanges = 3
 
 func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
-	faults := storagetest.SweepFaults()
-	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < r.trouble/5:
 			r.log.add(func(l *rivalryLog) { l.deaths++ })
@@ -129,6 +128,7 @@ func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
 			return harness.LateRequest{Network: r.network, After: time.Duration(rng.IntN(5000)) * time.Millisecond}
 		case n < r.trouble:
 			r.log.add(func(l *rivalryLog) { l.faults++ })
+			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
 		return nil

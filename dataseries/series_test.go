@@ -241,7 +241,7 @@ func TestRefused(t *testing.T) {
 			"marker's key": c.Set(ctx, patterns.Key{Row: "\uFFFConce_A"}, 1, 1),
 			"no operation": once(today, 0, 1, ""), "no text": once(today, 0, 1, "\xff"), "once": once(today, 9, 1, "a"),
 			"no transaction": staged(nil, "a"), "no staged operation": staged(table.NewTransaction(), ""),
-			"no age": swept(0, nil), "no partition": swept(1, &dataseries.SweepOptions{Partitions: []string{"a?"}}), "no token": swept(1, &dataseries.SweepOptions{Resume: "e30"}),
+			"no age": swept(0, nil), "too short an age": swept(time.Hour, nil), "no partition": swept(age, &dataseries.SweepOptions{Partitions: []string{"a?"}}), "no token": swept(age, &dataseries.SweepOptions{Resume: "e30"}),
 		} {
 			if !errors.Is(err, patterns.ErrInvalid) {
 				t.Errorf("%s: %v", name, err)

@@ -39,7 +39,17 @@ type SweepReport struct {
 // nothing is, and always on Cosmos DB, where a run begins anew: what is removed does not cost it anything.
 func (r SweepReport) Token() string { return r.token }
 
-// SweepMarkers removes the markers of AddOnce that are older than olderThan, by the service's clock. An operation whose
+// callTerm bounds a call of AddOnce, less a margin of a sixth: it looks for its own marker where an answer was lost. A sweep leaves
+// markers that are younger than the term and a grace of a sixth.
+const callTerm = time.Hour
+
+// leastAge is the shortest age at which markers are swept.
+const leastAge = callTerm + callTerm/6
+
+const errLateCall = "AddOnce has not found out in time whether it has counted, and tries no more; repeat the operation"
+
+// SweepMarkers removes the markers of AddOnce that are older than olderThan, at least 70 minutes, by the service's clock. A call of
+// AddOnce ends within 50 minutes, so no sweep takes the marker of one that goes on. An operation whose
 // marker is gone counts again when it is repeated. So olderThan is longer than any repetition comes late: longer than a
 // message lives on its queue, the poison queue included, and longer than whoever counts is ever down. Days cost little: a
 // marker takes some 500 bytes.
@@ -53,8 +63,8 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 		o = &SweepOptions{}
 	}
 	s := &sweeping{SweepOptions: *o, olderThan: olderThan}
-	if olderThan <= 0 {
-		return s.report, c.failed(op, patterns.Key{}, invalid(fmt.Errorf("an age of %v: markers of operations that go on would be swept", olderThan)))
+	if olderThan < leastAge {
+		return s.report, c.failed(op, patterns.Key{}, invalid(fmt.Errorf("olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge)))
 	}
 	for _, partition := range o.Partitions {
 		if err := checkKeys(patterns.Key{Partition: partition}); err != nil {

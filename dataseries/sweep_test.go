@@ -230,8 +230,8 @@ func sweeps() map[string]swept {
 // TestSweep breaks every change at every storage call, in every way.
 func TestSweep(t *testing.T) {
 	floors := map[place]map[string]int{
-		inRow:  {"Set": 28, "SetMany": 28, "Add": 60, "AddNew": 60, "AddOnce": 64, "AddOnceNew": 64, "Delete": 28, "SweepMarkers": 96},
-		inRows: {"Set": 28, "SetMany": 32, "Add": 60, "AddNew": 60, "AddOnce": 64, "AddOnceNew": 64, "Delete": 64, "SweepMarkers": 96},
+		inRow:  {"Set": 60, "SetMany": 60, "Add": 60, "AddNew": 60, "AddOnce": 88, "AddOnceNew": 88, "Delete": 28, "SweepMarkers": 120},
+		inRows: {"Set": 60, "SetMany": 120, "Add": 60, "AddNew": 60, "AddOnce": 88, "AddOnceNew": 88, "Delete": 88, "SweepMarkers": 120},
 		inBlob: {"Set": 60, "SetMany": 60, "Add": 60, "AddNew": 60, "AddOnce": 60, "AddOnceNew": 60, "Delete": 28, "SweepMarkers": 92},
 	}
 	for _, p := range places {
@@ -272,7 +272,7 @@ func TestSweepStaged(t *testing.T) {
 	}
 	for _, p := range []place{inRow, inRows} {
 		c := o.of(world{place: p})
-		c.Floor = 96
+		c.Floor = 120
 		t.Run(string(p), func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
 }

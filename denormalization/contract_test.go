@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -18,18 +17,18 @@ func TestHeldAndCopyDisagree(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	jones := employeeKey("Sales", 1)
 	for want, held := range map[string]func(*department) (patterns.Key, bool){
-		"must return its source from Held, and does not": func(*department) (patterns.Key, bool) { return patterns.Key{}, false },
-		"must not return its source from Held any more":  func(*department) (patterns.Key, bool) { return jones, true },
+		"SourceOf does not return the source": func(*department) (patterns.Key, bool) { return patterns.Key{}, false },
+		"SourceOf still returns the source":   func(*department) (patterns.Key, bool) { return jones, true },
 	} {
 		w := newWorld(t, s, inPartition)
 		p := must[*process](t)(w.start(s))
 		check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
-		link := managing(p.departments)
-		link.Held = held
-		repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(),
-			patterns.Schema[employee]{Name: "others", Key: p.employees.KeyOf}, denormalization.NewInPartition("other", link)))
+		l := managing()
+		l.SourceOf = held
+		repo, _, err := linked(p, denormalization.NewInPartition("other", l, nil))
+		check(t, err)
 		e := &employee{Site: "Sales", ID: 1, Name: "June", ManagesSite: "Sales", Manages: "A"}
-		err := repo.Insert(ctx, e)
+		err = repo.Insert(ctx, e)
 		name := ""
 		if err == nil {
 			err, name = repo.Delete(ctx, e), "June"
@@ -48,45 +47,23 @@ func TestCopyMovesTheReference(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 3)
 	p := must[*officeProcess](t)(w.start(s))
-	link := cityLink(p.members, 0)
+	link := cityLink()
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
+	copies := denormalization.New("other", link, nil)
+	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "other members", Key: p.members.KeyOf, Intents: p.queue}, copies.Holder())
+	check(t, err)
 	repo := must[*patterns.Repository[office]](t)(patterns.NewRepository(p.offices.Table(),
-		patterns.Schema[office]{Name: "others", Key: p.offices.KeyOf, Intents: p.queue}, denormalization.New("other", link)))
+		patterns.Schema[office]{Name: "others", Key: p.offices.KeyOf, Intents: p.queue}, copies.Source()))
 	check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
-	_, err := worker.Drain(ctx)
+	_, err = worker.Drain(ctx)
 	check(t, err)
 	entries := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
-	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "Copy must leave alone what Held looks at") {
+	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "with Link.Find, Copy must leave that alone") {
 		t.Fatalf("%+v", entries)
 	}
 	if m := must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {
 		t.Errorf("the holder was written: %+v", m)
-	}
-}
-
-// TestLinkOfOneRepository: a link belongs to one repository of its sources' type, and is free again where that did not come to be.
-func TestLinkOfOneRepository(t *testing.T) {
-	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
-	schema := patterns.Schema[employee]{Name: "others", Key: p.employees.KeyOf, Intents: p.queue}
-	for _, link := range []details{denormalization.New("other", managing(p.departments)), denormalization.NewInPartition("other", managing(p.departments))} {
-		refused := func(err error, want string) {
-			t.Helper()
-			if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
-			}
-		}
-		refused(link.Refresh(ctx, departmentKey("Sales", "A")), "not given to a repository")
-		_, err := patterns.NewRepository(p.departments.Table(), patterns.Schema[department]{Name: "strangers", Key: p.departments.KeyOf, Intents: p.queue}, link)
-		refused(err, "do not fit")
-		_, err = patterns.NewRepository(p.employees.Table(), schema, link, intrapartition.NewIndex[employee]("broken", nil))
-		refused(err, "no key function")
-		refused(link.Refresh(ctx, departmentKey("Sales", "A")), "not given to a repository")
-		_, err = patterns.NewRepository(p.employees.Table(), schema, link)
-		check(t, err)
-		_, err = patterns.NewRepository(p.employees.Table(), schema, link)
-		refused(err, "already")
 	}
 }

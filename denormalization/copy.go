@@ -10,80 +10,106 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// settle brings a holder, in memory, into agreement with a source, nil for one that is gone, and reports whether that
-// changed it. names says that the source names the holder; with Find, the holder says so itself.
-func (b *base[S, T]) settle(holder *T, key patterns.Key, source *S, names bool) (changed bool, err error) {
-	held, is := b.link.Held(holder)
-	holds := is && held == key
-	if b.link.Find != nil {
-		if !holds {
-			return false, nil
-		}
-		if changed, err = b.write(holder, source); err != nil {
-			return false, err
-		}
-		if held, is = b.link.Held(holder); !is || held != key {
-			return false, errors.New("with Find, Copy must leave alone what Held looks at")
-		}
-		return changed, nil
-	}
+// bring makes a holder, in memory, as a source asks, nil for a source that does not exist, and reports whether that changed
+// it. names says that the source names the holder; with Find, the holder names the source.
+func (r *relation[S, H]) bring(holder *H, key patterns.Key, source *S, names bool) (changed bool, err error) {
+	holds := r.holds(holder, key)
 	switch {
-	case names && source != nil:
-		if changed, err = b.write(holder, source); err != nil {
-			return false, err
-		}
-		if held, is = b.link.Held(holder); !is || held != key {
-			return false, errors.New("a holder that has a copy must return its source from Held, and does not")
-		}
-	case holds:
-		if changed, err = b.write(holder, nil); err != nil {
-			return false, err
-		}
-		if held, is = b.link.Held(holder); is && held == key {
-			return false, errors.New("a holder whose copy was cleared must not return its source from Held any more, and does")
-		}
+	case r.link.Find != nil && !holds, !names && !holds:
+		return false, nil
+	case r.link.Find == nil && !names:
+		source = nil
+	}
+	if changed, err = r.write(holder, source); err != nil {
+		return false, err
+	}
+	switch holds := r.holds(holder, key); {
+	case r.link.Find != nil && !holds:
+		return false, errors.New("Link.Copy has changed what Link.SourceOf returns; with Link.Find, Copy must leave that alone")
+	case r.link.Find == nil && source != nil && !holds:
+		return false, errors.New("Link.SourceOf does not return the source that Link.Copy has just copied; with Link.Holders, it must")
+	case r.link.Find == nil && source == nil && holds:
+		return false, errors.New("Link.SourceOf still returns the source after Link.Copy has cleared the copy; with Link.Holders, it must return none")
 	}
 	return changed, nil
 }
 
-// write copies a source into a holder, and reports whether that changed it. A property that the link does not name is
-// refused: nobody would notice when it is not in step.
-func (b *base[S, T]) write(holder *T, source *S) (changed bool, err error) {
-	before, err := b.codec.Encode(holder)
-	if err != nil {
-		return false, err
-	}
-	b.link.Copy(source, holder)
-	after, err := b.codec.Encode(holder)
-	if err != nil {
-		return false, err
-	}
-	for _, both := range []patterns.Properties{before, after} {
-		for _, p := range both {
-			if before.Get(p.Name) == after.Get(p.Name) {
-				continue
-			}
-			if !slices.Contains(b.link.Properties, p.Name) {
-				return false, fmt.Errorf("property %s is written by Copy, and Properties does not name it", p.Name)
-			}
-			changed = true
-		}
-	}
-	return changed, nil
+// holds reports whether a holder has, or with Find refers to, a source.
+func (r *relation[S, H]) holds(holder *H, source patterns.Key) bool {
+	held, is := r.link.SourceOf(holder)
+	return is && held == source
 }
 
-// copyOf is the digest of a source's copy. It refuses what no holder could store.
-func (b *base[S, T]) copyOf(source *S) (digest [16]byte, err error) {
-	holder := new(T)
-	if _, err := b.write(holder, source); err != nil {
+// isAsAsked reports whether a holder is as a source asks. It leaves the holder alone.
+func (r *relation[S, H]) isAsAsked(holder *H, key patterns.Key, source *S, names bool) (bool, error) {
+	holds := r.holds(holder, key)
+	switch {
+	case !holds && (r.link.Find != nil || !names || source == nil):
+		return true, nil
+	case r.link.Find == nil && holds != (names && source != nil):
+		return false, nil
+	}
+	want, err := r.copyOf(source)
+	if err != nil {
+		return false, err
+	}
+	has, err := r.digest(holder)
+	return has == want, err
+}
+
+// write copies a source into a holder, and reports whether that changed it. It refuses a Copy that writes a property which
+// the link does not name: nobody would notice when that is not in step.
+func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
+	others := r.others(holder)
+	before, beforeErr := r.digest(holder) // what a caller has put into the copy need not be storable
+	r.link.Copy(source, holder)
+	after, err := r.digest(holder)
+	if err != nil {
+		return false, err
+	}
+	for i, now := range r.others(holder) {
+		if now != others[i] {
+			return false, fmt.Errorf("Link.Copy has written property %s, and Link.Properties does not name it", now.name)
+		}
+	}
+	return beforeErr != nil || before != after, nil
+}
+
+// other is a property that is not of the copy, with its value as a text.
+type other struct{ name, value string }
+
+// others are the properties of a holder that Copy must leave alone. One that cannot be stored is its error.
+func (r *relation[S, H]) others(holder *H) []other {
+	var all []other
+	for _, name := range r.codec.PropertyNames() {
+		if slices.Contains(r.link.Properties, name) {
+			continue
+		}
+		p, err := r.codec.EncodeOnly(holder, []string{name})
+		text := ""
+		switch {
+		case err != nil:
+			text = err.Error()
+		case len(p) > 0:
+			text = p[0].Value.GoString()
+		}
+		all = append(all, other{name, text})
+	}
+	return all
+}
+
+// copyOf is the digest of a source's copy, nil for a cleared one. It refuses what no holder could store.
+func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
+	holder := new(H)
+	if _, err := r.write(holder, source); err != nil {
 		return digest, err
 	}
-	return b.digest(holder)
+	return r.digest(holder)
 }
 
 // digest is that of the copy which a holder has: of names, types and values.
-func (b *base[S, T]) digest(holder *T) (digest [16]byte, err error) {
-	all, err := b.codec.Encode(holder)
+func (r *relation[S, H]) digest(holder *H) (digest [16]byte, err error) {
+	copied, err := r.codec.EncodeOnly(holder, r.link.Properties)
 	if err != nil {
 		return digest, err
 	}
@@ -94,8 +120,8 @@ func (b *base[S, T]) digest(holder *T) (digest [16]byte, err error) {
 		h.Write(length[:])
 		h.Write([]byte(text))
 	}
-	for _, name := range slices.Sorted(slices.Values(b.link.Properties)) {
-		if value := all.Get(name); !value.IsNull() {
+	for _, name := range slices.Sorted(slices.Values(r.link.Properties)) {
+		if value := copied.Get(name); !value.IsNull() {
 			add(name)
 			add(value.GoString())
 		}

@@ -1,14 +1,9 @@
 package denormalization_test
 
 import (
-	"context"
-	"errors"
-	"iter"
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -130,27 +125,6 @@ func TestDepartmentOpenedLater(t *testing.T) {
 	})
 }
 
-// TestRefresh: a department that says itself who its manager is gets the details, or loses those that nobody stands for.
-func TestRefresh(t *testing.T) {
-	everywhere(t, func(t tested) {
-		ctx := t.Context()
-		check(t, t.employees.Insert(ctx, jones()))
-		check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7, ManagerName: "?"}))
-		check(t, t.details.Refresh(ctx, departmentKey("Sales", "A")))
-		t.want("A", "Jones jones@contoso.com")
-		for id, why := range map[int]string{7: "does not name it", 9: "is not there"} {
-			name := strings.ReplaceAll(why, " ", "-")
-			check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: name, ManagerSite: "Sales", ManagerID: id, ManagerName: "?"}))
-			check(t, t.details.Refresh(ctx, departmentKey("Sales", name)))
-			t.want(name, "")
-		}
-		check(t, t.details.Refresh(ctx, departmentKey("Sales", "is-not-there")))
-		if err := t.details.Refresh(ctx, departmentKey("Sales", "X")); !errors.Is(err, patterns.ErrNotFound) {
-			t.Fatalf("error is %v", err)
-		}
-	})
-}
-
 // TestRivalOfTheSameDepartment: what the department's own writers change is not lost, in the middle of a manager's change.
 func TestRivalOfTheSameDepartment(t *testing.T) {
 	for _, p := range placements() {
@@ -172,102 +146,6 @@ func TestRivalOfTheSameDepartment(t *testing.T) {
 			check(t, found.agree())
 			if n := found.departments[departmentKey("Sales", "A")].Budget; n != spent || n == 0 {
 				t.Fatalf("the budget is %d after %d changes", n, spent)
-			}
-		})
-	}
-}
-
-// TestRefusedLinks: what does not fit is refused when the repository is made.
-func TestRefusedLinks(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	for _, c := range []struct {
-		name  string
-		where placement
-		in    bool
-		edit  func(l *denormalization.Link[employee, department])
-		want  string
-	}{
-		{"no target", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Target = nil }, "no Target"},
-		{"no holders", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Holders = nil }, "either Holders or Find"},
-		{"no copy", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Copy = nil }, "Copy and Held"},
-		{"no properties", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Properties = nil }, "no Properties"},
-		{"unknown property", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Properties = []string{"Boss"} }, "property Boss"},
-		{"limit", anywhere, false, func(l *denormalization.Link[employee, department]) { l.Limit = -1 }, "Limit of -1"},
-		{"another table", elsewhere, true, nil, "not in the sources' partitions"},
-		{"Find in the partition", anywhere, true, func(l *denormalization.Link[employee, department]) {
-			l.Holders, l.Find = nil, func(context.Context, patterns.Key) iter.Seq2[*department, error] { return nil }
-		}, "need Holders"},
-		{"effects outside", nested, true, nil, "effects outside"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, s, c.where)
-			p := must[*process](t)(w.start(s))
-			link := managing(p.departments)
-			if c.edit != nil {
-				c.edit(&link)
-			}
-			var pattern patterns.Pattern = denormalization.New("other", link)
-			if c.in {
-				pattern = denormalization.NewInPartition("other", link)
-			}
-			schema := patterns.Schema[employee]{Name: "others", Key: p.employees.KeyOf, Intents: p.queue}
-			_, err := patterns.NewRepository(p.employees.Table(), schema, pattern)
-			if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("error is %v", err)
-			}
-		})
-	}
-}
-
-// TestRefusedChanges: what a link does not allow is refused before anything is sent.
-func TestRefusedChanges(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Simulator(t, nil)
-	for _, c := range []struct {
-		name string
-		in   bool
-		edit func(l *denormalization.Link[employee, department])
-		want string
-	}{
-		{"a holder elsewhere", true, func(l *denormalization.Link[employee, department]) {
-			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{departmentKey("Marketing", "A")} }
-		}, "in another partition"},
-		{"itself", false, func(l *denormalization.Link[employee, department]) {
-			l.Holders = func(e *employee) []patterns.Key { return []patterns.Key{employeeKey(e.Site, e.ID)} }
-		}, "a copy of itself"},
-		{"no key", false, func(l *denormalization.Link[employee, department]) {
-			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{{Partition: "a/b"}} }
-		}, "the key of a holder"},
-		{"another property", false, func(l *denormalization.Link[employee, department]) {
-			l.Copy = func(_ *employee, d *department) { d.Budget = 7 }
-			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{departmentKey("Marketing", "A")} }
-		}, "property Budget"},
-		{"too many", false, func(l *denormalization.Link[employee, department]) {
-			l.Limit = 1
-			l.Holders = func(*employee) []patterns.Key {
-				return []patterns.Key{departmentKey("Sales", "A"), departmentKey("Sales", "B")}
-			}
-		}, "more than 1 holders"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, s, anywhere)
-			counter := &storagetest.RequestCounter{}
-			counted := *s
-			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			p := must[*process](t)(w.start(&counted))
-			link := managing(p.departments)
-			c.edit(&link)
-			var pattern patterns.Pattern = denormalization.New("other", link)
-			if c.in {
-				pattern = denormalization.NewInPartition("other", link)
-			}
-			repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(),
-				patterns.Schema[employee]{Name: "others", Key: p.employees.KeyOf, Intents: p.queue}, pattern))
-			err := repo.Insert(ctx, jones())
-			if !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("error is %v", err)
-			}
-			if counter.Count() != 0 {
-				t.Fatalf("%d requests", counter.Count())
 			}
 		})
 	}

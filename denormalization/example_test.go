@@ -3,7 +3,6 @@ package denormalization_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -42,10 +41,9 @@ func keyOfDepartment(name string) patterns.Key {
 	return patterns.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
-// managers are the details of a department's manager in the department.
-func managers(departments *patterns.Repository[Department]) patterns.Pattern {
+// managers copies the details of a department's manager into the department.
+func managers() *denormalization.Copies[Employee, Department] {
 	return denormalization.NewInPartition("manager", denormalization.Link[Employee, Department]{
-		Target:     departments,
 		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
 		Holders: func(e *Employee) []patterns.Key {
 			if !e.IsManager {
@@ -59,23 +57,24 @@ func managers(departments *patterns.Repository[Department]) patterns.Pattern {
 			}
 			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
 		},
-		Held: func(d *Department) (patterns.Key, bool) { return keyOfEmployee(d.Name, d.ManagerID), d.ManagerID != 0 },
-	})
+		SourceOf: func(d *Department) (patterns.Key, bool) { return keyOfEmployee(d.Name, d.ManagerID), d.ManagerID != 0 },
+	}, nil)
 }
 
 // A department is read with its manager in one request, and always with the manager as she is.
 func Example() {
 	ctx := context.Background()
 	table := storage().Table("ExampleManager")
+	manager := managers()
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
 		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, RowPrefix: "dept",
-	})
+	}, manager.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
 		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
-	}, managers(departments))
+	}, manager.Source())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -104,12 +103,11 @@ func Example() {
 }
 
 // cities copies the city of a department into its employees.
-func cities(employees *patterns.Repository[Employee]) *denormalization.Details[Department, Employee] {
+func cities() *denormalization.Copies[Department, Employee] {
 	return denormalization.New("city", denormalization.Link[Department, Employee]{
-		Target:     employees,
 		Properties: []string{"City"},
-		Find: func(ctx context.Context, department patterns.Key) iter.Seq2[*Employee, error] {
-			return employees.Query().Partition(department.Partition).All(ctx)
+		Find: func(employees patterns.Query[Employee], department patterns.Key) patterns.Query[Employee] {
+			return employees.Partition(department.Partition)
 		},
 		Copy: func(d *Department, e *Employee) {
 			if d == nil {
@@ -117,8 +115,8 @@ func cities(employees *patterns.Repository[Employee]) *denormalization.Details[D
 			}
 			e.City = d.City
 		},
-		Held: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
-	})
+		SourceOf: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+	}, nil)
 }
 
 // All employees hold the city of their department. A change of it reaches them by an intent.
@@ -129,16 +127,16 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	city := cities()
 	employees, err := patterns.NewRepository(account.Table("ExampleEmployees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
-	})
+		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	}, city.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
-	city := cities(employees)
 	departments, err := patterns.NewRepository(account.Table("ExampleDepartments"), patterns.Schema[Department]{
 		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, Intents: queue,
-	}, city)
+	}, city.Source())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -153,8 +151,8 @@ func ExampleNew() {
 	if err := departments.Insert(ctx, &Department{Name: "Sales", City: "Seattle"}); err != nil {
 		log.Fatal(err)
 	}
-	// Who comes later asks for the city.
-	if err := first(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223}), city.Refresh(ctx, keyOfEmployee("Sales", 223))); err != nil {
+	// An employee who is inserted later gets the city with the insert.
+	if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 223}); err != nil {
 		log.Fatal(err)
 	}
 	for e, err := range employees.Query().Partition("Sales").All(ctx) {

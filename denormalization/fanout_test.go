@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 
@@ -43,12 +42,13 @@ func memberKey(id int) patterns.Key {
 type offices struct {
 	table, queue string
 	limit        int
+	required     bool
 }
 
 type officeProcess struct {
 	offices *patterns.Repository[office]
 	members *patterns.Repository[member]
-	city    *denormalization.Details[office, member]
+	city    patterns.Pattern // the link's Source
 	queue   *eventual.Queue
 }
 
@@ -58,24 +58,29 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 		return nil, err
 	}
 	p := &officeProcess{queue: queue}
-	p.members, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[member]{Name: "members", RowPrefix: "member",
-		Key: func(m *member) patterns.Key { return memberKey(m.ID) }})
+	link := cityLink()
+	link.Required = w.required
+	copies := denormalization.New("city", link, &denormalization.Options{Limit: w.limit})
+	p.members, err = patterns.NewRepository(account.Table(w.table), memberSchema(queue), copies.Holder())
 	if err != nil {
 		return nil, err
 	}
-	p.city = denormalization.New("city", cityLink(p.members, w.limit))
+	p.city = copies.Source()
 	p.offices, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Intents: queue,
 		Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
 }
 
+func memberSchema(intents patterns.IntentRunner) patterns.Schema[member] {
+	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Intents: intents, Key: func(m *member) patterns.Key { return memberKey(m.ID) }}
+}
+
 // cityLink copies an office's city into all its members.
-func cityLink(members *patterns.Repository[member], limit int) denormalization.Link[office, member] {
+func cityLink() denormalization.Link[office, member] {
 	return denormalization.Link[office, member]{
-		Target:     members,
 		Properties: []string{"OfficeCity"},
-		Find: func(ctx context.Context, source patterns.Key) iter.Seq2[*member, error] {
-			return members.Query().Partition("members").Where(patterns.Eq("Office", source.Partition)).All(ctx)
+		Find: func(members patterns.Query[member], source patterns.Key) patterns.Query[member] {
+			return members.Partition("members").Where(patterns.Eq("Office", source.Partition))
 		},
 		Copy: func(o *office, m *member) {
 			if o == nil {
@@ -83,8 +88,7 @@ func cityLink(members *patterns.Repository[member], limit int) denormalization.L
 			}
 			m.OfficeCity = o.City
 		},
-		Held:  func(m *member) (patterns.Key, bool) { return officeKey(m.Office), m.Office != "" },
-		Limit: limit,
+		SourceOf: func(m *member) (patterns.Key, bool) { return officeKey(m.Office), m.Office != "" },
 	}
 }
 
@@ -93,7 +97,8 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 	w := &offices{table: s.TableName(t), queue: s.QueueName(t)}
 	p := must[*officeProcess](t)(w.start(s))
 	check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
-	_, err := p.members.BulkInsertNonAtomic(t.Context(), func(yield func(*member, error) bool) {
+	// The members are older than the link.
+	_, err := w.unlinked(t, s).BulkInsertNonAtomic(t.Context(), func(yield func(*member, error) bool) {
 		for id := range members {
 			if !yield(&member{ID: id, Office: "L", Note: "kept"}, nil) {
 				return
@@ -102,6 +107,16 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 	}, nil)
 	check(t, err)
 	return w
+}
+
+// unlinked is the members' repository in a program that does not know the link.
+func (w *offices) unlinked(t testing.TB, s *storagetest.Service) *patterns.Repository[member] {
+	t.Helper()
+	account, _, err := connect(s, w.queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema(nil)))
 }
 
 func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
@@ -196,7 +211,7 @@ func TestFanOutGoesOn(t *testing.T) {
 	}
 }
 
-// TestMovedMember: a member that moves to another office, or joins one late, is refreshed.
+// TestMovedMember: a member that moves to another office, or to one that does not exist, has its city, or none.
 func TestMovedMember(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 3)
@@ -205,7 +220,7 @@ func TestMovedMember(t *testing.T) {
 	move := func(id int, code string) {
 		t.Helper()
 		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.Office = code; return nil })
-		check(t, err, p.city.Refresh(ctx, memberKey(id)))
+		check(t, err)
 	}
 	move(1, "P")
 	cities := must[map[string]int](t)(w.agree(ctx, s))
@@ -272,20 +287,23 @@ func TestPanicOfACopy(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 1)
 	p := must[*officeProcess](t)(w.start(s))
-	link := cityLink(p.members, 0)
-	link.Held = func(m *member) (patterns.Key, bool) {
+	link := cityLink()
+	link.SourceOf = func(m *member) (patterns.Key, bool) {
 		if m.ReadRow() == m.Key().Row {
 			panic(errors.New("mine"))
 		}
 		return patterns.Key{}, false
 	}
-	details := denormalization.New("panics", link)
-	_, err := patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: p.offices.KeyOf}, details)
+	copies := denormalization.New("panics", link, nil)
+	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "panicking members", Intents: p.queue, Key: p.members.KeyOf}, copies.Holder())
+	check(t, err)
+	source := copies.Source()
+	_, err = patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: p.offices.KeyOf}, source)
 	check(t, err)
 	defer func() {
 		if recover() == nil {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = details.Reconcile(ctx, &patterns.Reconciliation{Key: officeKey("L"), Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = source.(patterns.IntentContributor).Reconcile(ctx, &patterns.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }

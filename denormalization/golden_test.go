@@ -30,25 +30,30 @@ func TestGoldenIntents(t *testing.T) {
 	w, fan := newWorld(t, s, elsewhere), newOffices(t, s, 1)
 	p, f := must[*process](t)(w.start(s)), must[*officeProcess](t)(fan.start(s))
 	r := &recorder{}
+	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
+	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(),
+		patterns.Schema[department]{Key: p.departments.KeyOf, Intents: r}, manager.Holder()))
 	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(),
-		patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: r}, denormalization.New("manager", managing(p.departments))))
-	city := denormalization.New("city", cityLink(f.members, 0))
+		patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: r}, manager.Source()))
+	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(f.members.Table(), patterns.Schema[member]{Key: f.members.KeyOf, Intents: r}, city.Holder()))
 	places := must[*patterns.Repository[office]](t)(patterns.NewRepository(f.offices.Table(),
-		patterns.Schema[office]{Key: f.offices.KeyOf, Intents: r}, city))
+		patterns.Schema[office]{Key: f.offices.KeyOf, Intents: r}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
 	check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))
 	e.Manages = "B"
 	check(t, employees.Replace(ctx, e), employees.Delete(ctx, e))
-	check(t, places.Insert(ctx, o), city.Refresh(ctx, memberKey(0)), places.DeleteUnconditional(ctx, o.Key()))
+	check(t, places.Insert(ctx, o), places.DeleteUnconditional(ctx, o.Key()))
+	check(t, departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}), members.Insert(ctx, &member{ID: 9, Office: "L"}))
 	want := []string{
 		`map["manager":["Sales\tdept_A\tnew"]]`,
 		`map["manager":["Sales\tdept_A"]]`,
 		`map["manager":["Sales\tdept_B\tnew" "Sales\tdept_A"]]`,
 		`map["manager":["Sales\tdept_B"]]`,
 		`map["city":["*"]]`,
-		`map["city":["members\tmember_000000"]]`,
 		`map["city":["*"]]`,
+		`map["manager.holder":["Sales\tempid_000007"]]`,
+		`map["city.holder":["L\toffice_L"]]`,
 	}
 	if !slices.Equal(r.said, want) {
 		t.Fatalf("intents say\n%q\nwant\n%q", r.said, want)

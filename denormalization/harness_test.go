@@ -48,9 +48,8 @@ func departmentKey(site, name string) patterns.Key {
 }
 
 // managing is the link between the two.
-func managing(departments *patterns.Repository[department]) denormalization.Link[employee, department] {
+func managing() denormalization.Link[employee, department] {
 	return denormalization.Link[employee, department]{
-		Target:     departments,
 		Properties: []string{"ManagerSite", "ManagerID", "ManagerName", "ManagerEmail"},
 		Holders: func(e *employee) []patterns.Key {
 			if e.Manages == "" {
@@ -64,7 +63,7 @@ func managing(departments *patterns.Repository[department]) denormalization.Link
 			}
 			d.ManagerSite, d.ManagerID, d.ManagerName, d.ManagerEmail = e.Site, e.ID, e.Name, e.Email
 		},
-		Held: func(d *department) (patterns.Key, bool) {
+		SourceOf: func(d *department) (patterns.Key, bool) {
 			return employeeKey(d.ManagerSite, d.ManagerID), d.ManagerID != 0
 		},
 	}
@@ -109,19 +108,11 @@ func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
 	return w
 }
 
-// details are what both kinds of the package can do.
-type details interface {
-	patterns.CompanionContributor
-	patterns.Auditor
-	Refresh(ctx context.Context, holder patterns.Key) error
-}
-
 // process is what one process has: clients, handles, repositories.
 type process struct {
 	employees   *patterns.Repository[employee]
 	departments *patterns.Repository[department]
-	details     details
-	byEmail     *intrapartition.Index[department]
+	details     patterns.Auditor // the link's Source
 	queue       *eventual.Queue
 }
 
@@ -142,40 +133,56 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	copies, intents := w.link(queue)
 	p := &process{queue: queue}
-	p.byEmail = intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
+	if p.departments, err = w.openDepartments(account, intents, copies.Holder()); err != nil {
+		return nil, err
+	}
+	details := copies.Source()
+	p.details = details.(patterns.Auditor)
+	p.employees, err = patterns.NewRepository(account.Table(w.employees), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: intents,
+		MaxAttempts: 40, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, details)
+	return p, err
+}
+
+// link makes the link, and what runs its intents: nil where none are needed.
+func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], patterns.IntentRunner) {
+	switch w.placement {
+	case inPartition:
+		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
+	case async:
+		return denormalization.New("manager", managing(), nil), queue.Async()
+	}
+	return denormalization.New("manager", managing(), nil), queue
+}
+
+// openDepartments makes the holders' repository, with indexes of their own.
+func (w *world) openDepartments(account *patterns.Account, intents patterns.IntentRunner, attached ...patterns.Pattern) (*patterns.Repository[department], error) {
+	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}
 		}
 		return compoundkey.Tuple(compoundkey.String(d.ManagerEmail), compoundkey.String(d.Name))
-	})
-	attached := []patterns.Pattern{p.byEmail}
+	}))
 	if w.placement == nested {
 		attached = append(attached, interpartition.NewIndex("department", func(d *department) compoundkey.Part {
 			return compoundkey.String(d.Name)
 		}))
 	}
-	p.departments, err = patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
-		Name: "departments", RowPrefix: "dept", Intents: queue,
+	return patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
+		Name: "departments", RowPrefix: "dept", Intents: intents, MaxAttempts: 40,
 		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) },
 	}, attached...)
+}
+
+// unlinked is the departments' repository in a program that does not know the link.
+func (w *world) unlinked(t testing.TB, s *storagetest.Service) *patterns.Repository[department] {
+	t.Helper()
+	account, queue, err := connect(s, w.queue)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	schema := patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: queue, MaxAttempts: 40,
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}
-	switch w.placement {
-	case inPartition:
-		schema.Intents = nil // what it needs no queue for, it must do without
-		p.details = denormalization.NewInPartition("manager", managing(p.departments))
-	case async:
-		schema.Intents = queue.Async()
-		p.details = denormalization.New("manager", managing(p.departments))
-	default:
-		p.details = denormalization.New("manager", managing(p.departments))
-	}
-	p.employees, err = patterns.NewRepository(account.Table(w.employees), schema, p.details)
-	return p, err
+	return must[*patterns.Repository[department]](t)(w.openDepartments(account, queue))
 }
 
 // drainNow handles what is visible now.

@@ -1,39 +1,43 @@
 package denormalization
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// Link says which properties of entities of type S, the sources, are copied into which entities of type T, the holders.
+// Link says which properties of entities of type S, the sources, are copied into which entities of type H, the holders.
 // Either Holders or Find is set. All functions look at stored properties and keys only.
-type Link[S, T any] struct {
-	// Target keeps the holders. Its table may be the sources' own.
-	Target *patterns.Repository[T]
+type Link[S, H any] struct {
 	// Properties are those of the holders that make up the copy. Copy writes no others.
 	Properties []string
-	// Holders returns the keys of the holders of a source's copy, where the source says so: the department that an employee
-	// manages. It is pure. A holder that is not there is passed over.
-	Holders func(source *S) []patterns.Key
-	// Find yields the holders of a source's copy, where the holders say so: the employees who name a department as theirs.
-	// Holders for which Held returns another source are passed over. It finds them also when the source is gone, hence by
-	// its key. A query of Target does, and its Select may leave out all but Properties and what Copy and Held look at.
-	Find func(ctx context.Context, source patterns.Key) iter.Seq2[*T, error]
 	// Copy writes the copy into a holder; with a nil source it clears it. What it writes depends on the source alone.
-	Copy func(source *S, holder *T)
-	// Held returns the source whose copy a holder has, false for none. With Holders, Copy decides what it returns: the
-	// source, and not any more once the copy is cleared. With Find it is the holder's own reference, which Copy leaves alone.
-	Held func(holder *T) (source patterns.Key, ok bool)
-	// Limit bounds the holders of one source, 10,000 for 0.
+	Copy func(source *S, holder *H)
+	// SourceOf returns the source whose copy a holder has, false for none. With Find it is the holder's own reference, which
+	// Copy leaves alone. With Holders it is part of the copy: Copy sets what SourceOf returns, and clears it with a nil
+	// source; the writer of a new holder may set it to say whose copy the holder is to get.
+	SourceOf func(holder *H) (source patterns.Key, ok bool)
+	// Required refuses a holder whose SourceOf returns a source that does not exist, with patterns.ErrMissingReference. A
+	// source that is deleted later is not refused: its holders are cleared. NewInPartition always requires the source.
+	Required bool
+	// Holders returns the keys of the holders of a source, where the source names them: the department that an employee
+	// manages. It is pure. A holder that does not exist is passed over.
+	Holders func(source *S) []patterns.Key
+	// Find narrows a query of all holders to those of a source, where the holders name their source: the employees of a
+	// department. It may return a query of an index of the holders instead. It gets the source's key, so that it finds the
+	// holders of a source that was deleted, too. Holders for which SourceOf returns another source are passed over. Its
+	// Select may leave out all but Properties and what Copy and SourceOf look at.
+	Find func(holders patterns.Query[H], source patterns.Key) patterns.Query[H]
+}
+
+// Options are the options of New and NewInPartition.
+type Options struct {
+	// Limit bounds the holders of one source (default 10,000).
 	Limit int
-	// Concurrency is the number of holders that are written at once, 8 for 0.
+	// Concurrency is the number of holders that are written at the same time (default 8).
 	Concurrency int
 }
 
@@ -42,166 +46,180 @@ const (
 	defaultConcurrency = 8
 )
 
-// check tells what is wrong with a link.
-func (l *Link[S, T]) check() error {
-	switch {
-	case l.Target == nil:
-		return errors.New("the link has no Target")
-	case (l.Holders == nil) == (l.Find == nil):
-		return errors.New("the link needs either Holders or Find")
-	case l.Copy == nil || l.Held == nil:
-		return errors.New("the link needs Copy and Held")
-	case len(l.Properties) == 0:
-		return errors.New("the link names no Properties")
-	case l.Limit < 0 || l.Concurrency < 0:
-		return fmt.Errorf("a Limit of %d and a Concurrency of %d", l.Limit, l.Concurrency)
+// Copies are the two patterns of a link: Source is given to NewRepository of the sources, Holder to NewRepository of the
+// holders, in either order. Each belongs to one repository.
+type Copies[S, H any] struct{ relation[S, H] }
+
+// New makes a link whose holders are anywhere. Intents keep the copies, so both repositories need Schema.Intents. name tells
+// the link from other patterns; intents on a queue contain it, so it stays the same from one version of a program to the next.
+func New[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
+	return newCopies(name, link, options, false)
+}
+
+// NewInPartition makes a link whose holders are in their sources' partitions, on the same table. A change of a source writes
+// its holders in the same transaction, and a change of a holder that needs a copy writes the source, unchanged, in the same
+// transaction, so no reader sees them differ, and no queue is needed. Neither repository may have patterns with effects outside
+// of the partition, since a transaction cannot hold these.
+func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
+	return newCopies(name, link, options, true)
+}
+
+func newCopies[S, H any](name string, link Link[S, H], options *Options, inPartition bool) *Copies[S, H] {
+	c := &Copies[S, H]{relation[S, H]{name: name, link: link, inPartition: inPartition}}
+	if options != nil {
+		c.options = *options
 	}
-	if known := l.Target.PropertyNames(); known != nil {
-		for _, name := range l.Properties {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("the link names property %s, which %s does not have", name, l.Target.EntityType())
-			}
+	return c
+}
+
+// Source returns the pattern of the sources' repository: it writes the copies when a source changes, and compares them for
+// Repository.Verify of the sources.
+func (c *Copies[S, H]) Source() patterns.Pattern {
+	if c.inPartition {
+		return &sourceInPartition[S, H]{sourceEnd[S, H]{&c.relation}}
+	}
+	return &source[S, H]{sourceEnd[S, H]{&c.relation}}
+}
+
+// Holder returns the pattern of the holders' repository: it fills in the copy of a holder that is inserted, or that changes
+// its source or its copy.
+func (c *Copies[S, H]) Holder() patterns.Pattern {
+	if c.inPartition {
+		return &holderInPartition[S, H]{holderEnd[S, H]{&c.relation}}
+	}
+	return &holder[S, H]{holderEnd[S, H]{&c.relation}}
+}
+
+// relation is what the two ends of a link share.
+type relation[S, H any] struct {
+	name        string
+	link        Link[S, H]
+	options     Options
+	inPartition bool
+
+	codec   *patterns.Codec[H]
+	sources *patterns.Repository[S] // nil until Source was given to a repository
+	holders *patterns.Repository[H] // nil until Holder was given to a repository
+}
+
+// check tells what is wrong with a link.
+func (r *relation[S, H]) check() error {
+	l := &r.link
+	switch {
+	case (l.Holders == nil) == (l.Find == nil):
+		return errors.New("the link has both of Link.Holders and Link.Find, or none; set one of them")
+	case l.Copy == nil || l.SourceOf == nil:
+		return errors.New("the link lacks Link.Copy or Link.SourceOf; set both")
+	case len(l.Properties) == 0:
+		return errors.New("Link.Properties is empty; name the holder's properties that Link.Copy writes")
+	case r.options.Limit < 0 || r.options.Concurrency < 0:
+		return fmt.Errorf("Options.Limit is %d and Options.Concurrency %d; both must be 0 (meaning the default) or more", r.options.Limit, r.options.Concurrency)
+	case r.inPartition && l.Find != nil:
+		return errors.New("NewInPartition needs Link.Holders; a link with Link.Find is made by New")
+	}
+	return nil
+}
+
+// attachTo holds what both ends check about the repository that they are given to.
+func attachTo[T any](r interface{ check() error }, host patterns.Host, had *patterns.Repository[T], inPartition bool) (*patterns.Repository[T], error) {
+	repository, ok := host.(*patterns.Repository[T])
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("this end of the link is for a repository of %T, and it was given to one of %s", *new(T), host.EntityType())
+	case had != nil:
+		return nil, fmt.Errorf("this end of the link belongs to the repository on table %s already", had.Table().Name())
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if inPartition {
+		if err := repository.CheckStage(); err != nil {
+			return nil, fmt.Errorf("NewInPartition writes source and holder in one transaction; use New: %w", err)
 		}
 	}
+	return repository, nil
+}
+
+// checkTables refuses a link in the partition whose ends are on two tables.
+func (r *relation[S, H]) checkTables(sources, holders *patterns.Table) error {
+	if r.inPartition && !sources.Same(holders) {
+		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table, New does not", sources.Name(), holders.Name())
+	}
 	return nil
 }
 
-// base is what both kinds of details have in common.
-type base[S, T any] struct {
-	name   string
-	link   Link[S, T]
-	codec  *patterns.Codec[T]
-	source *patterns.Repository[S]
-	shares bool // sources and holders are in one table
-	nested bool // a change of a holder has effects outside of its partition
-
-	inPartition bool // all holders are in the sources' partitions
-}
-
-// PatternName returns the name of the link.
-func (b *base[S, T]) PatternName() string { return b.name }
-
-// Attach is called by NewRepository for the sources' repository, with nil where the link is free again.
-func (b *base[S, T]) Attach(host patterns.Host) error {
-	if host == nil {
-		b.source = nil
-		return nil
+// ready is an error until both ends of the link were given to a repository.
+func (r *relation[S, H]) ready() error {
+	switch {
+	case r.sources == nil:
+		return errors.New("the link has no repository of sources; give Copies.Source to NewRepository of the sources")
+	case r.holders == nil:
+		return errors.New("the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
 	}
-	source, ok := host.(*patterns.Repository[S])
-	if !ok {
-		return fmt.Errorf("copies of a %T do not fit a repository of %s", *new(S), host.EntityType())
-	}
-	if b.source != nil {
-		return fmt.Errorf("it belongs to a repository on table %s already", b.source.Table().Name())
-	}
-	if err := b.link.check(); err != nil {
-		return err
-	}
-	codec, err := patterns.NewCodec[T]()
-	if err != nil {
-		return err
-	}
-	target := b.link.Target
-	b.codec, b.source = codec, source
-	b.shares = target.Table().Name() == source.Table().Name() && target.Table().Account() == source.Table().Account()
-	b.nested = reachesOut(target.Patterns())
 	return nil
 }
 
-// reachesOut reports whether patterns have effects outside of their entities' partitions.
-func reachesOut(attached []patterns.Pattern) bool {
-	return slices.ContainsFunc(attached, func(p patterns.Pattern) bool {
-		_, intents := p.(patterns.IntentContributor)
-		_, copies := p.(patterns.OutsideCopyContributor)
-		return intents || copies
-	})
-}
-
-// limit is Link.Limit.
-func (b *base[S, T]) limit() int {
-	if b.link.Limit == 0 {
+// limit is Options.Limit.
+func (r *relation[S, H]) limit() int {
+	if r.options.Limit == 0 {
 		return defaultLimit
 	}
-	return b.link.Limit
+	return r.options.Limit
 }
 
 // tooMany is the error for a source with more holders than the limit.
-func (b *base[S, T]) tooMany(source patterns.Key) error {
-	return &patterns.Error{Key: source, Index: -1, Pattern: b.name, Kind: patterns.ErrTooLarge,
-		Err: fmt.Errorf("the source has more than %d holders, the Limit of its link", b.limit())}
+func (r *relation[S, H]) tooMany(source patterns.Key) error {
+	return &patterns.Error{Key: source, Index: -1, Pattern: r.name, Kind: patterns.ErrTooLarge,
+		Err: fmt.Errorf("the source has more than %d holders, the Options.Limit of its link", r.limit())}
 }
 
-// holders returns the keys of a source's holders, each once.
-func (b *base[S, T]) holders(source *S) ([]patterns.Key, error) {
-	if b.link.Holders == nil || source == nil {
+// holdersOf returns the keys of the holders that a source names, each once.
+func (r *relation[S, H]) holdersOf(source *S) ([]patterns.Key, error) {
+	if r.link.Holders == nil || source == nil {
 		return nil, nil
 	}
-	var keys []patterns.Key
-	for _, key := range b.link.Holders(source) {
+	named := r.link.Holders(source)
+	keys, seen := make([]patterns.Key, 0, len(named)), make(map[patterns.Key]bool, len(named))
+	for _, key := range named {
+		if seen[key] {
+			continue
+		}
 		if err := checkKey(key); err != nil {
 			return nil, fmt.Errorf("the key of a holder: %w", err)
 		}
-		if b.shares && key == b.source.KeyOf(source) {
-			return nil, errors.New("an entity cannot hold a copy of itself")
+		if err := r.checkSelf(r.sources.KeyOf(source), key); err != nil {
+			return nil, err
 		}
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+		seen[key] = true
+		keys = append(keys, key)
 	}
-	if len(keys) > b.limit() {
-		return nil, b.tooMany(b.source.KeyOf(source))
+	if len(keys) > r.limit() {
+		return nil, r.tooMany(r.sources.KeyOf(source))
 	}
 	return keys, nil
 }
 
+// checkSelf refuses an entity that is its own source.
+func (r *relation[S, H]) checkSelf(source, holder patterns.Key) error {
+	if source == holder && r.sources.Table().Same(r.holders.Table()) {
+		return errors.New("an entity cannot hold a copy of itself")
+	}
+	return nil
+}
+
+// names reports whether a source names a holder. With Find every holder that refers to a source counts as named by it. What the
+// link refuses names nobody.
+func (r *relation[S, H]) names(source *S, holder patterns.Key) bool {
+	switch {
+	case source == nil:
+		return false
+	case r.link.Find != nil:
+		return true
+	}
+	keys := r.link.Holders(source)
+	return len(keys) <= r.limit() && slices.Contains(keys, holder)
+}
+
 func checkKey(key patterns.Key) error {
 	return errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
-}
-
-// Remember notes the holders of a source as it was read. What the link refuses never had any.
-func (b *base[S, T]) Remember(entity any, _ patterns.Properties) ([]string, error) {
-	keys, err := b.holders(entity.(*S))
-	if err != nil {
-		return nil, nil
-	}
-	var items []string
-	for _, key := range keys {
-		items = append(items, placeOf(key))
-	}
-	return items, nil
-}
-
-// touched returns the holders that a change concerns: those that the source will have, those that it had, and the one that
-// is being refreshed.
-func (b *base[S, T]) touched(ctx context.Context, c *patterns.Change) (now, all []patterns.Key, err error) {
-	if c.Kind != patterns.ChangeDelete {
-		if now, err = b.holders(c.Entity.(*S)); err != nil {
-			return nil, nil, err
-		}
-	}
-	all = slices.Clone(now)
-	for _, place := range append(slices.Clone(c.Remembered(b.name)), b.refreshed(ctx)...) {
-		key, err := parsePlace(place)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !slices.Contains(all, key) {
-			all = append(all, key)
-		}
-	}
-	return now, all, nil
-}
-
-// placeSeparator stands between the parts of a holder's key in an intent; no key has it in it.
-const placeSeparator = "\t"
-
-// placeOf is a holder's key in intents and audits.
-func placeOf(key patterns.Key) string { return key.Partition + placeSeparator + key.Row }
-
-func parsePlace(place string) (patterns.Key, error) {
-	partition, row, ok := strings.Cut(place, placeSeparator)
-	if !ok {
-		return patterns.Key{}, fmt.Errorf("an intent names a holder without a key")
-	}
-	return patterns.Key{Partition: partition, Row: row}, nil
 }

@@ -34,11 +34,12 @@ func TestRefusedHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusing := &orphaned{}
+	copies := denormalization.New("manager", managing(), nil)
 	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table(w.departments),
-		patterns.Schema[department]{Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, refusing))
+		patterns.Schema[department]{Intents: queue, Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
 	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.employees),
 		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }},
-		denormalization.New("manager", managing(departments))))
+		copies.Source()))
 	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestVerify(t *testing.T) {
 			t.Fatalf("%q", got)
 		}
 		edit := func(name string, edit func(d *department)) {
-			_, err := t.departments.Update(ctx, departmentKey("Sales", name), func(d *department) error { edit(d); return nil })
+			_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", name), func(d *department) error { edit(d); return nil })
 			check(t, err)
 		}
 		edit("A", func(d *department) { d.ManagerName = "?" })
@@ -83,10 +83,10 @@ func TestVerifyFanOut(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	for _, id := range []int{3, 30} {
-		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "?"; return nil })
+		_, err := w.unlinked(t, s).Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "?"; return nil })
 		check(t, err)
 	}
-	_, err := p.members.Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
+	_, err := w.unlinked(t, s).Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
 	check(t, err)
 	want := []string{"spurious members\tmember_000003 office_L", "spurious members\tmember_000007 office_gone", "spurious members\tmember_000030 office_L"}
 	if got := wrong(t, p.offices.Verify(ctx, atOnce())); !slices.Equal(got, want) {

@@ -73,13 +73,14 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 		return nil, err
 	}
 	p := &walkProcess{queue: queue}
-	p.departments, err = patterns.NewRepository(account.Table("Departments"), patterns.Schema[department]{
-		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }})
+	copies := denormalization.New("manager", managing(), nil)
+	p.departments, err = patterns.NewRepository(account.Table("Departments"), patterns.Schema[department]{Intents: queue,
+		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, copies.Holder())
 	if err != nil {
 		return nil, err
 	}
 	p.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Intents: queue,
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, denormalization.New("manager", managing(p.departments)))
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
 	return p, err
 }
 
@@ -109,20 +110,31 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 		})
 	}
 	for range max(w.workers, 1) {
-		stage.Workers = append(stage.Workers, func(ctx context.Context, s *storagetest.Service) error {
-			p, err := w.start(harness.OneGet(s))
+		stage.Workers = append(stage.Workers, walkWorker(w.waive, func(s *storagetest.Service) (*eventual.Queue, error) {
+			p, err := w.start(s)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: 20,
-				RetryDelay: func(int) time.Duration { return time.Second }})
-			if err == nil {
-				_, err = worker.Drain(lease.Waive(ctx, w.waive))
-			}
-			return err
-		})
+			return p.queue, nil
+		}))
 	}
 	return stage
+}
+
+// walkWorker is a worker of a walk, each life of which is one message.
+func walkWorker(waive lease.Rules, open func(*storagetest.Service) (*eventual.Queue, error)) storagetest.Actor {
+	return func(ctx context.Context, s *storagetest.Service) error {
+		queue, err := open(harness.OneGet(s))
+		if err != nil {
+			return err
+		}
+		worker, err := eventual.NewWorker(queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: 20,
+			RetryDelay: func(int) time.Duration { return time.Second }})
+		if err == nil {
+			_, err = worker.Drain(lease.Waive(ctx, waive))
+		}
+		return err
+	}
 }
 
 // check is for quiet ends.

@@ -55,7 +55,7 @@ func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, e
 	if err != nil {
 		return Beacon{}, err
 	}
-	return Beacon{name: name, bits: bits, key: key}, nil
+	return Beacon{name: name, bits: bits, key: key.secret}, nil
 }
 
 // KeyID is the id of the beacon's key, for RegistryOptions.Trusted. It is public.

@@ -1,15 +1,20 @@
 package encryption_test
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -86,6 +91,98 @@ func BenchmarkEntity(b *testing.B) {
 			}
 		}, func() { check(b, codec.Decode(plain, &customer{})) })
 	})
+}
+
+// BenchmarkChecks holds what version 2 adds against version 1, in one run: of 3 encrypted values, without more; with 9 signed ones and 4
+// copies in the seal; and with a context. The sides take turns, and of each the fastest turn counts.
+func BenchmarkChecks(b *testing.B) {
+	w := worldOn(b, storagetest.Simulator(b, nil))
+	id, key := w.dataKey(b)
+	encrypted := patterns.Properties{text("A", "078-05-1120"), {Name: "B", Value: patterns.Int64(71_000)}, {Name: "C", Value: patterns.Guid(uuid.UUID{1})}}
+	plain := slices.Clone(encrypted)
+	for i := range 9 {
+		plain = append(plain, text(fmt.Sprintf("S%d", i), "a value of some length"))
+	}
+	sign := func(_, _, name string) bool { return len(name) == 2 && name[0] == 'S' }
+	required := func(context.Context, patterns.Key) (map[string]string, error) {
+		return map[string]string{"tenant": "contoso"}, nil
+	}
+	var indexes []patterns.Pattern
+	for i := range 4 {
+		indexes = append(indexes, intrapartition.NewIndex(fmt.Sprintf("index%d", i), func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }))
+	}
+	cases := []struct {
+		name string
+		attached
+		entity any
+	}{{"nothing", loaderIn(b, w, "Employees", nil), nil}, {"signed", loaderIn(b, w, "Employees", &encryption.Options{Sign: sign}, indexes...), &anything{}},
+		{"context", loaderIn(b, w, "Employees", &encryption.Options{Context: required}), nil}}
+	turns := func(b *testing.B, sides []func()) {
+		for b.Loop() {
+			sides[0]()
+		}
+		best := make([]time.Duration, len(sides))
+		for i := range best {
+			best[i] = time.Hour
+		}
+		for range 100 {
+			for i, side := range sides {
+				began := time.Now()
+				for range 100 {
+					side()
+				}
+				best[i] = min(best[i], time.Since(began))
+			}
+		}
+		for i, c := range cases {
+			b.ReportMetric(float64(best[i+1])/float64(best[0]), c.name+"-x-version1")
+		}
+	}
+	rest := plain[len(encrypted):]
+	version1 := append(must[patterns.Properties](b)(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted)), rest...)
+	write := []func(){func() { check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
+	read := []func(){func() { check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
+	for _, c := range cases {
+		change := &patterns.Change{Key: aKey, Entity: c.entity}
+		stored := must[patterns.Properties](b)(c.Store(b.Context(), change, plain))
+		write = append(write, func() { check(b, second(c.Store(b.Context(), change, plain))) })
+		read = append(read, func() { check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })
+	}
+	b.Run("Encrypt", func(b *testing.B) { turns(b, write) })
+	b.Run("Decrypt", func(b *testing.B) { turns(b, read) })
+}
+
+// BenchmarkCopies reads 1,000 entities through an index, each of which is checked, and beside it the entities themselves.
+func BenchmarkCopies(b *testing.B) {
+	w := worldOn(b, storagetest.Simulator(b, nil))
+	index := byName()
+	r := w.employees(b, "Employees", nil, index)
+	check(b, second(r.BulkInsertNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
+		for i := range 1000 {
+			if !yield(june("Sales", i), nil) {
+				return
+			}
+		}
+	}, nil)))
+	drain := func(seq func(func(*employee, error) bool)) {
+		n := 0
+		for _, err := range seq {
+			check(b, err)
+			n++
+		}
+		if n != 1000 {
+			b.Errorf("%d entities", n)
+		}
+	}
+	best := [2]time.Duration{time.Hour, time.Hour}
+	for b.Loop() {
+		for i, read := range []func(){func() { drain(index.Range(b.Context(), "Sales", compoundkey.All())) }, func() { drain(r.Query().Partition("Sales").All(b.Context())) }} {
+			began := time.Now()
+			read()
+			best[i] = min(best[i], time.Since(began))
+		}
+	}
+	b.ReportMetric(float64(best[0])/float64(best[1]), "x-entities")
 }
 
 // BenchmarkStream seals and opens 16 MiB.

@@ -12,14 +12,19 @@ type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
+	// refuses reports whether an error is kept, for refusalTime: it would be the same if it were fetched again, and whoever can
+	// write what is read could have each read fetch it. nil keeps none.
+	refuses func(error) bool
 
-	mu      sync.Mutex // never held while something is fetched
-	entries map[K]*cached[V]
-	flights map[K]*flight[V]
+	mu       sync.Mutex // never held while something is fetched
+	entries  map[K]*cached[V]
+	refusals int // that timers run for
+	flights  map[K]*flight[V]
 }
 
 type cached[V any] struct {
 	value   V
+	err     error // in place of value
 	expires time.Time
 	left    int64 // uses
 }
@@ -35,7 +40,14 @@ func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 	return &cache[K, V]{ttl: ttl, uses: uses, now: time.Now, entries: map[K]*cached[V]{}, flights: map[K]*flight[V]{}}
 }
 
-// get returns what is there for k, or what fetch returns. An error is not kept; those who waited for it get it, too.
+// refusalTime is how long an error is kept at most, so that what was mended is seen soon; maxRefusals is how many are, beside the
+// values: a bound for the memory that somebody can have taken who can write what is read.
+const (
+	refusalTime = 30 * time.Second
+	maxRefusals = 1024
+)
+
+// get returns what is there for k, or what fetch returns. Those who waited for an error get it, too.
 func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) (V, error)) (V, error) {
 	var none V
 	for {
@@ -43,7 +55,7 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 		if e := c.entries[k]; e != nil && e.left > 0 && c.now().Before(e.expires) {
 			e.left--
 			c.mu.Unlock()
-			return e.value, nil
+			return e.value, e.err
 		}
 		delete(c.entries, k)
 		f := c.flights[k]
@@ -75,8 +87,8 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 		c.mu.Lock()
 		if c.flights[k] == f {
 			delete(c.flights, k)
-			if f.err == nil && !f.gaveUp {
-				c.keep(k, f.value)
+			if !f.gaveUp {
+				c.keep(k, f.value, f.err)
 			}
 		}
 		c.mu.Unlock()
@@ -86,13 +98,24 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// keep keeps a value until its time is over, also when nobody asks for it any more: it may be a key. mu is held.
-func (c *cache[K, V]) keep(k K, value V) {
-	e := &cached[V]{value: value, expires: c.now().Add(c.ttl), left: c.uses - 1}
+// keep keeps a value, or a refusal, until its time is over, also when nobody asks for it any more: it may be a key. mu is held.
+func (c *cache[K, V]) keep(k K, value V, err error) {
+	ttl := c.ttl
+	if err != nil {
+		if c.refuses == nil || !c.refuses(err) || c.refusals >= maxRefusals {
+			return
+		}
+		ttl = min(ttl, refusalTime)
+		c.refusals++
+	}
+	e := &cached[V]{value: value, err: err, expires: c.now().Add(ttl), left: c.uses - 1}
 	c.entries[k] = e
-	time.AfterFunc(c.ttl, func() {
+	time.AfterFunc(ttl, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if err != nil {
+			c.refusals--
+		}
 		if c.entries[k] == e {
 			delete(c.entries, k)
 		}

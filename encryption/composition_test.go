@@ -2,6 +2,7 @@ package encryption_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,52 @@ func TestMover(t *testing.T) {
 	}
 }
 
+// TestMoverCoversWhatIsProtected: an entity is moved to a repository only if its encryption, under the entity's new key, protects at
+// least what the source's does; what is refused stays, and nothing of it is in the destination or on the queue.
+func TestMoverCoversWhatIsProtected(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	check(t, queue.Create(ctx))
+	table := func() *patterns.Table {
+		made := w.account.Table(w.s.TableName(t))
+		check(t, made.Create(ctx))
+		return made
+	}
+	only := func(names string) func(string, string, string) bool {
+		return func(_, _, name string) bool { return strings.Contains(names, name) }
+	}
+	source := anythings(t, table(), w.registry, &encryption.Options{Resolver: only("A"), Sign: only("S")})
+	for what, c := range map[string]struct {
+		o       encryption.Options
+		refused string
+	}{
+		"the same":             {encryption.Options{Resolver: only("A"), Sign: only("S")}, ""},
+		"more":                 {encryption.Options{Resolver: only("ASP")}, ""},
+		"another property":     {encryption.Options{Resolver: only("P"), Sign: only("S")}, "property A"},
+		"signed only":          {encryption.Options{Sign: only("AS")}, "property A"},
+		"not signed":           {encryption.Options{Resolver: only("A")}, "property S"},
+		"not in its partition": {encryption.Options{Resolver: func(partition, _, name string) bool { return partition == "p" && name == "A" }, Sign: only("S")}, "property A"},
+	} {
+		key := patterns.Key{Partition: "p", Row: "1"}
+		archive := anythings(t, table(), w.registry, &c.o)
+		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]patterns.Value{"A": patterns.String(canary), "S": patterns.String("x"), "P": patterns.String("y")}}
+		check(t, source.Insert(ctx, e))
+		mover := must[*eventual.Mover[anything]](t)(eventual.NewMover(queue, "archive "+what, source, eventual.ToRepository(archive, func(e *anything) { e.PartitionKey = "archived" }), nil))
+		err := mover.Move(ctx, e)
+		check(t, second(must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
+		_, moved := archive.Get(ctx, patterns.Key{Partition: "archived", Row: "1"})
+		if c.refused == "" {
+			check(t, err, moved)
+			continue
+		}
+		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, patterns.ErrNotFound) {
+			t.Errorf("%s: %v; in the destination: %v", what, err, moved)
+		}
+		check(t, second(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
+	}
+}
+
 // TestRequestCounts holds what the package's comment says of requests.
 func TestRequestCounts(t *testing.T) {
 	w := newWorld(t)
@@ -194,7 +241,7 @@ func TestRequestCounts(t *testing.T) {
 	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
 	reader := must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
 	cost(2, 1, "the first Get", second(reader.Get(ctx, employeeKey("Sales", 1))))
-	cost(2, 0, "CreateDataKey", second(registry.CreateDataKey(ctx))) // and 1 to wrap
+	cost(3, 1, "CreateDataKey", second(registry.CreateDataKey(ctx))) // and 1 to wrap
 	p, err := encryption.Reencrypt(ctx, r, nil)
 	cost(1+1+1+1+2, 1, "Reencrypt of one entity, with the new data key", err) // which is current, twice; the key; the page; read, write
 	cost(1+1, 0, "Reencrypt of none", second(encryption.Reencrypt(ctx, r, nil)))
@@ -202,5 +249,5 @@ func TestRequestCounts(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	cost(1+0, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
-	cost(1+1, 2, "Rewrap of two keys that stay", second(registry.Rewrap(ctx)))
+	cost(1+2, 2, "Rewrap of two keys that stay", second(registry.Rewrap(ctx)))
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"hash"
 )
 
 // writeKeys are the keys of one write, or one stream. The salt is 32 random bytes, so that they are never those of another.
@@ -19,29 +20,42 @@ type writeKeys struct {
 	aead       cipher.AEAD
 	mac        []byte
 	commitment []byte
+
+	digests hash.Hash // HMAC under mac, nil before the first digest; writeKeys serve one goroutine
+	scratch []byte
 }
 
 func derive(dataKey []byte, domain string, id DataKeyID, salt *[saltSize]byte) (*writeKeys, error) {
 	info := make([]byte, 0, 64)
 	info = append(append(info, domain...), id[:]...)
-	okm, err := hkdf.Key(sha256.New, dataKey, salt[:], string(info), 3*keySize)
+	okm, err := expand(dataKey, salt[:], string(info), 3*keySize)
 	if err != nil {
 		return nil, err
 	}
-	block, err := aes.NewCipher(okm[:keySize])
-	if err != nil {
-		return nil, err
-	}
-	aead, err := cipher.NewGCM(block)
+	aead, err := newAEAD(okm[:keySize])
 	if err != nil {
 		return nil, err
 	}
 	return &writeKeys{aead: aead, mac: okm[keySize : 2*keySize], commitment: okm[2*keySize:]}, nil
 }
 
+// expand is HKDF-SHA256.
+func expand(key, salt []byte, info string, n int) ([]byte, error) {
+	return hkdf.Key(sha256.New, key, salt, info, n)
+}
+
+// newAEAD is AES-GCM with nonces of 12 bytes and tags of 16.
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
 // newWrite draws the salt of a write and makes its keys.
-func newWrite(dataKey []byte, domain string, id DataKeyID) (origin, *writeKeys, error) {
-	o := origin{key: id, salt: newSalt()}
+func newWrite(dataKey []byte, domain string, version byte, id DataKeyID) (origin, *writeKeys, error) {
+	o := origin{version: version, key: id, salt: newSalt()}
 	keys, err := derive(dataKey, domain, id, &o.salt)
 	if err != nil {
 		return o, nil, err

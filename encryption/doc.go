@@ -10,7 +10,8 @@
 //
 // An encrypted property keeps its name and becomes Edm.Binary: a header of 88 bytes, ciphertext, a tag of 16. The header
 // has format version, data key, salt and key commitment; AES-256-GCM takes all of it into its associated data, with scope,
-// table, partition key, row key, property name and type. The seal is a MAC over the names of the encrypted properties. Data keys
+// table, partition key, row key, property name and type. The seal authenticates the names of the encrypted
+// properties, the values of those with `encrypt:"sign"`, and the rows that hold copies. Data keys
 // lie, wrapped, in the table of a Registry. The byte formats are in format.go, value.go, seal.go, stream.go, registry.go.
 //
 //	wrapping key       in Key Vault, or local            KeyWrapper
@@ -22,10 +23,11 @@
 // What is read is what was written, under this key of this table, by somebody with the data key, or the read is
 // ErrNotAuthentic: one error, whatever was done to the row. A value does not move to another row, property, table, type or
 // scope, nor to another version of its own row; none is removed or added; plaintext does not pass for what was encrypted. A
-// whole row can be put back to an older state of itself, or removed: no single row can show that.
+// whole row can be put back to an older state of itself, or removed: no single row can show that. A read through an index returns no
+// entity that has another index key.
 //
 // Where a projection, or an index that keeps less, leaves properties out, nobody can tell what was left out from what somebody
-// removed: each value that is there is checked, and may be that of an older version of its row. Such a read is never written
+// removed: each value that is there is checked. Such a read is never written
 // back. Merge is refused, and so are conditions on encrypted properties. Keys are never encrypted: an index by an encrypted
 // property writes it in plain, unless its key is made by a Beacon.
 //
@@ -39,9 +41,9 @@
 //	Insert, Replace, Get, Query                         as without encryption
 //	the first write in a TTL                            1 more: which data key is current
 //	the first use of a data key in a TTL                2 more: its row, and the vault to unwrap it
-//	a row with a data key that nobody knows             1 more, each time
-//	CreateDataKey                                       3, 1 of them to the vault
-//	Rewrap                                              2; 2 for each key, to the vault; 2 more if it changes, 1 to the vault
+//	a row with a data key that nobody knows             1 more, once in 30 seconds
+//	CreateDataKey                                       5, 2 of them to the vault; the first one 3, 1 of them
+//	Rewrap                                              3; 2 for each key, to the vault; 2 more if it changes, 1 to the vault
 //	Reencrypt                                           1, 1 for each 1,000 entities, 2 for each that is written
 //
 // # When not to use it
@@ -51,6 +53,6 @@
 // service's 64 KiB; a Stream, as the Sealer of package largeentities, keeps them in blobs.
 //
 // A wrapping key whose public half is known, RSA-OAEP, does not protect against somebody who can write the registry's table:
-// they can put a data key there that they know. Name the keys in RegistryOptions.Trusted, wrap by AlgorithmA256KW, or keep that
-// table under a credential of its own.
+// they can put a data key there that they know. So such keys are accepted only by their ids, in RegistryOptions.Trusted, or with
+// TrustTable, where that table is under a credential of its own. AlgorithmA256KW needs neither.
 package encryption

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,15 +17,28 @@ type Options struct {
 	Resolver func(partitionKey, rowKey, property string) bool
 	// Plain names properties that the Resolver is not asked for.
 	Plain []string
+	// Sign says which of the other properties are signed, beside those with the tag `encrypt:"sign"`: they are stored as they are, and
+	// can be in conditions, and a read of one that somebody has changed, added or removed is ErrNotAuthentic. It is pure. What a
+	// patterns.SealedContributor stores, such as type and version of package heterogeneous, is always signed.
+	Sign func(partitionKey, rowKey, property string) bool
+	// Context returns what everything is bound to beyond the row, such as the tenant for which the request runs: pairs that
+	// are not stored, and that whoever reads must have. With others, a read is ErrNotAuthentic. It runs at each write and
+	// read of an entity, also in workers, Verify and Rebuild, whose context.Context may have no request behind it: there it
+	// can go by the key. It returns the same pairs for an entity for as long as the data lives. Its error ends the operation.
+	Context func(ctx context.Context, entity patterns.Key) (map[string]string, error)
 	// Scope is bound into everything, such as a tenant or an environment: what was written in one is not read in another,
 	// also where both have the same data keys, tables and keys. It stays the same for as long as the data lives.
 	Scope string
 	// Padding rounds the length of plaintexts up to a multiple, so that it tells less; 0 and 1 are none. It can change.
 	Padding int
 	// AcceptPlaintext is for the migration of a table that was not encrypted, or not all that is now. Rows without a seal are
-	// read as they are, and so are properties that the declaration has and the row's seal does not. While it is
-	// set, who can write rows can pass plaintext off as what was encrypted. Reencrypt brings it to an end.
+	// read as they are, and so are properties that the declaration has and the row's seal does not, and rows of format version 1,
+	// which signs nothing and binds no Context. While it is set, who can write rows can pass plaintext off as what was encrypted.
+	// Reencrypt brings it to an end.
 	AcceptPlaintext bool
+	// RefuseVersion1 refuses rows of format version 1, once Reencrypt has written them all in version 2. Without it they are
+	// read where nothing is declared that version 1 does not protect: no tag `encrypt:"sign"`, no Sign, no Context.
+	RefuseVersion1 bool
 	// Legacy reads rows that the client-side encryption of .NET, Java or Python has written, whose wrapping keys it holds; nil
 	// refuses them. They have no MAC: who can write rows can change their values. Reencrypt brings it to an end.
 	Legacy KeyWrapper
@@ -37,14 +51,17 @@ type Encryption struct {
 	registry *Registry
 	options  Options
 	host     patterns.Host
-	tagged   []string // properties, sorted
+	tagged   []string // properties to encrypt, sorted
+	signed   []string // properties to sign, sorted
+	sealed   []string // those that other patterns have added, sorted
 }
 
 // New makes the pattern. Properties are encrypted whose field has the tag
 //
 //	Number string `encrypt:"true"`
 //
-// and those that Options.Resolver chooses. It makes no request.
+// and those that Options.Resolver chooses. With `encrypt:"sign"`, and by Options.Sign, properties are signed only. It makes no
+// request.
 func New(name string, registry *Registry, o *Options) *Encryption {
 	if o == nil {
 		o = &Options{}
@@ -60,7 +77,7 @@ func (e *Encryption) PatternName() string { return e.name }
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (e *Encryption) Attach(host patterns.Host) error {
 	if host == nil {
-		e.host, e.tagged = nil, nil
+		e.host, e.tagged, e.signed, e.sealed = nil, nil, nil, nil
 		return nil
 	}
 	switch {
@@ -71,16 +88,35 @@ func (e *Encryption) Attach(host patterns.Host) error {
 	case e.options.Padding < 0 || e.options.Padding > maxPadding:
 		return fmt.Errorf("a padding of %d; it is at most %d", e.options.Padding, maxPadding)
 	}
-	tagged, err := taggedProperties(host.EntityType())
+	all, err := taggedProperties(host.EntityType())
 	if err != nil {
 		return err
 	}
+	tagged, signed := all[tagEncrypt], all[tagSign]
+	if err := e.checkNames(host, tagged, signed); err != nil {
+		return err
+	}
+	if len(tagged)+len(signed) == 0 && e.options.Resolver == nil && e.options.Sign == nil {
+		return fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", host.EntityType())
+	}
+	e.host, e.tagged, e.signed = host, tagged, signed
+	for _, p := range patternsOf(host) {
+		if x, ok := p.(patterns.SealedContributor); ok {
+			e.sealed = append(e.sealed, x.SealedProperties()...)
+		}
+	}
+	slices.Sort(e.sealed)
+	return nil
+}
+
+// checkNames refuses tags and names that do not fit the type, and patterns that do not fit the encryption.
+func (e *Encryption) checkNames(host patterns.Host, tagged, signed []string) error {
 	known := host.PropertyNames()
-	for _, name := range tagged {
+	for _, name := range slices.Concat(tagged, signed) {
 		if known != nil && !slices.Contains(known, name) {
 			return fmt.Errorf("property %s has the tag, and %s does not store it", name, host.EntityType())
 		}
-		if slices.Contains(e.options.Plain, name) {
+		if slices.Contains(e.options.Plain, name) && slices.Contains(tagged, name) {
 			return fmt.Errorf("property %s has the tag, and is to be plain", name)
 		}
 	}
@@ -94,14 +130,7 @@ func (e *Encryption) Attach(host patterns.Host) error {
 			return fmt.Errorf("%q encrypts properties of the same entities, and an entity has one seal", other.name)
 		}
 	}
-	if err := e.refuseSpilled(host, append(slices.Clone(tagged), known...), tagged); err != nil {
-		return err
-	}
-	if len(tagged) == 0 && e.options.Resolver == nil {
-		return fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", host.EntityType())
-	}
-	e.host, e.tagged = host, tagged
-	return nil
+	return e.refuseSpilled(host, append(slices.Clone(tagged), known...), tagged)
 }
 
 // refuseSpilled refuses properties that another pattern takes out of the row before they can be encrypted.
@@ -145,9 +174,26 @@ func (e *Encryption) declared(key patterns.Key, property string) bool {
 	return e.options.Resolver != nil && !slices.Contains(e.options.Plain, property) && e.options.Resolver(key.Partition, key.Row, property)
 }
 
+// signs reports whether a property that is not encrypted is to be signed.
+func (e *Encryption) signs(key patterns.Key, property string) bool {
+	if slices.Contains(e.signed, property) || slices.Contains(e.sealed, property) {
+		return true
+	}
+	return e.options.Sign != nil && e.options.Sign(key.Partition, key.Row, property)
+}
+
 // place is what the values of an entity are bound to. Names of tables do not differ by case.
-func (e *Encryption) place(key patterns.Key) place {
-	return place{e.options.Scope, strings.ToLower(e.host.Table().Name()), key.Partition, key.Row}
+func (e *Encryption) place(ctx context.Context, key patterns.Key) (place, error) {
+	at := place{scope: e.options.Scope, table: strings.ToLower(e.host.Table().Name()), partition: key.Partition, row: key.Row}
+	if e.options.Context == nil {
+		return at, nil
+	}
+	pairs, err := e.options.Context(ctx, key)
+	if err != nil {
+		return at, &patterns.Error{Op: "Context", Index: -1, Kind: patterns.ErrInvalid, Err: err}
+	}
+	at.required = encodeContext(pairs)
+	return at, nil
 }
 
 // Stage implements patterns.PropertyTransformer.
@@ -164,4 +210,24 @@ func (e *Encryption) Filterable(property string) bool {
 	return e.options.Resolver == nil || slices.Contains(e.options.Plain, property)
 }
 
-var _ patterns.PropertyTransformer = (*Encryption)(nil)
+// Protects implements patterns.PropertyProtector.
+func (e *Encryption) Protects(entity patterns.Key, property string) patterns.Protection {
+	switch {
+	case e.declared(entity, property):
+		return patterns.Encrypted
+	case e.signs(entity, property):
+		return patterns.Signed
+	}
+	return patterns.Unprotected
+}
+
+// SealProperties implements patterns.CopyAuthenticator.
+func (e *Encryption) SealProperties() []string { return []string{SealProperty} }
+
+// NotAuthentic implements patterns.CopyAuthenticator.
+func (e *Encryption) NotAuthentic() error { return ErrNotAuthentic }
+
+var (
+	_ patterns.CopyAuthenticator = (*Encryption)(nil)
+	_ patterns.PropertyProtector = (*Encryption)(nil)
+)

@@ -1,7 +1,9 @@
 package encryption
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -9,6 +11,8 @@ import (
 
 // The parts that tests hold against vectors, and count.
 var (
+	Expand    = expand
+	NewAEAD   = newAEAD
 	KeyWrap   = keyWrap
 	KeyUnwrap = keyUnwrap
 	NewSalt   = newSalt
@@ -22,31 +26,67 @@ func (r *Registry) SetNow(now func() time.Time) {
 	r.state.now, r.state.current.now, r.state.keys.now = now, now, now
 }
 
-// SealUnder makes a row under a given salt and data key, so that it is the same each time.
-func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition, row string, names []string, values []patterns.Value, padding int) (sealed [][]byte, seal []byte, err error) {
-	o := origin{key: id, salt: salt}
-	keys, err := derive(key, domainValue, id, &salt)
+// RegistryRows are the row of a data key and the row "current", as they are read.
+type RegistryRows struct {
+	Row, WrappedBy, Algorithm, State string
+	Wrapped, Check                   []byte
+	Created                          time.Time
+
+	DataKey      string
+	Since        time.Time
+	CurrentCheck []byte
+}
+
+// OpenRows does with rows that were read what a write does to get its data key.
+func (r *Registry) OpenRows(ctx context.Context, rows *RegistryRows) (DataKeyID, []byte, error) {
+	id, ok := parseDataKeyID(rows.DataKey)
+	if !ok || keyRowKey(id) != rows.Row {
+		return id, nil, patterns.ErrGarbled // current names no key, or another row is read
+	}
+	key, err := r.state.unwrap(ctx, &keyRow{RowKey: rows.Row, Wrapped: rows.Wrapped, WrappedBy: rows.WrappedBy, Algorithm: rows.Algorithm, State: rows.State,
+		Check: rows.Check, Created: rows.Created})
+	if err != nil {
+		return id, nil, err
+	}
+	current := &currentRow{DataKey: rows.DataKey, Since: rows.Since, Check: rows.CurrentCheck}
+	return id, key, r.state.checkCurrent(current, heldKey{newSecret(key), rows.State})
+}
+
+// SealUnder makes a row under a given salt and data key, so that it is the same each time: properties encrypted and signed, and copies.
+func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition, row string, required map[string]string, encrypted, signed patterns.Properties,
+	copies []patterns.Key, padding int) (sealed [][]byte, seal []byte, err error) {
+	o := origin{version: version2, key: id, salt: salt}
+	keys, err := derive(key, domainValue(version2), id, &salt)
 	if err != nil {
 		return nil, nil, err
 	}
 	copy(o.commitment[:], keys.commitment)
-	at := place{scope, table, partition, row}
-	for i, name := range names {
-		sealed = append(sealed, keys.seal(o, at.context(domainValue), name, i, values[i], padding))
+	at := place{scope, table, partition, row, encodeContext(required)}
+	var c contents
+	for i, p := range encrypted {
+		sealed = append(sealed, keys.seal(o, at.context(domainValue(version2), version2), p.Name, i, p.Value, padding))
+		c.names = append(c.names, p.Name)
 	}
-	return sealed, keys.appendSeal(o, at, names), nil
+	for _, p := range signed {
+		c.signed = append(c.signed, signedValue{p.Name, keys.signedDigest(p.Name, p.Value)})
+	}
+	for _, key := range copies {
+		c.copies = append(c.copies, keys.copyDigest(table, key))
+	}
+	slices.SortFunc(c.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	return sealed, keys.appendSeal(o, at, &c), nil
 }
 
 // Uncommitted makes a row of one value, and an empty stream, which are right in all but the key commitment.
 func Uncommitted(key []byte, id DataKeyID, table string, entity patterns.Key, name string, v patterns.Value) (value, seal, stream []byte, err error) {
-	o, keys, err := newWrite(key, domainValue, id)
+	o, keys, err := newWrite(key, domainValue(version2), version2, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	o.commitment[0] ^= 1
-	at := place{"", table, entity.Partition, entity.Row}
-	value, seal = keys.seal(o, at.context(domainValue), name, 0, v, 1), keys.appendSeal(o, at, []string{name})
-	if o, keys, err = newWrite(key, domainStream, id); err != nil {
+	at := place{table: table, partition: entity.Partition, row: entity.Row}
+	value, seal = keys.seal(o, at.context(domainValue(version2), version2), name, 0, v, 1), keys.appendSeal(o, at, &contents{names: []string{name}})
+	if o, keys, err = newWrite(key, domainStream, version1, id); err != nil {
 		return nil, nil, nil, err
 	}
 	o.commitment[0] ^= 1
@@ -54,6 +94,47 @@ func Uncommitted(key []byte, id DataKeyID, table string, entity patterns.Key, na
 	stream = h.append(nil)
 	c := Stream{}.chunks(keys, nil, stream)
 	return value, seal, keys.aead.Seal(stream, chunkNonce(0, true), nil, c.data), nil
+}
+
+// SealVersion1 makes a row of one value as version 1 did.
+func SealVersion1(key []byte, id DataKeyID, table string, entity patterns.Key, name string, v patterns.Value) (value, seal []byte, err error) {
+	o, keys, err := newWrite(key, domainValue(version1), version1, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := place{table: table, partition: entity.Partition, row: entity.Row}
+	h := header{kind: kindSeal, origin: o}
+	seal = appendName(appendCount(h.append(nil), 1), name)
+	seal = append(seal, keys.sealMAC(at, version1, seal)...)
+	return keys.seal(o, at.context(domainValue(version1), version1), name, 0, v, 1), seal, nil
+}
+
+// SealRowVersion1 makes a row of several values as version 1 did, under keys of its own.
+func SealRowVersion1(key []byte, id DataKeyID, table string, entity patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	o, keys, err := newWrite(key, domainValue(version1), version1, id)
+	if err != nil {
+		return nil, err
+	}
+	at := place{table: table, partition: entity.Partition, row: entity.Row}
+	context := at.context(domainValue(version1), version1)
+	h := header{kind: kindSeal, origin: o}
+	seal := appendCount(h.append(nil), len(p))
+	out := make(patterns.Properties, 0, len(p)+1)
+	for i, property := range p {
+		out = append(out, patterns.Property{Name: property.Name, Value: patterns.Binary(keys.seal(o, context, property.Name, i, property.Value, 0))})
+		seal = appendName(seal, property.Name)
+	}
+	seal = append(seal, keys.sealMAC(at, version1, seal)...)
+	return append(out, patterns.Property{Name: SealProperty, Value: patterns.Binary(seal)}), nil
+}
+
+// EncodeContext is what a required context is bound as.
+var EncodeContext = encodeContext
+
+// ParseSeal reads a seal, and returns how many properties and copies it names.
+func ParseSeal(b []byte) (named, signed, copies int, ok bool) {
+	s, ok := parseSeal(b)
+	return len(s.names), len(s.signed), len(s.copies), ok
 }
 
 // PKCS7 is the check of the old libraries' padding.

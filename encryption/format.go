@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
+	"slices"
 )
 
 // Whatever is stored begins with a header of 88 bytes:
 //
 //	 0   3  "TPE"
-//	 3   1  format version, 1
+//	 3   1  format version: 2 of values and seals (1 is read), 1 of streams
 //	 4   1  kind: 1 a property's value, 2 a row's seal, 3 a stream
 //	 5   1  type code of the value (value.go); 0 for a seal and a stream
 //	 6   2  place of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
@@ -21,6 +23,7 @@ import (
 const (
 	headerSize = 88
 	version1   = 1
+	version2   = 2
 
 	kindValue  = 1
 	kindSeal   = 2
@@ -49,6 +52,7 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 
 // origin is what all that one write stores has in common.
 type origin struct {
+	version    byte
 	key        DataKeyID
 	salt       [saltSize]byte
 	commitment [keySize]byte
@@ -62,7 +66,7 @@ type header struct {
 
 func (h *header) append(dst []byte) []byte {
 	dst = append(dst, magic...)
-	dst = append(dst, version1, h.kind, h.typeCode)
+	dst = append(dst, h.version, h.kind, h.typeCode)
 	dst = binary.BigEndian.AppendUint16(dst, h.index)
 	dst = append(dst, h.key[:]...)
 	dst = append(dst, h.salt[:]...)
@@ -74,16 +78,16 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
 	}
-	h.kind, h.typeCode, h.index = b[4], b[5], binary.BigEndian.Uint16(b[6:])
+	h.version, h.kind, h.typeCode, h.index = b[3], b[4], b[5], binary.BigEndian.Uint16(b[6:])
 	copy(h.key[:], b[8:])
 	copy(h.salt[:], b[24:])
 	copy(h.commitment[:], b[56:])
-	return h, b[headerSize:], looksEncrypted(b) && h.kind == kind
+	return h, b[headerSize:], looksEncrypted(b) && h.kind == kind && (kind != kindStream || h.version == version1)
 }
 
 // looksEncrypted reports whether a binary begins as what this package stores does. No plain value may.
 func looksEncrypted(b []byte) bool {
-	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && b[len(magic)] == version1
+	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
 }
 
 // appendField appends a text so that no two lists of texts come out alike.
@@ -94,19 +98,47 @@ func appendField(dst []byte, text string) []byte {
 // place is what a value is bound to beside its header.
 type place struct {
 	scope, table, partition, row string
+	required                     string // what Options.Context returns, encoded; version 1 does not bind it
 }
 
 // context is the beginning of the associated data of a value, and of what a seal's MAC is over.
-func (p place) context(domain string) []byte {
-	b := make([]byte, 0, 256+len(p.partition)+len(p.row))
+func (p place) context(domain string, version byte) []byte {
+	b := make([]byte, 0, 256+len(p.partition)+len(p.row)+len(p.required))
 	for _, field := range []string{domain, p.scope, p.table, p.partition, p.row} {
 		b = appendField(b, field)
+	}
+	if version > version1 {
+		b = appendField(b, p.required)
 	}
 	return b
 }
 
+// encodeContext encodes what Options.Context returns, so that no two maps come out alike; an empty one is "".
+func encodeContext(pairs map[string]string) string {
+	var b []byte
+	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		b = appendField(appendField(b, name), pairs[name])
+	}
+	return string(b)
+}
+
+// domains are the first fields of all that is derived, authenticated or hashed. No two uses, and no two versions, share one.
 const (
-	domainValue  = "tablepatterns/encryption/1/value"
-	domainSeal   = "tablepatterns/encryption/1/seal"
 	domainStream = "tablepatterns/encryption/1/stream"
+	domainSigned = "tablepatterns/encryption/2/signed"
+	domainCopy   = "tablepatterns/encryption/2/copy"
 )
+
+func domainValue(version byte) string {
+	if version == version1 {
+		return "tablepatterns/encryption/1/value"
+	}
+	return "tablepatterns/encryption/2/value"
+}
+
+func domainSeal(version byte) string {
+	if version == version1 {
+		return "tablepatterns/encryption/1/seal"
+	}
+	return "tablepatterns/encryption/2/seal"
+}

@@ -2,12 +2,17 @@ package encryption_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +20,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -29,6 +35,9 @@ type golden struct {
 	Key      patterns.Key
 	Padding  int
 	Row      map[string]string // property, hexadecimal
+	Signed   map[string]string // property, text; from version 2
+	Context  map[string]string // from version 2
+	Copies   []patterns.Key    // from version 2
 	Beacon   string            // of "078-05-1120"
 	Binding  string
 	Stream   string // hexadecimal
@@ -49,17 +58,42 @@ func goldenWorld(t testing.TB) *world {
 	t.Helper()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	w.wrapper = localKey(t, "golden", 0x42)
+	w.keys = w.account.Table("GoldenKeys")
+	check(t, w.keys.Create(t.Context()))
 	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
 	return w
 }
 
-// TestGolden: what version 1 has stored is read for ever: rows, streams, beacons, and the registry's rows. It is still
-// what is written.
-func TestGolden(t *testing.T) {
-	const file = "testdata/version1.json"
-	if *makeGolden {
-		writeGolden(t, file)
+// options are those that the golden row was written with.
+func (g *golden) options() *encryption.Options {
+	o := &encryption.Options{Scope: g.Scope, Padding: g.Padding}
+	if len(g.Context) > 0 {
+		o.Context = func(context.Context, patterns.Key) (map[string]string, error) { return g.Context, nil }
 	}
+	if len(g.Signed) > 0 {
+		o.Sign = func(_, _, property string) bool { return g.Signed[property] != "" }
+	}
+	return o
+}
+
+// The golden files: of version 1, which is read, and version 2, which is written. Streams are of version 1 in both.
+const (
+	golden1 = "testdata/version1.json"
+	golden2 = "testdata/version2.json"
+)
+
+// TestGolden: what a version has stored is read for ever: rows, streams, beacons, and the registry's rows, those of version 1 until
+// Rewrap has bound them. What version 2 has stored is still what is written.
+func TestGolden(t *testing.T) {
+	if *makeGolden {
+		writeGolden(t, golden2)
+	}
+	for _, file := range []string{golden1, golden2} {
+		t.Run(file, func(t *testing.T) { goldenIsRead(t, file) })
+	}
+}
+
+func goldenIsRead(t *testing.T, file string) {
 	var g golden
 	check(t, json.Unmarshal(must[[]byte](t)(os.ReadFile(filepath.FromSlash(file))), &g))
 	w := goldenWorld(t)
@@ -77,14 +111,34 @@ func TestGolden(t *testing.T) {
 		}
 		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "golden", Row: row}, Properties: p})
 	}
+	if file == golden1 {
+		if err := w.registry.Check(t.Context()); !errors.Is(err, patterns.ErrInvalid) || strings.Count(err.Error(), "AcceptUnbound") != 2 {
+			t.Errorf("Check of rows that are bound to no registry: %v", err)
+		}
+		unbound := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden", AcceptUnbound: true})
+		check(t, unbound.Check(t.Context()))
+		if n, err := unbound.Rewrap(t.Context()); n != 2 || err != nil {
+			t.Errorf("Rewrap binds %d rows, %v", n, err)
+		}
+		w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
+	}
 	check(t, w.registry.Check(t.Context()))
-	a := loaderIn(t, w, g.Table, &encryption.Options{Scope: g.Scope})
+	a := loaderIn(t, w, g.Table, g.options())
 	var p patterns.Properties
 	for name, value := range g.Row {
 		p.Set(name, patterns.Binary(unhex(t, value)))
 	}
-	read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
 	want := goldenValues(t)
+	for name, value := range g.Signed {
+		p.Set(name, patterns.String(value))
+		want = append(want, text(name, value))
+	}
+	read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
+	for _, at := range g.Copies {
+		if proven, err := a.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
+			t.Errorf("a copy in %v: %v, %v", at, proven, err)
+		}
+	}
 	for _, property := range want {
 		if read.Get(property.Name) != property.Value || len(read) != len(want) {
 			t.Errorf("%s is read as %#v, was %#v", property.Name, read.Get(property.Name), property.Value)
@@ -98,7 +152,9 @@ func TestGolden(t *testing.T) {
 	if err != nil || string(plain) != g.Plain {
 		t.Errorf("the stream is %q, %v", plain, err)
 	}
-	goldenIsStillWritten(t, w, &g)
+	if file == golden2 {
+		goldenIsStillWritten(t, w, &g)
+	}
 }
 
 // goldenIsStillWritten makes the row again, under the salt it has.
@@ -108,16 +164,15 @@ func goldenIsStillWritten(t *testing.T, w *world, g *golden) {
 	id, salt := encryption.DataKeyID(seal[8:24]), [32]byte(seal[24:56])
 	row := g.Registry["key_"+id.String()]
 	key := must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: row["WrappedBy"], Algorithm: row["Algorithm"], Bytes: unhex(t, row["Wrapped"])}))
-	var names []string
-	var values []patterns.Value
-	for _, property := range goldenValues(t) {
-		names, values = append(names, property.Name), append(values, property.Value)
+	values, signed := goldenValues(t), patterns.Properties{}
+	for _, name := range slices.Sorted(maps.Keys(g.Signed)) {
+		signed = append(signed, text(name, g.Signed[name]))
 	}
-	sealed, again, err := encryption.SealUnder(key, id, salt, g.Scope, g.Table, g.Key.Partition, g.Key.Row, names, values, g.Padding)
+	sealed, again, err := encryption.SealUnder(key, id, salt, g.Scope, g.Table, g.Key.Partition, g.Key.Row, g.Context, values, signed, g.Copies, g.Padding)
 	check(t, err)
-	for i, name := range names {
-		if hex.EncodeToString(sealed[i]) != g.Row[name] {
-			t.Errorf("%s is written as %x", name, sealed[i])
+	for i := range values {
+		if hex.EncodeToString(sealed[i]) != g.Row[values[i].Name] {
+			t.Errorf("%s is written as %x", values[i].Name, sealed[i])
 		}
 	}
 	if !bytes.Equal(again, seal) {
@@ -134,7 +189,9 @@ func writeGolden(t *testing.T, file string) {
 	w := goldenWorld(t)
 	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	check(t, w.registry.CreateBeacon(t.Context(), "number"))
-	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain}
+	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain,
+		Signed: map[string]string{"EntityType": "Employee@3", "Name": "June Jones"}, Context: map[string]string{"tenant": "contoso", "region": "west"},
+		Copies: []patterns.Key{{Partition: aKey.Partition, Row: must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
 	for row, err := range w.keys.Entities().Query().Partition("golden").All(t.Context()) {
 		check(t, err)
 		texts := map[string]string{}
@@ -150,10 +207,16 @@ func writeGolden(t *testing.T, file string) {
 		}
 		g.Registry[row.Key.Row] = texts
 	}
-	a := loaderIn(t, w, "Employees", &encryption.Options{Scope: g.Scope, Padding: g.Padding})
-	for _, p := range a.stored(t, aKey, goldenValues(t)...) {
-		b, _ := p.Value.Bytes()
-		g.Row[p.Name] = hex.EncodeToString(b)
+	byName := intrapartition.NewIndex("name", func(*anything) compoundkey.Part { return compoundkey.String("June Jones") })
+	a := loaderIn(t, w, "Employees", g.options(), byName)
+	plain := goldenValues(t)
+	for name, value := range g.Signed {
+		plain = append(plain, text(name, value))
+	}
+	for _, p := range must[patterns.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: aKey, Entity: &anything{}}, plain)) {
+		if b, binary := p.Value.Bytes(); binary {
+			g.Row[p.Name] = hex.EncodeToString(b)
+		}
 	}
 	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
 	g.Beacon = must[string](t)(compoundkey.Encode("", beacon.Part(patterns.String("078-05-1120"))))

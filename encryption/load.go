@@ -2,14 +2,14 @@ package encryption
 
 import (
 	"context"
+	"crypto/subtle"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// Load implements patterns.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read,
-// without the seal, nobody can tell what was left out from what somebody has removed. Each value that is there is checked
-// all the same; but it may be that of an older version of the entity, unless SealProperty was selected with it.
+// Load implements patterns.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read nobody
+// can tell what was left out from what somebody has removed; each value that is there is checked.
 func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
@@ -37,6 +37,7 @@ func isEncrypted(p patterns.Property) bool {
 type row struct {
 	e       *Encryption
 	key     patterns.Key
+	at      place
 	context []byte
 	keys    *writeKeys
 	origin  origin
@@ -45,6 +46,11 @@ type row struct {
 
 // begin fetches the keys of a row. A key that is not to be had is a mark of tampering like others.
 func (e *Encryption) begin(ctx context.Context, key patterns.Key, o origin, genuine bool) (*row, error) {
+	at, err := e.place(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	genuine = genuine && (o.version != version1 || e.acceptsVersion1())
 	dataKey := make([]byte, keySize)
 	if genuine {
 		found, err := e.registry.state.dataKey(ctx, o.key)
@@ -57,11 +63,17 @@ func (e *Encryption) begin(ctx context.Context, key patterns.Key, o origin, genu
 			return nil, err
 		}
 	}
-	keys, err := derive(dataKey, domainValue, o.key, &o.salt)
+	keys, err := derive(dataKey, domainValue(o.version), o.key, &o.salt)
 	if err != nil {
 		return nil, err
 	}
-	return &row{e: e, key: key, context: e.place(key).context(domainValue), keys: keys, origin: o, genuine: genuine}, nil
+	return &row{e: e, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
+}
+
+// acceptsVersion1 reports whether rows of version 1 are read. They are bound to no Context, and nothing in them is signed; what is
+// declared to be signed is refused property by property.
+func (e *Encryption) acceptsVersion1() bool {
+	return !e.options.RefuseVersion1 && (e.options.Context == nil || e.options.AcceptPlaintext)
 }
 
 // open decrypts a property; index is its place, -1 to go by its header.
@@ -73,14 +85,30 @@ func (r *row) open(p patterns.Property, index int) patterns.Property {
 	return patterns.Property{Name: p.Name, Value: v}
 }
 
-// plain passes on a property that is not encrypted.
+// plain passes on a property that is neither encrypted nor signed.
 func (r *row) plain(p patterns.Property) patterns.Property {
-	undeclared := r.e.options.AcceptPlaintext || !r.e.declared(r.key, p.Name)
+	undeclared := r.e.options.AcceptPlaintext || !r.e.declared(r.key, p.Name) && !r.mustBeSigned(p.Name)
 	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
 	return p
 }
 
-// loadSealed decrypts what the seal names.
+// mustBeSigned reports whether a property that the row's seal does not sign has to be. Version 1 signed nothing: what other patterns
+// have added is accepted there as it was.
+func (r *row) mustBeSigned(name string) bool {
+	if r.origin.version != version2 && slices.Contains(r.e.sealed, name) {
+		return false
+	}
+	return r.e.signs(r.key, name)
+}
+
+// signedAs checks a property against what the seal says of it.
+func (r *row) signedAs(p patterns.Property, s signedValue) patterns.Property {
+	code := r.keys.signedDigest(p.Name, p.Value)
+	r.genuine = r.genuine && subtle.ConstantTimeCompare(code[:], s.code[:]) == 1
+	return p
+}
+
+// loadSealed decrypts and checks what the seal names.
 func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p patterns.Properties, partial bool) (patterns.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
@@ -88,7 +116,7 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 	if err != nil {
 		return nil, err
 	}
-	verified := r.keys.verifies(&s, e.place(key))
+	verified := r.keys.verifies(&s, r.at)
 	r.genuine = r.genuine && verified
 	out := make(patterns.Properties, 0, len(p))
 	found := 0
@@ -96,10 +124,15 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 		if property.Name == SealProperty {
 			continue
 		}
-		switch index, named := slices.BinarySearch(s.names, property.Name); {
+		index, named := slices.BinarySearch(s.names, property.Name)
+		signed := s.signedIndex(property.Name)
+		switch {
 		case named:
 			found++
 			out = append(out, r.open(property, index))
+		case signed >= 0:
+			found++
+			out = append(out, r.signedAs(property, s.signed[signed]))
 		case isEncrypted(property): // decrypted all the same, so that a broken list of names takes no other time
 			r.open(property, -1)
 			r.genuine = false
@@ -107,14 +140,18 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 			out = append(out, r.plain(property))
 		}
 	}
-	if !r.genuine || found != len(s.names) && !partial {
+	if !r.genuine || found != len(s.names)+len(s.signed) && !partial {
 		return nil, ErrNotAuthentic
 	}
 	return out, nil
 }
 
-// loadProjected decrypts what there is of a row without its seal: values of one and the same write.
+// loadProjected decrypts what there is of a row without its seal: values of one and the same write, of version 1. In version 2
+// whatever is read in part comes with the seal.
 func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	if !e.acceptsVersion1() && !e.options.AcceptPlaintext {
+		return nil, ErrNotAuthentic
+	}
 	first := slices.IndexFunc(p, isEncrypted)
 	if first < 0 {
 		r := &row{e: e, key: key, genuine: true}
@@ -128,7 +165,7 @@ func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patt
 	}
 	stored, _ := p[first].Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
-	r, err := e.begin(ctx, key, h.origin, ok)
+	r, err := e.begin(ctx, key, h.origin, ok && h.version == version1)
 	if err != nil {
 		return nil, err
 	}
@@ -144,4 +181,20 @@ func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patt
 		return nil, ErrNotAuthentic
 	}
 	return out, nil
+}
+
+// ProvesCopy implements patterns.CopyAuthenticator: the seal lists the rows that held copies when the entity was written. A copy in
+// another row may belong to an index that was attached later.
+func (e *Encryption) ProvesCopy(ctx context.Context, of patterns.Reading, table *patterns.Table, at patterns.Key, p patterns.Properties) (bool, error) {
+	stored, _ := p.Get(SealProperty).Bytes()
+	s, ok := parseSeal(stored)
+	if !ok || s.version == version1 {
+		return false, nil
+	}
+	r, err := e.begin(ctx, of.Key, s.origin, ok)
+	if err != nil {
+		return false, err
+	}
+	verified := r.keys.verifies(&s, r.at)
+	return verified && r.genuine && slices.Contains(s.copies, r.keys.copyDigest(table.Name(), at)), nil
 }

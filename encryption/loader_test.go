@@ -23,11 +23,13 @@ func loader(t testing.TB, o *encryption.Options) attached {
 	return loaderIn(t, worldOn(t, storagetest.Simulator(t, nil)), "Employees", o)
 }
 
-func loaderIn(t testing.TB, w *world, table string, o *encryption.Options) attached {
+func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, others ...patterns.Pattern) attached {
 	t.Helper()
 	options := encryption.Options{Resolver: func(_, _, property string) bool { return len(property) == 1 && property <= "H" }}
 	if o != nil {
-		options.Scope, options.Padding, options.AcceptPlaintext, options.Legacy = o.Scope, o.Padding, o.AcceptPlaintext, o.Legacy
+		resolver := options.Resolver
+		options = *o
+		options.Resolver = resolver
 		if o.Resolver != nil {
 			options.Resolver = o.Resolver
 		}
@@ -35,7 +37,7 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options) attac
 	a := attached{Encryption: encryption.New("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
 	must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
 		Key: func(a *anything) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
-	}, a))
+	}, append([]patterns.Pattern{a.Encryption}, others...)...))
 	return a
 }
 

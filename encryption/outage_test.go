@@ -104,14 +104,14 @@ func TestOutages(t *testing.T) {
 func TestOutagesOfTheVault(t *testing.T) {
 	ctx := t.Context()
 	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
 	kek, key, p := legacyRow(t)
 	down := &counting{KeyWrapper: kek}
 	down.fail.Store(true)
 	a := loaderIn(t, w, "Employees", &encryption.Options{Legacy: down})
 	v.status = 503
-	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	for what, err := range map[string]error{
 		"CreateDataKey": second(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": second(fresh.Beacon(ctx, "number", 0)), "Rewrap": second(fresh.Rewrap(ctx)),
 		"Check": fresh.Check(ctx), "Seal": second(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": second(a.Load(ctx, allOf(key), p)),

@@ -32,7 +32,7 @@ type ReencryptProgress struct {
 }
 
 // Reencrypt writes every entity anew that is not encrypted under the registry's current data key, with all its copies: one of
-// an older data key, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
+// an older data key, of an older format version, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
 // written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
 // over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
 // Requests: 1 for the current key, 1 for each 1,000 entities, those of an Update for each that is written.
@@ -53,7 +53,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	if e == nil || o.Concurrency < 0 {
 		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", o.Concurrency)
 	}
-	current, err := e.registry.state.newest(ctx)
+	current, err := e.registry.state.named(ctx)
 	if err != nil {
 		return ReencryptProgress{}, err
 	}
@@ -111,10 +111,10 @@ func (r *reencryption[T]) all(ctx context.Context) (ReencryptProgress, error) {
 func (r *reencryption[T]) read(q patterns.Query[T]) patterns.Query[T] {
 	o, names := r.encryption.options, []string{SealProperty}
 	switch {
-	case o.AcceptPlaintext && o.Resolver != nil:
+	case o.AcceptPlaintext && (o.Resolver != nil || o.Sign != nil):
 		return q // it may choose any property
 	case o.AcceptPlaintext:
-		names = append(names, r.encryption.tagged...)
+		names = slices.Concat(names, r.encryption.tagged, r.encryption.signed)
 	}
 	return q.Select(names...)
 }
@@ -208,10 +208,11 @@ type surveyed struct {
 func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties) error {
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)
-	done := ok && seal.key == s.current
+	done := ok && seal.key == s.current && seal.version == version2
 	for _, property := range p {
 		_, sealed := slices.BinarySearch(seal.names, property.Name)
-		done = done && (sealed || isOurs(property.Name) || !e.declared(entity, property.Name))
+		sealed = sealed || seal.signedIndex(property.Name) >= 0
+		done = done && (sealed || isOurs(property.Name) || !e.declared(entity, property.Name) && !e.signs(entity, property.Name))
 	}
 	s.mu.Lock()
 	s.found = append(s.found, surveyed{entity: entity, done: done})

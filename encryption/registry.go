@@ -19,9 +19,11 @@ import (
 // Registry holds data keys: random, each stored wrapped under a KeyWrapper's, in one partition of a table.
 //
 //	PartitionKey  RowKey                                properties
-//	datakeys      key_5f0a...                           Wrapped WrappedBy Algorithm Check Created
-//	datakeys      beacon_email                          Wrapped WrappedBy Algorithm Check Created
-//	datakeys      current                               DataKey=5f0a... Since
+//	datakeys      key_5f0a...                           Wrapped WrappedBy Algorithm State="active" Check Created
+//	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
+//	datakeys      current                               DataKey=5f0a... Since Check
+//
+// registrycheck.go says what Check covers, and which rows are accepted.
 //
 // What it reads it keeps, unwrapped, in memory for a time. It is safe for concurrent use, and one serves any number of
 // repositories.
@@ -39,10 +41,18 @@ type RegistryOptions struct {
 	TTL time.Duration
 	// MaxUses is how often an unwrapped key is used before it is fetched again, 1,048,576 times for 0.
 	MaxUses int64
-	// Trusted are the ids of the data keys, and of the keys of beacons, that are accepted; nil accepts all that the
-	// wrapping key unwraps. New writes use the first of them, whichever the table says is current. Since an id is a hash of
-	// its key, whoever can write the table can put in no key of their own, also where the wrapping key's public half is known.
+	// Trusted are the ids of the data keys, and of the keys of beacons, that are accepted. New writes use the first of them,
+	// whichever the table says is current. Since an id is a hash of its key, whoever can write the table can put in no key of
+	// their own, and no older state of the table. nil accepts what an AES wrapping key (A128KW, A192KW, A256KW) has wrapped for
+	// this registry, and nothing that was wrapped by RSA or by an algorithm that this package does not know: whoever has the
+	// public half of an RSA key can wrap with it.
 	Trusted []DataKeyID
+	// TrustTable accepts, without Trusted, also keys that are wrapped by RSA or an unknown algorithm: whoever can write the
+	// registry's table, and has the public half of the wrapping key, can then put in a data key that they know.
+	TrustTable bool
+	// AcceptUnbound accepts, without Trusted, rows from before checks covered registry, table and state: whoever can write
+	// the table can copy such a row from another registry under the same wrapping key. Rewrap binds all rows and brings it to an end.
+	AcceptUnbound bool
 }
 
 const (
@@ -57,11 +67,13 @@ type registry struct {
 	wrapper KeyWrapper
 	name    string
 	ttl     time.Duration
-	trusted []DataKeyID // nil is all
+	trusted []DataKeyID // nil is what accepts says
+	accepts acceptance
 	now     func() time.Time
 
 	current *cache[struct{}, DataKeyID]
-	keys    *cache[DataKeyID, secret]
+	keys    *cache[DataKeyID, heldKey]
+	newest  newestSeen
 }
 
 // NewRegistry makes a registry on a table, which has to be there. It makes no request.
@@ -70,7 +82,8 @@ func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) 
 	if o == nil {
 		o = &RegistryOptions{}
 	}
-	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, trusted: slices.Clone(o.Trusted), now: time.Now}
+	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, trusted: slices.Clone(o.Trusted),
+		accepts: acceptance{anyWrapping: o.TrustTable, unbound: o.AcceptUnbound}, now: time.Now}
 	uses := o.MaxUses
 	if r.name == "" {
 		r.name = defaultRegistry
@@ -90,7 +103,8 @@ func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) 
 		return nil, invalidf(op, "the name cannot be a partition key")
 	}
 	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
-	r.keys = newCache[DataKeyID, secret](r.ttl, uses)
+	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
+	r.keys.refuses = unreadable
 	return &Registry{state: r}, nil
 }
 
@@ -116,6 +130,7 @@ type keyRow struct {
 	Wrapped              []byte
 	WrappedBy            string
 	Algorithm            string
+	State                string // stateActive or stateRetired; "" in a row from before checks covered it
 	Check                []byte // so that a wrapped key cannot be put into another row
 	Created              time.Time
 }
@@ -130,16 +145,10 @@ type currentRow struct {
 	PartitionKey, RowKey string
 	DataKey              string
 	Since                time.Time
+	Check                []byte // so that nobody without the key can name it
 }
 
 func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
-
-// checkOf binds a key to its row.
-func checkOf(key []byte, row string) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(appendField([]byte("tablepatterns/encryption/1/registry"), row))
-	return mac.Sum(nil)
-}
 
 // idOf is the id of a new data key: the first 16 bytes of HMAC-SHA256, with the key itself. So who knows the id knows the key
 // when they see it.
@@ -162,8 +171,10 @@ func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, e
 	if err != nil {
 		return nil, err
 	}
-	return &keyRow{PartitionKey: r.name, RowKey: row, Wrapped: wrapped.Bytes, WrappedBy: wrapped.KeyID, Algorithm: wrapped.Algorithm,
-		Check: checkOf(key, row), Created: r.stamp()}, nil
+	made := &keyRow{PartitionKey: r.name, RowKey: row, Wrapped: wrapped.Bytes, WrappedBy: wrapped.KeyID, Algorithm: wrapped.Algorithm,
+		State: stateActive, Created: r.stamp()}
+	made.Check = r.checkOf(key, made)
+	return made, nil
 }
 
 // stamp is the time, as the service can hold it.
@@ -174,11 +185,14 @@ func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
 		return nil, errNoWrapper(row.wrapped())
 	}
+	if err := r.admits(row); err != nil {
+		return nil, err
+	}
 	key, err := r.wrapper.Unwrap(ctx, row.wrapped())
 	if err != nil {
 		return nil, err
 	}
-	if len(key) != keySize || subtle.ConstantTimeCompare(checkOf(key, row.RowKey), row.Check) != 1 {
+	if len(key) != keySize || subtle.ConstantTimeCompare(r.checkOf(key, row), row.Check) != 1 {
 		return nil, errNotWrapped()
 	}
 	return key, nil
@@ -195,31 +209,36 @@ func errNotTrusted(id DataKeyID) error {
 }
 
 // fetch reads and unwraps the key in a row.
-func (r *registry) fetch(ctx context.Context, row string) (secret, error) {
+func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
 	rows, err := patterns.Typed[keyRow](r.table)
 	if err != nil {
-		return secret{}, err
+		return heldKey{}, err
 	}
 	stored, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: row})
 	if err != nil {
-		return secret{}, err
+		return heldKey{}, err
 	}
 	key, err := r.unwrap(ctx, stored)
 	if err != nil {
-		return secret{}, err
+		return heldKey{}, err
 	}
 	if id := idOf(key); !r.trusts(id) {
-		return secret{}, errNotTrusted(id)
+		return heldKey{}, errNotTrusted(id)
 	}
-	return newSecret(key), nil
+	return heldKey{newSecret(key), stored.State}, nil
 }
 
-// dataKey returns a data key by its id. See unreadable for its errors.
-func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
+// held returns a data key by its id. See unreadable for its errors.
+func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	if !r.trusts(id) {
-		return nil, errNotTrusted(id)
+		return heldKey{}, errNotTrusted(id)
 	}
-	key, err := r.keys.get(ctx, id, func(ctx context.Context) (secret, error) { return r.fetch(ctx, keyRowKey(id)) })
+	return r.keys.get(ctx, id, func(ctx context.Context) (heldKey, error) { return r.fetch(ctx, keyRowKey(id)) })
+}
+
+// dataKey returns the octets of a data key by its id.
+func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
+	key, err := r.held(ctx, id)
 	return key.bytes(), err
 }
 
@@ -240,8 +259,8 @@ func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, err
 	return row, id, nil
 }
 
-// newest returns which data key is for new writes, as of now.
-func (r *registry) newest(ctx context.Context) (DataKeyID, error) {
+// named returns which data key the options or the table name for new writes, as of now. Nothing of it is checked.
+func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
 	}
@@ -251,8 +270,8 @@ func (r *registry) newest(ctx context.Context) (DataKeyID, error) {
 
 // writeKey returns the data key for new writes.
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
-	id, err := r.current.get(ctx, struct{}{}, r.newest)
-	if errors.Is(err, patterns.ErrNotFound) {
+	id, err := r.current.get(ctx, struct{}{}, r.writable)
+	if errors.Is(err, errNoDataKey) {
 		return id, nil, invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
 	}
 	var key []byte
@@ -270,7 +289,7 @@ var errUnusableKey = errors.New("the data key for new writes is not to be had: R
 // DataKeys yields what the registry holds. Requests: 2, 1 more for each 1,000 keys.
 func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	return func(yield func(DataKeyInfo, error) bool) {
-		current, err := r.state.newest(ctx)
+		current, err := r.state.named(ctx)
 		if err != nil && !unreadable(err) {
 			yield(DataKeyInfo{}, err)
 			return

@@ -2,10 +2,12 @@ package encryption
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -13,7 +15,8 @@ import (
 
 // CreateDataKey makes a data key that new writes use from now on, in other programs within their TTL. The first one has to
 // be made before anything is written. It is patterns.ErrConflict when somebody else made one at the same time; theirs is as good.
-// Requests: 1 to wrap, 1 to read, 1 transaction.
+// The one that it replaces is retired in the same transaction: it decrypts, and is never again one to write with. Requests: 1 to
+// wrap, 1 to read, 1 transaction; where there was one, 1 more to read and 1 to unwrap.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
@@ -30,23 +33,16 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	if first {
 		current = &currentRow{PartitionKey: s.name, RowKey: rowCurrent}
 	}
+	retired, since, err := s.retired(ctx, current)
+	if err != nil {
+		return DataKeyID{}, err
+	}
 	current.DataKey, current.Since = id.String(), s.stamp()
-	x := s.table.NewTransaction()
-	keyEntity, err := entityOf(s.table, row)
-	if err != nil {
-		return DataKeyID{}, err
+	if !since.Before(current.Since) {
+		current.Since = since.Add(time.Millisecond) // this clock is behind: no program may take the new row for an older one
 	}
-	currentEntity, err := entityOf(s.table, current)
-	if err != nil {
-		return DataKeyID{}, err
-	}
-	x.Insert(keyEntity)
-	if first {
-		x.Insert(currentEntity)
-	} else {
-		x.Replace(currentEntity)
-	}
-	_, err = x.Commit(ctx)
+	current.Check = s.currentCheck(key, current.Since)
+	err = s.commitKey(ctx, row, current, first, retired)
 	if errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome) {
 		return DataKeyID{}, &patterns.Error{Op: op, Table: s.table.Name(), Index: -1, Kind: patterns.ErrConflict, Err: errors.New("somebody else made the first data key")}
 	}
@@ -55,6 +51,63 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	s.current.forget(struct{}{})
 	return id, nil
+}
+
+// retired returns the row of the data key that "current" names, with its state changed, and since when it was current. It is nil
+// where there is none, and where nothing shows that the two belong together: such rows name no key to write with.
+func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
+	id, ok := parseDataKeyID(current.DataKey)
+	if !ok {
+		return nil, time.Time{}, nil
+	}
+	rows, err := patterns.Typed[keyRow](r.table)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	row, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: keyRowKey(id)})
+	var key []byte
+	if err == nil {
+		key, err = r.unwrap(ctx, row)
+	}
+	switch {
+	case err != nil && unreadable(err):
+		return nil, time.Time{}, nil
+	case err != nil:
+		return nil, time.Time{}, err
+	case len(current.Check) > 0 && !hmac.Equal(r.currentCheck(key, current.Since), current.Check):
+		return nil, time.Time{}, nil
+	}
+	row.State = stateRetired
+	row.Check = r.checkOf(key, row)
+	return row, current.Since, nil
+}
+
+// commitKey writes a new data key, with the row that names it and the one that it replaces, if there is one.
+func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentRow, first bool, retired *keyRow) error {
+	x := r.table.NewTransaction()
+	keyEntity, err := entityOf(r.table, row)
+	if err != nil {
+		return err
+	}
+	currentEntity, err := entityOf(r.table, current)
+	if err != nil {
+		return err
+	}
+	x.Insert(keyEntity)
+	if first {
+		x.Insert(currentEntity)
+	} else {
+		x.Replace(currentEntity)
+	}
+	if retired != nil {
+		retiredEntity, err := entityOf(r.table, retired)
+		if err != nil {
+			return err
+		}
+		x.Replace(retiredEntity)
+	}
+	_, err = x.Commit(ctx)
+	return err
 }
 
 func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
@@ -68,11 +121,16 @@ func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
 // Rewrap wraps every key of the registry anew, by the wrapper as it is now: with a Chain whose first is the new wrapping
 // key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
 // it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash. A wrapped
-// key is replaced only once the new one was unwrapped. Requests: 2, 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to
-// wrap; 1 more to unwrap and 1 to write where it changes.
+// key is replaced only once the new one was unwrapped. Rows that RegistryOptions.AcceptUnbound or Trusted accepts are bound to the
+// registry. Requests: 3, 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; 1 more to unwrap and 1 to write where it
+// changes; for an unbound "current" 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := patterns.Typed[keyRow](r.state.table)
 	if err != nil {
+		return 0, err
+	}
+	current, id, err := r.state.readCurrent(ctx)
+	if err != nil && !unreadable(err) {
 		return 0, err
 	}
 	written := 0
@@ -81,7 +139,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			if err != nil {
 				return written, err
 			}
-			changed, err := r.state.rewrap(ctx, row)
+			changed, err := r.state.rewrap(ctx, row, id)
 			if err != nil {
 				return written, keyError("Rewrap", row, err)
 			}
@@ -98,11 +156,32 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			written++
 		}
 	}
+	if current != nil && len(current.Check) == 0 && !id.IsZero() {
+		return written, r.state.bindCurrent(ctx, current, id)
+	}
 	return written, nil
 }
 
-// rewrap puts a key into its row as it is wrapped now.
-func (r *registry) rewrap(ctx context.Context, row *keyRow) (changed bool, err error) {
+// bindCurrent adds the check to a row "current" from before there was one.
+func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
+	typed, err := patterns.Typed[currentRow](r.table)
+	if err != nil {
+		return err
+	}
+	r.keys.forget(id)
+	key, err := r.dataKey(ctx, id)
+	if err != nil {
+		return err
+	}
+	row.Check = r.currentCheck(key, row.Since)
+	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, patterns.ErrConflict) {
+		return err // whoever came first has bound it, or named another key
+	}
+	return nil
+}
+
+// rewrap puts a key into its row as it is wrapped now, and binds the row.
+func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (changed bool, err error) {
 	key, err := r.unwrap(ctx, row)
 	if err != nil {
 		return false, err
@@ -111,10 +190,17 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow) (changed bool, err e
 		return false, errNotTrusted(id) // under a better wrapping key it would look like one of ours
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
-	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
+	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm && row.State != "" {
 		return false, err
 	}
 	row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
+	if row.State == "" {
+		row.State = stateActive
+		if strings.HasPrefix(row.RowKey, prefixKey+"_") && row.RowKey != keyRowKey(current) {
+			row.State = stateRetired
+		}
+	}
+	row.Check = r.checkOf(key, row)
 	again, err := r.unwrap(ctx, row) // what is replaced may be the only form of the key that there is
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
@@ -132,7 +218,7 @@ func keyError(op string, row *keyRow, err error) error {
 // unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error
-	_, current, err := r.state.readCurrent(ctx)
+	named, current, err := r.state.readCurrent(ctx)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("the current data key: %w", err))
 	}
@@ -153,6 +239,9 @@ func (r *Registry) Check(ctx context.Context) error {
 			found[id] = true
 			if row.RowKey == keyRowKey(current) {
 				found[current] = true
+				if err == nil {
+					problems = append(problems, r.state.checkNamed(named, key, row.State)...)
+				}
 			}
 		}
 	}
@@ -166,6 +255,17 @@ func (r *Registry) Check(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// checkNamed says what is wrong with the row "current", given the key that it names. With Trusted the row does not matter.
+func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error {
+	if len(r.trusted) > 0 {
+		return nil
+	}
+	if err := r.checkCurrent(row, heldKey{newSecret(key), state}); err != nil {
+		return []error{fmt.Errorf("the current data key: %w", err)}
+	}
+	return nil
 }
 
 // settleTime is added to the TTL: for clocks that differ, and a write that took the old key at the TTL's last moment and is on

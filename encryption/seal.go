@@ -1,36 +1,105 @@
 package encryption
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. After its header come the names of the
-// encrypted properties, sorted, and a MAC, so that none can be removed, added, or exchanged for that of another version:
+// SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. It authenticates the row: which properties are
+// encrypted, the values of those that are signed, and which rows hold copies. After its header, in version 2:
 //
-//	 88   2   number of names, big endian
-//	 90  ...  each name: 2 bytes length, big endian, and UTF-8
-//	end  32   HMAC-SHA256 over "tablepatterns/encryption/1/seal", scope, table, partition key and row key, each preceded by 4 bytes
-//	          of length, and all of the above
+//	 88   2   number of encrypted properties, big endian
+//	 90  ...  each name: 2 bytes length, big endian, and UTF-8; sorted
+//	...   2   number of signed properties
+//	...  ...  each name in the same way, sorted, and 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/2/signed", the name, and
+//	          the type code and octets of the value
+//	...   2   number of copies
+//	...  ...  each: 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/2/copy", table, partition key and row key; sorted
+//	end  32   HMAC-SHA256 over "tablepatterns/encryption/2/seal", scope, table, partition key, row key and required context; and all
+//	          of the above
+//
+// Texts that a MAC is over are each preceded by 4 bytes of length, and header and lists at the end are not. Version 1, which is read
+// and no longer written, has the names of the encrypted properties only, "/1/" in place of "/2/", and no required context.
 const SealProperty = "_encryptionSeal"
 
-const macSize = sha256.Size
+const (
+	macSize    = sha256.Size
+	digestSize = 16
+)
 
-// appendSeal makes the seal of a row.
-func (k *writeKeys) appendSeal(o origin, at place, names []string) []byte {
-	h := header{kind: kindSeal, origin: o}
-	b := binary.BigEndian.AppendUint16(h.append(nil), uint16(len(names)))
-	for _, name := range names {
-		b = append(binary.BigEndian.AppendUint16(b, uint16(len(name))), name...)
-	}
-	return append(b, k.sealMAC(at, b)...)
+type digest [digestSize]byte
+
+// signedValue is a property that is stored in plain and authenticated.
+type signedValue struct {
+	name string
+	code digest
 }
 
-func (k *writeKeys) sealMAC(at place, body []byte) []byte {
+// contents is what a seal says of a row.
+type contents struct {
+	names  []string      // of the encrypted properties, sorted
+	signed []signedValue // sorted by name
+	copies []digest      // sorted
+}
+
+// digest is a truncated MAC over texts, under the MAC key of one write.
+func (k *writeKeys) digest(texts ...string) (d digest) {
+	if k.digests == nil {
+		k.digests = hmac.New(sha256.New, k.mac)
+	} else {
+		k.digests.Reset() // which is cheaper than another one: the key is hashed already
+	}
+	k.scratch = k.scratch[:0]
+	for _, text := range texts {
+		k.scratch = appendField(k.scratch, text)
+	}
+	k.digests.Write(k.scratch)
+	k.scratch = k.digests.Sum(k.scratch[:0])
+	copy(d[:], k.scratch)
+	return d
+}
+
+func (k *writeKeys) signedDigest(name string, v patterns.Value) digest {
+	octets, _ := appendValue(nil, v)
+	return k.digest(domainSigned, name, string(octets))
+}
+
+// copyDigest is that of a row which holds a copy. Names of tables do not differ by case.
+func (k *writeKeys) copyDigest(table string, row patterns.Key) digest {
+	return k.digest(domainCopy, strings.ToLower(table), row.Partition, row.Row)
+}
+
+// appendSeal makes the seal of a row.
+func (k *writeKeys) appendSeal(o origin, at place, c *contents) []byte {
+	h := header{kind: kindSeal, origin: o}
+	b := appendCount(h.append(nil), len(c.names))
+	for _, name := range c.names {
+		b = appendName(b, name)
+	}
+	b = appendCount(b, len(c.signed))
+	for _, s := range c.signed {
+		b = append(appendName(b, s.name), s.code[:]...)
+	}
+	b = appendCount(b, len(c.copies))
+	for _, d := range c.copies {
+		b = append(b, d[:]...)
+	}
+	return append(b, k.sealMAC(at, o.version, b)...)
+}
+
+func appendCount(b []byte, n int) []byte { return binary.BigEndian.AppendUint16(b, uint16(n)) }
+
+func appendName(b []byte, name string) []byte { return append(appendCount(b, len(name)), name...) }
+
+func (k *writeKeys) sealMAC(at place, version byte, body []byte) []byte {
 	mac := hmac.New(sha256.New, k.mac)
-	mac.Write(at.context(domainSeal))
+	mac.Write(at.context(domainSeal(version), version))
 	mac.Write(body)
 	return mac.Sum(nil)
 }
@@ -38,7 +107,7 @@ func (k *writeKeys) sealMAC(at place, body []byte) []byte {
 // rowSeal is a seal as read; nothing of it counts before its MAC was checked.
 type rowSeal struct {
 	header
-	names      []string
+	contents
 	body, code []byte
 }
 
@@ -50,25 +119,64 @@ func parseSeal(b []byte) (s rowSeal, ok bool) {
 		return s, false
 	}
 	s.body, s.code = b[:len(b)-macSize], b[len(b)-macSize:]
-	rest = rest[:len(rest)-macSize]
-	count := int(binary.BigEndian.Uint16(rest))
-	rest = rest[2:]
-	for range count {
-		if len(rest) < 2 {
-			return s, false
-		}
-		n := int(binary.BigEndian.Uint16(rest))
-		if len(rest) < 2+n {
-			return s, false
-		}
-		s.names = append(s.names, string(rest[2:2+n]))
-		rest = rest[2+n:]
+	r := sealReader{rest: rest[:len(rest)-macSize]}
+	for range r.count() {
+		s.names = append(s.names, r.name())
 	}
-	return s, ok && len(rest) == 0 && slices.IsSorted(s.names)
+	if h.version != version1 {
+		for range r.count() {
+			s.signed = append(s.signed, signedValue{r.name(), r.digest()})
+		}
+		for range r.count() {
+			s.copies = append(s.copies, r.digest())
+		}
+	}
+	sorted := slices.IsSorted(s.names) && slices.IsSortedFunc(s.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) }) &&
+		slices.IsSortedFunc(s.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	return s, ok && sorted && !r.short && len(r.rest) == 0
 }
+
+// sealReader reads the parts of a seal. Once one does not fit, it is short, and yields no more.
+type sealReader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *sealReader) take(n int) []byte {
+	if r.short || len(r.rest) < n {
+		r.short, r.rest = true, nil
+		return make([]byte, min(n, digestSize))
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// count is the number of parts that follow, 0 where fewer bytes do.
+func (r *sealReader) count() int {
+	n := int(binary.BigEndian.Uint16(r.take(2)))
+	if n > len(r.rest) {
+		r.short = true
+		return 0
+	}
+	return n
+}
+
+func (r *sealReader) name() string { return string(r.take(int(binary.BigEndian.Uint16(r.take(2))))) }
+
+func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
 // verifies checks commitment and MAC.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
-	genuine := hmac.Equal(k.sealMAC(at, s.body), s.code)
+	genuine := hmac.Equal(k.sealMAC(at, s.version, s.body), s.code)
 	return k.commits(&s.origin) && genuine
+}
+
+// signedIndex is the place of a property among the signed ones, -1 for none.
+func (c *contents) signedIndex(name string) int {
+	i, found := slices.BinarySearchFunc(c.signed, name, func(s signedValue, name string) int { return strings.Compare(s.name, name) })
+	if !found {
+		return -1
+	}
+	return i
 }

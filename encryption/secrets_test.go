@@ -1,13 +1,10 @@
 package encryption_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -57,20 +54,9 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	in := closed{local, local2, encryption.NewChain(local, local2), beacon, stream, *registry}
 	tried := 0
-	for _, v := range []any{local, local2, in.chain, beacon, stream, *registry, registry, e, a.Encryption, &in, in, open{local}, open{beacon}, []any{local, local2, beacon}, map[string]any{"k": registry}} {
-		var texts []string
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%p", "%t"} {
-			texts = append(texts, fmt.Sprintf(verb, v))
-		}
-		encoded, err := json.Marshal(v)
-		texts = append(texts, string(encoded), fmt.Sprint(err))
-		for _, handler := range []func(*bytes.Buffer) slog.Handler{
-			func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) }, func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) }} {
-			var b bytes.Buffer
-			slog.New(handler(&b)).Info("x", "v", v, slog.Group("g", "v", v))
-			texts = append(texts, b.String())
-		}
-		for _, text := range texts {
+	for _, v := range []any{local, local2, in.chain, beacon, stream, *registry, registry, e, a.Encryption, &in, in, open{local}, open{beacon}, []any{local, local2, beacon}, map[string]any{"k": registry},
+		encryption.Options{Legacy: local}, &encryption.Options{Legacy: encryption.NewChain(local, local2)}} {
+		for _, text := range printed(v) {
 			tried++
 			for _, secret := range secrets {
 				if strings.Contains(text, secret) {

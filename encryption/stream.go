@@ -108,7 +108,7 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	if err != nil {
 		return nil, err
 	}
-	o, keys, err := newWrite(key, domainStream, id)
+	o, keys, err := newWrite(key, domainStream, version1, id)
 	if err != nil {
 		return nil, err
 	}

@@ -11,18 +11,25 @@ import (
 
 const tagTable = "table"
 
-// taggedProperties lists the properties whose fields have the tag. A tag that would have no effect is an error: what was
-// meant to be secret would be stored as it is.
-func taggedProperties(t reflect.Type) ([]string, error) {
+// The values of the tag patterns.EncryptTag.
+const (
+	tagEncrypt = "true"
+	tagSign    = "sign"
+)
+
+// taggedProperties lists the properties whose fields have the tag, by its value. A tag that would have no effect is an error: what
+// was meant to be secret would be stored as it is.
+func taggedProperties(t reflect.Type) (map[string][]string, error) {
+	tagged := map[string][]string{}
 	var names []string
 	visible := map[string]bool{}
 	for _, field := range reflect.VisibleFields(t) {
 		visible[fmt.Sprint(field.Index)] = true
-		encrypted, err := tagOf(t, field)
+		value, err := tagOf(t, field)
 		if err != nil {
 			return nil, err
 		}
-		if !encrypted {
+		if value == "" {
 			continue
 		}
 		name, options, _ := strings.Cut(field.Tag.Get(tagTable), ",")
@@ -37,22 +44,25 @@ func taggedProperties(t reflect.Type) ([]string, error) {
 			return nil, fmt.Errorf("two fields of %s are property %s", t, name)
 		}
 		names = append(names, name)
+		tagged[value] = append(tagged[value], name)
 	}
 	if err := checkNested(t, nil, visible, nil); err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(tagged[tagEncrypt])
+	slices.Sort(tagged[tagSign])
+	return tagged, nil
 }
 
-func tagOf(t reflect.Type, field reflect.StructField) (bool, error) {
+// tagOf returns tagEncrypt, tagSign, or "" for neither.
+func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
 	switch value, tagged := field.Tag.Lookup(patterns.EncryptTag); {
 	case !tagged || value == "false":
-		return false, nil
-	case value == "true":
-		return true, nil
+		return "", nil
+	case value == tagEncrypt || value == tagSign:
+		return value, nil
 	default:
-		return false, fmt.Errorf("field %s of %s has the tag %s:%q; it can be true or false", field.Name, t, patterns.EncryptTag, value)
+		return "", fmt.Errorf("field %s of %s has the tag %s:%q; it must be true, sign or false", field.Name, t, patterns.EncryptTag, value)
 	}
 }
 
@@ -71,7 +81,7 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 		_, named := field.Tag.Lookup(tagTable)
 		top := len(path) == 1
 		property := top || index != nil && visible[fmt.Sprint(at)]
-		if encrypted, err := tagOf(t, field); err != nil || encrypted && !property {
+		if value, err := tagOf(t, field); err != nil || value != "" && !property {
 			return fmt.Errorf("field %s of %s has the tag and is not a property by itself (%v)", field.Name, t, err)
 		}
 		if !field.Anonymous || named {

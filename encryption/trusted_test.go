@@ -7,9 +7,11 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -17,14 +19,19 @@ import (
 )
 
 // planted is the row of a key that is somebody else's, right in all that the public half of the wrapping key is enough for.
-func planted(t testing.TB, public encryption.KeyWrapper, key []byte, row string) patterns.Properties {
+func planted(t testing.TB, public encryption.KeyWrapper, table *patterns.Table, key []byte, row string) patterns.Properties {
 	t.Helper()
 	wrapped := must[encryption.WrappedKey](t)(public.Wrap(t.Context(), key))
+	id := hmac.New(sha256.New, key)
+	id.Write([]byte("tablepatterns/encryption/1/id"))
+	created := time.UnixMilli(1_790_000_000_000).UTC()
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("tablepatterns/encryption/1/registry"))
-	mac.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(row))), row...))
-	return patterns.Properties{{Name: "Wrapped", Value: patterns.Binary(wrapped.Bytes)}, {Name: "Check", Value: patterns.Binary(mac.Sum(nil))},
-		text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
+	for _, field := range []string{"tablepatterns/encryption/2/registry", "rsa", strings.ToLower(table.Name()), row, hex.EncodeToString(id.Sum(nil)[:16]), "active"} {
+		mac.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(field))), field...))
+	}
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(created.UnixMilli())))
+	return patterns.Properties{{Name: "Wrapped", Value: patterns.Binary(wrapped.Bytes)}, {Name: "Check", Value: patterns.Binary(mac.Sum(nil))}, text("State", "active"),
+		{Name: "Created", Value: must[patterns.Value](t)(patterns.DateTime(created))}, text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
 }
 
 // TestTrusted: who can write the registry's table, and knows the public half of its wrapping key, makes no program write or read
@@ -33,7 +40,7 @@ func TestTrusted(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	w.wrapper = must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
 	in := func(trusted ...encryption.DataKeyID) *encryption.Registry {
-		return w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: trusted})
+		return w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: trusted, TrustTable: true})
 	}
 	ours := must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
 	check(t, in().CreateBeacon(ctx, "number"))
@@ -72,7 +79,7 @@ func TestTrusted(t *testing.T) {
 	// Keys of theirs in the rows of ours.
 	key := bytes.Repeat([]byte{7}, 32)
 	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
-		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, key, row)})
+		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
 	}
 	check(t, second(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
 	w.registry = in(ours, beacon)

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -93,18 +92,9 @@ func blobError(op string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	e := &patterns.Error{Op: op, Index: -1, Err: wire.Redact(err)}
-	var response *azcore.ResponseError
-	if !errors.As(err, &response) {
-		return e
-	}
-	switch e.Code = response.ErrorCode; {
-	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		e.Kind = patterns.ErrDenied
-	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
-		e.Kind = patterns.ErrUnavailable
-	case response.StatusCode < http.StatusInternalServerError:
-		e.Kind = patterns.ErrInvalid // such as a container that is not there
+	e := patterns.ServiceError(op, "", err)
+	if errors.Is(e.Kind, patterns.ErrNotFound) {
+		e.Kind = patterns.ErrInvalid // the container is not there
 	}
 	return e
 }

@@ -65,7 +65,7 @@ func TestUsesInBlobsFaults(t *testing.T) {
 	}
 	points := 0
 	for i := range 3 {
-		for _, fault := range storagetest.SweepFaults() {
+		for _, fault := range storagetest.FaultsOf(storagetest.GetBlob) {
 			faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
 			uses, err := encryption.UsesInBlobs(ctx, open(t, faulty).Container("photos"), "")
 			total := int64(0)

@@ -152,11 +152,11 @@ func TestVaultKey(t *testing.T) {
 // TestVaultOutage: while the vault does not answer, a read says so, and is not taken for tampering.
 func TestVaultOutage(t *testing.T) {
 	w, v := newWorld(t), newVault(t)
-	w.registry = must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	w.registry = must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	r := w.employees(t, w.s.TableName(t), nil)
 	check(t, r.Insert(t.Context(), june("Sales", 1)))
-	again := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault"}))
+	again := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), again, nil))
 	v.status = 503
 	_, err := r.Get(t.Context(), employeeKey("Sales", 1))

@@ -3,7 +3,8 @@ package eventual
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,8 +27,15 @@ import (
 //
 //	{"v":1,"partition":"Sales","row":"empid_000223","properties":{"Age":34,"Salary@odata.type":"Edm.Int64","Salary":"91000"}}
 //
-// Its metadata tpincarnation is the incarnation of the copy, as Mover tells, and tpwrite the id of the write, by which an
-// ambiguous answer is resolved. Properties are those of the program, before any pattern has rewritten them. So a source
+// Its metadata:
+//
+//	tpmove         the name of the move, as Mover tells
+//	tpincarnation  the incarnation of the copy, as Mover tells
+//	tpwrite        the id of the write, which the record holds too, and by which an ambiguous answer is resolved
+//	tpmd5          the MD5 of the content in hexadecimal; if it differs from the blob's Content-MD5, a user has changed the blob
+//	tppending      "1" on a pending blob, which has no content and no tpmd5
+//
+// Properties are those of the program, before any pattern has rewritten them. So a source
 // with a pattern that encrypts is refused by NewMover: the blob would be in clear. So is one with a patterns.Streamer: the
 // archive would hold a reference to what goes with the entity.
 //
@@ -48,8 +56,11 @@ type toContainer[T any] struct {
 
 const (
 	// The names of the metadata; the service knows no case in them.
+	metaMove        = "tpmove"
 	metaIncarnation = "tpincarnation"
 	metaWrite       = "tpwrite"
+	metaMD5         = "tpmd5"
+	metaPending     = "tppending"
 
 	maxBlobName = 1024 // the service's limit, in characters
 )
@@ -74,72 +85,48 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 	return nil
 }
 
-func (d toContainer[T]) prepare(source *patterns.Repository[T], entity *T) (parcel[T], error) {
-	if name := d.name(entity); name == "" || len([]rune(name)) > maxBlobName {
-		return parcel[T]{}, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Index: -1, Kind: patterns.ErrInvalid,
-			Err: fmt.Errorf("a blob name of %d characters: it has 1 to %d", len([]rune(name)), maxBlobName)}
+func (d toContainer[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
+	name := d.name(entity)
+	if n := len([]rune(name)); n == 0 || n > maxBlobName {
+		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Index: -1, Kind: patterns.ErrInvalid,
+			Err: fmt.Errorf("a blob name of %d characters: it has 1 to %d", n, maxBlobName)}
 	}
-	v := *entity
-	return newParcel(source, entity, &v), nil
+	return []string{name}, nil
 }
 
-func (d toContainer[T]) insert(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	absent := azcore.ETagAny
-	return d.put(ctx, p, blob.ModifiedAccessConditions{IfNoneMatch: &absent})
+// archiveBlob is the blob of an entity, or another one that has its name, as seen once.
+type archiveBlob struct {
+	etag               azcore.ETag
+	move, write        string
+	pending, unchanged bool // unchanged: it has the content and the metadata that a mover has written
 }
 
-// storedBlob is an entity's blob.
-type storedBlob[T any] struct {
-	toContainer[T]
-	at    string
-	life  string
-	write string
-	etag  azcore.ETag
-}
-
-func (s storedBlob[T]) incarnation() string { return s.life }
-
-func (s storedBlob[T]) replace(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	if name := s.name(p.copied); name != s.at {
-		return nil, invalidf("Move", s.at, "an update of the entity has given its blob another name")
-	}
-	return s.put(ctx, p, blob.ModifiedAccessConditions{IfMatch: &s.etag})
-}
-
-// put writes a blob. It marks the write, so that it knows the blob again when the answer is lost.
-func (d toContainer[T]) put(ctx context.Context, p parcel[T], condition blob.ModifiedAccessConditions) (occupant[T], error) {
+// put writes a blob. It marks the write, so that it knows the blob again when the answer is lost. It returns the ETag, "" where
+// it is not known.
+func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, condition blob.ModifiedAccessConditions) (azcore.ETag, error) {
 	const op = "Move"
-	name := d.name(p.copied)
-	body, err := d.encode(p)
-	if err != nil {
-		return nil, err
-	}
-	write, contentType := rand.Text(), "application/json"
+	contentType, sum := "application/json", md5.Sum(body)
 	var ex wire.Exchange
 	answer, err := d.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
-		HTTPHeaders:      &blob.HTTPHeaders{BlobContentType: &contentType},
-		Metadata:         map[string]*string{metaIncarnation: &p.incarnation, metaWrite: &write},
+		HTTPHeaders:      &blob.HTTPHeaders{BlobContentType: &contentType, BlobContentMD5: sum[:]},
+		Metadata:         metadata,
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &condition},
 	})
 	if err == nil {
-		etag := putETag(answer, &ex)
-		if etag == "" {
-			return nil, nil
-		}
-		return storedBlob[T]{d, name, p.incarnation, write, etag}, nil
+		return putETag(answer, &ex), nil
 	}
 	if certain(err, &ex) {
-		return nil, blobFailure(op, name, err)
+		return "", blobFailure(op, name, err)
 	}
-	there, lookErr := d.read(ctx, name)
+	there, lookErr := d.stat(ctx, name)
 	switch {
-	case lookErr == nil && there != nil && there.write == write:
-		return *there, nil
+	case lookErr == nil && there != nil && there.write == *metadata[metaWrite]:
+		return there.etag, nil
 	case isRefusal(err):
 		// Whether an earlier attempt was applied or not, somebody else's write came before the last one.
-		return nil, blobFailure(op, name, err)
+		return "", blobFailure(op, name, err)
 	}
-	return nil, unknownBlob(op, name, err)
+	return "", unknownBlob(op, name, err)
 }
 
 // putETag is the ETag that a put has left, "" where the answer does not tell. The SDK sees nothing of the answer to a call
@@ -185,16 +172,8 @@ func unknownBlob(op, name string, err error) error {
 	return wrapped
 }
 
-func (d toContainer[T]) look(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	there, err := d.read(ctx, d.name(p.copied))
-	if there == nil || err != nil {
-		return nil, err // not there: a nil *storedBlob would be an occupant
-	}
-	return *there, nil
-}
-
-// read reads what identifies a blob, nil where there is none.
-func (d toContainer[T]) read(ctx context.Context, name string) (*storedBlob[T], error) {
+// stat reads what identifies a blob, nil where there is none.
+func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, error) {
 	answer, err := d.container.NewBlobClient(name).GetProperties(ctx, nil)
 	if wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound") {
 		return nil, nil
@@ -205,29 +184,41 @@ func (d toContainer[T]) read(ctx context.Context, name string) (*storedBlob[T], 
 	if answer.ETag == nil {
 		return nil, failure("Look", name, fmt.Errorf("%w: a blob without an ETag", patterns.ErrGarbled))
 	}
-	s := &storedBlob[T]{toContainer: d, at: name, etag: *answer.ETag}
+	b := &archiveBlob{etag: *answer.ETag}
+	sum, others := "", 0
 	for key, value := range answer.Metadata {
-		switch {
-		case value == nil:
-		case strings.EqualFold(key, metaIncarnation):
-			s.life = *value
-		case strings.EqualFold(key, metaWrite):
-			s.write = *value
+		if value == nil {
+			continue
+		}
+		switch strings.ToLower(key) {
+		case metaMove:
+			b.move = *value
+		case metaWrite:
+			b.write = *value
+		case metaMD5:
+			sum = *value
+		case metaPending:
+			b.pending = true
+		case metaIncarnation:
+		default:
+			others++
 		}
 	}
-	return s, nil
+	b.unchanged = others == 0 && sum != "" && sum == hex.EncodeToString(answer.ContentMD5)
+	return b, nil
 }
 
-func (s storedBlob[T]) remove(ctx context.Context) error {
+// remove deletes a blob as it was seen. It is not done where it has changed.
+func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
 	var ex wire.Exchange
-	_, err := s.container.NewBlobClient(s.at).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &s.etag}},
+	_, err = d.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{
+		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &b.etag}},
 	})
 	switch {
 	case err == nil:
-		return nil
+		return true, nil
 	case certain(err, &ex), isRefusal(err):
-		return blobFailure("Move", s.at, err)
+		return unlessRefused(blobFailure("Move", name, err))
 	}
-	return unknownBlob("Move", s.at, err)
+	return false, unknownBlob("Move", name, err)
 }

@@ -24,14 +24,14 @@ const archiveVersion = 1
 const typeSuffix = "@odata.type"
 
 // encode writes the JSON of an entity.
-func (d toContainer[T]) encode(p parcel[T]) ([]byte, error) {
-	properties, err := d.codec.Encode(p.copied)
+func (d toContainer[T]) encode(key patterns.Key, entity *T) ([]byte, error) {
+	properties, err := d.codec.Encode(entity)
 	if err != nil {
 		return nil, err
 	}
 	b := fmt.Appendf(nil, `{"v":%d,"partition":`, archiveVersion)
-	b = append(edm.AppendQuoted(b, p.from.Partition), `,"row":`...)
-	b = append(edm.AppendQuoted(b, p.from.Row), `,"properties":{`...)
+	b = append(edm.AppendQuoted(b, key.Partition), `,"row":`...)
+	b = append(edm.AppendQuoted(b, key.Row), `,"properties":{`...)
 	first := true
 	for _, property := range properties {
 		if property.Value.IsNull() {
@@ -131,7 +131,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 
 // ReadArchived reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
 // repository. As patterns.Entity, it is the bag of its properties with the key that it had. It is patterns.ErrNotFound
-// when there is no such blob, and patterns.ErrGarbled for one that no Mover has written, or a later version of this library.
+// when there is no such blob, or a Mover has not put the entity there yet, and patterns.ErrGarbled for one that no Mover has written, or a later version of this library.
 // Requests: 1.
 func ReadArchived[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "ReadArchived"
@@ -147,6 +147,12 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 		return nil, failure(op, name, err)
 	}
 	defer answer.Body.Close()
+	for key := range answer.Metadata {
+		if strings.EqualFold(key, metaPending) {
+			return nil, &patterns.Error{Op: op, Table: name, Index: -1, Kind: patterns.ErrNotFound,
+				Err: errors.New("a Mover is about to put an entity there")}
+		}
+	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, failure(op, name, err)

@@ -2,11 +2,14 @@ package eventual_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -139,7 +142,9 @@ func TestSpoiledClaims(t *testing.T) {
 				_, err := blob.Delete(t.Context(), nil)
 				check(t, err)
 			} else {
-				_, err := blob.UploadBuffer(t.Context(), []byte(tc.put), nil)
+				own, err := blob.GetProperties(t.Context(), nil)
+				check(t, err)
+				_, err = blob.UploadBuffer(t.Context(), []byte(tc.put), &blockblob.UploadBufferOptions{Metadata: own.Metadata})
 				check(t, err)
 			}
 			stats := drain(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
@@ -187,21 +192,20 @@ func TestOrphans(t *testing.T) {
 		}
 	}
 	wantClaims(t, whole, 2) // with a 500 or a lost answer, the message may be there
-	_, err := whole.SweepClaims(t.Context(), 0, nil)
-	wantKind(t, err, patterns.ErrInvalid)
-	s.Wait(time.Hour)
-	must[string](t)(whole.Send(t.Context(), "big", large, nil))
-	for _, tc := range []struct {
-		age  time.Duration
-		dry  bool
-		n    int
-		left int
-	}{{2 * time.Hour, false, 0, 3}, {30 * time.Minute, true, 2, 3}, {30 * time.Minute, false, 2, 1}, {30 * time.Minute, false, 0, 1}} {
-		if n := must[int](t)(whole.SweepClaims(t.Context(), tc.age, &eventual.SweepOptions{DryRun: tc.dry})); n != tc.n {
-			t.Errorf("%d swept, want %d", n, tc.n)
-		}
-		wantClaims(t, whole, tc.left)
+	s.Wait(69 * time.Minute)
+	if r := sweepClaims(t, whole); r.Young != 2 {
+		t.Errorf("%+v of bodies whose messages may still be put", r)
 	}
+	s.Wait(2 * time.Minute)
+	if r := sweepClaims(t, whole); r.Held != 2 {
+		t.Errorf("%+v while a message is there, whose put was not answered", r)
+	}
+	drain(t, whole, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }})
+	wantClaims(t, whole, 1)
+	if r := sweepClaims(t, whole); r.Removed != 1 {
+		t.Errorf("%+v of an orphan", r)
+	}
+	wantClaims(t, whole, 0)
 }
 
 // TestWithoutBlobs: an account without a blob endpoint can do all but large bodies, and says so.
@@ -213,7 +217,7 @@ func TestWithoutBlobs(t *testing.T) {
 	check(t, q.Create(t.Context()))
 	_, err := q.Send(t.Context(), "big", large, nil)
 	wantKind(t, err, patterns.ErrTooLarge)
-	_, err = q.SweepClaims(t.Context(), time.Hour, nil)
+	_, err = q.SweepClaims(t.Context(), nil)
 	wantKind(t, err, patterns.ErrInvalid)
 
 	// One that nearly fills a message leaves no room for a reason beside it, and is not lost for that.
@@ -233,4 +237,72 @@ func TestWithoutBlobs(t *testing.T) {
 		t.Errorf("%d bytes arrive", len(got))
 	}
 	check(t, q.Drop(t.Context()))
+}
+
+// TestForgedClaim: a message that names the body of another message, as somebody with the right to add messages can put,
+// neither gets that body nor deletes it.
+func TestForgedClaim(t *testing.T) {
+	q := newQueue(t, storagetest.Open(t), nil)
+	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	raw := q.Account().Queue(q.Name())
+	peeked, err := raw.PeekMessage(t.Context(), nil)
+	check(t, err)
+	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
+	for name, forged := range map[string]string{
+		"another type":        strings.Replace(text, `"type":"big"`, `"type":"small"`, 1),
+		"another id":          strings.Replace(text, `"id":"`+id+`"`, `"id":"FORGED"`, 1),
+		"another id and type": strings.Replace(strings.Replace(text, `"id":"`+id+`"`, `"id":"FORGED"`, 1), `"type":"big"`, `"type":"small"`, 1),
+		"a way up":            strings.Replace(text, `"blob":"`+id+`"`, `"blob":"../claims/`+id+`"`, 1),
+		"poison":              strings.Replace(text, `"type":"big"`, `"type":"tablepatterns.poison"`, 1),
+	} {
+		if forged == text {
+			t.Fatalf("%s: the message is the same: %s", name, text)
+		}
+		_, err := raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
+		check(t, err)
+	}
+	var got []string
+	note := func(_ context.Context, m *eventual.Message) error {
+		got = append(got, m.Type)
+		return nil
+	}
+	fails := true
+	stats := drain(t, q, map[string]eventual.Handler{"small": note, "big": func(ctx context.Context, m *eventual.Message) error {
+		if fails { // an ordinary failure of the real message, after which its body must still be there
+			fails = false
+			return errors.New("not now")
+		}
+		return note(ctx, m)
+	}})
+	if !slices.Equal(got, []string{"big"}) {
+		t.Errorf("handled: %q, %+v; want the real message alone", got, stats)
+	}
+	poisoned := entries(t, q)
+	// A forged message that comes once more when the real one has been handled counts as a duplicate of it.
+	if n := len(poisoned) + int(stats.Duplicates); n != 5 || len(poisoned) < 3 {
+		t.Errorf("%d entries on the poison queue and %d duplicates, want 5 together", len(poisoned), stats.Duplicates)
+	}
+	for _, entry := range poisoned {
+		if entry.Type != "tablepatterns.poison" && !strings.Contains(entry.Reason, "does not belong to the message") && !strings.Contains(entry.Reason, "body of another message") {
+			t.Errorf("the reason is %q", entry.Reason)
+		}
+	}
+}
+
+// TestForgedPoisonEntry: purging an entry of the poison queue that names the body of a message leaves that body.
+func TestForgedPoisonEntry(t *testing.T) {
+	q := newQueue(t, storagetest.Open(t), nil)
+	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	peeked, err := q.Account().Queue(q.Name()).PeekMessage(t.Context(), nil)
+	check(t, err)
+	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
+	forged := strings.Replace(text, `"type":"big"`, `"type":"tablepatterns.poison"`, 1)
+	_, err = q.Account().Queue(q.Poison().Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
+	check(t, err)
+	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
+		t.Errorf("%d entries purged", n)
+	}
+	if names := claimed(t, q); !slices.Equal(names, []string{"claims/" + id}) {
+		t.Errorf("blobs %q, want the message's body", names)
+	}
 }

@@ -3,59 +3,139 @@ package eventual
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
 type SweepOptions struct {
-	// DryRun counts, and removes nothing.
+	// DryRun counts as Removed what would be removed, and removes nothing.
 	DryRun bool
 }
 
-// SweepClaims deletes the large bodies that were stored longer ago than olderThan, by the service's clock, and returns how
-// many. A sender that died between storing a body and putting its message leaves one that nobody would ever delete, and so
-// does a Purge.
+// SweepReport is what SweepClaims has done.
+type SweepReport struct {
+	Listed  int // bodies in the container
+	Young   int // their message may still be put, or they were written anew while they were looked at
+	Held    int // a message may name them: its queue, or the poison queue, was not empty
+	Foreign int // of other queues that share the container, or stored by an earlier version, which does not say of which queue: left alone
+	Removed int
+}
+
+// SweepClaims deletes large bodies that no message names. A sender that died between storing a body and putting its message leaves
+// one, and so does a Purge. It is safe at any time, beside senders, workers and Requeue:
 //
-// A body whose message is still on the queue, or on the poison queue, looks just the same. So it is safe only where no
-// message can be as old as olderThan: longer than the longest delay of a Send, the longest time that all workers are ever down, and
-// the longest time that an entry stays on the poison queue, or while both queues are empty. A message whose body was swept
-// goes to the poison queue, or counts as handled if it was delivered before.
+//   - a body is looked at 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
+//     its own clock, or not at all;
+//   - it is deleted only if the body's queue, and then the poison queue, hold no message after the body was listed, and under the
+//     ETag with which it was listed. The service counts no fewer messages than there are, hidden ones included.
 //
-// Requests: 1 for 5,000 bodies, and 1 for each one removed.
-func (q *Queue) SweepClaims(ctx context.Context, olderThan time.Duration, o *SweepOptions) (removed int, err error) {
+// So bodies are removed only while the queue and the poison queue are empty; SweepReport.Held counts the others. Run it again at a
+// quiet hour.
+//
+// Requests: 1 for 5,000 bodies; 1 for each storage queue for each 5,000 of which some are old enough; 1 for each one removed.
+func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
-	if olderThan <= 0 {
-		return 0, invalidf(op, q.name, "an age of %v: every body would be swept, those of messages under way too", olderThan)
-	}
+	var report SweepReport
 	if q.claims == nil {
-		return 0, invalidf(op, q.name, "the account has no blob endpoint")
+		return report, invalidf(op, q.name, "the account has no blob endpoint")
 	}
 	prefix := claimPrefix
-	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix})
+	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return removed, failure(op, q.claimsName, err)
+			return report, failure(op, q.claimsName, err)
 		}
 		if page.Date == nil || page.Segment == nil {
-			return removed, failure(op, q.claimsName, errors.New("the list of blobs has no date, or no blobs"))
+			return report, failure(op, q.claimsName, errors.New("the list of blobs has no date, or no blobs"))
 		}
-		for _, item := range page.Segment.BlobItems {
-			if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || page.Date.Sub(*item.Properties.LastModified) <= olderThan {
-				continue
-			}
-			if o == nil || !o.DryRun {
-				_, err := q.claims.NewBlobClient(*item.Name).Delete(ctx, nil)
-				if err != nil && !wire.HasCode(err, "BlobNotFound") {
-					return removed, failure(op, q.claimsName, err)
+		old := q.oldClaims(page.Segment.BlobItems, *page.Date, &report)
+		if len(old) == 0 {
+			continue
+		}
+		busy, err := q.busy(ctx)
+		if err != nil {
+			return report, err
+		}
+		for _, c := range old {
+			switch {
+			case busy[c.queue] || busy[q.name+poisonSuffix]:
+				report.Held++
+			case o != nil && o.DryRun:
+				report.Removed++
+			default:
+				if err := q.sweepClaim(ctx, c, &report); err != nil {
+					return report, err
 				}
 			}
-			removed++
 		}
 	}
-	return removed, nil
+	return report, nil
+}
+
+// oldClaim is a body whose message was put, or never will be.
+type oldClaim struct {
+	blob  string
+	etag  azcore.ETag
+	queue string // the storage queue that the message is for
+}
+
+// oldClaims chooses the bodies of a page, which was answered at now, that are old enough.
+func (q *Queue) oldClaims(items []*container.BlobItem, now time.Time, report *SweepReport) (old []oldClaim) {
+	for _, item := range items {
+		report.Listed++
+		if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
+			report.Foreign++
+			continue
+		}
+		queue, term := blobowner.Label(item.Metadata, metaQueue), lease.ParseTerm(blobowner.Label(item.Metadata, metaTerm))
+		switch {
+		case term == 0 || queue != q.name+poisonSuffix && !slices.Contains(q.shardNames, queue):
+			report.Foreign++
+		case !lease.Expired(*item.Properties.LastModified, now, term):
+			report.Young++
+		default:
+			old = append(old, oldClaim{*item.Name, *item.Properties.ETag, queue})
+		}
+	}
+	return old
+}
+
+// busy tells which storage queues hold messages. The poison queue comes last.
+func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
+	busy := map[string]bool{}
+	for i, shard := range q.shards {
+		n, err := queueLength(ctx, q.shardNames[i], shard)
+		if err != nil {
+			return nil, err
+		}
+		busy[q.shardNames[i]] = n > 0
+	}
+	n, err := q.Poison().Length(ctx)
+	busy[q.name+poisonSuffix] = n > 0
+	return busy, err
+}
+
+// sweepClaim deletes a body unless it has changed since it was listed.
+func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) error {
+	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{
+		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &c.etag}}})
+	switch {
+	case wire.HasCode(err, "ConditionNotMet"):
+		report.Young++
+	case err == nil, wire.HasCode(err, "BlobNotFound"):
+		report.Removed++
+	default:
+		return failure("SweepClaims", q.claimsName, err)
+	}
+	return nil
 }

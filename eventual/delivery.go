@@ -49,9 +49,12 @@ func (d *delivery) handle(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return verdict{}, errors.Join(d.tooMany(), err)
 	}
-	m := &Message{ID: e.ID, Type: e.Type, Sent: e.Sent, Dequeues: d.raw.dequeues, queue: d.queue, envelope: e, holding: d.holding, text: d.raw.text}
+	m := &Message{ID: e.ID, Type: e.Type, Sent: e.Sent, Dequeues: d.raw.dequeues, queue: d.queue, envelope: e, holding: d.holding, text: d.raw.text, allowUnfilled: d.options.AllowUnfilled}
 	d.message = m
 	if err := d.tooMany(); err != nil {
+		return verdict{}, err
+	}
+	if err := d.queue.authenticate(e, time.Now()); err != nil {
 		return verdict{}, err
 	}
 	h := d.handlerOf(e.Type)
@@ -77,8 +80,8 @@ func (d *delivery) handle(ctx context.Context) (verdict, error) {
 
 // tooMany is an error for a message that was delivered too often already; then its handler is not called.
 func (d *delivery) tooMany() error {
-	if d.raw.dequeues > d.options.MaxDequeues {
-		return fmt.Errorf("dequeued %d times", d.raw.dequeues)
+	if d.attempts() > d.options.MaxDequeues {
+		return fmt.Errorf("dequeued %d times", d.attempts())
 	}
 	return nil
 }
@@ -130,12 +133,15 @@ func (d *delivery) settle() string {
 		return releaseMessage.String()
 	case d.err == nil:
 		return leaveMessage.String() // the deferred stop leaves it
-	case d.handling.Err() != nil && d.raw.dequeues < d.options.MaxDequeues:
+	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
 		d.release(0) // the worker stops, and that is why
+		return releaseMessage.String()
+	case d.awaitsNewerBuild():
+		d.postpone()
 		return releaseMessage.String()
 	}
 	d.stats.failed.Add(1)
-	if d.raw.dequeues >= d.options.MaxDequeues {
+	if d.attempts() >= d.options.MaxDequeues || d.verdict.poisoned != nil {
 		return d.poison()
 	}
 	d.log.Warn("message failed", d.about("error", wire.RedactText(d.err.Error()))...)
@@ -145,7 +151,7 @@ func (d *delivery) settle() string {
 
 // finish removes the body's blob, and then the message, in this order: a blob without a message would stay for ever.
 func (d *delivery) finish() string {
-	err := d.queue.removeClaim(d.holding.own, d.message.envelope.Claim)
+	err := d.queue.removeClaim(d.holding.own, d.message.envelope)
 	if err == nil {
 		err = d.holding.finish()
 	}
@@ -176,7 +182,11 @@ func (d *delivery) poison() string {
 	}
 	err := d.queue.putPoison(d.holding.own, d.poisonEntry(reason, stack), hidden)
 	if err == nil {
-		err = d.holding.finish()
+		if err = d.afterPoison(); err == nil {
+			err = d.holding.finish()
+		} else {
+			defer d.retry()
+		}
 		d.stats.poisoned.Add(1)
 		d.log.Error("message poisoned", d.about("reason", reason)...)
 		if err == nil {
@@ -190,6 +200,14 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
+// afterPoison does what the handler wants done once the entry is on the poison queue.
+func (d *delivery) afterPoison() error {
+	if d.verdict.poisoned == nil {
+		return nil
+	}
+	return d.verdict.poisoned(d.holding.context())
+}
+
 // retryDelay asks the options, whose function may panic.
 func (d *delivery) retryDelay() (delay time.Duration) {
 	defer func() {
@@ -197,7 +215,7 @@ func (d *delivery) retryDelay() (delay time.Duration) {
 			delay = longestRetry
 		}
 	}()
-	delay, ok := wholeSeconds(d.options.RetryDelay(d.raw.dequeues))
+	delay, ok := wholeSeconds(d.options.RetryDelay(d.attempts()))
 	if !ok {
 		return longestRetry
 	}
@@ -212,13 +230,16 @@ func (d *delivery) retry() {
 	}
 }
 
-func (d *delivery) release(delay time.Duration) {
+func (d *delivery) release(delay time.Duration) { d.releaseWith(delay, "") }
+
+// releaseWith is release that also gives the message another text unless text is empty.
+func (d *delivery) releaseWith(delay time.Duration, text string) {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
 	if !ok {
 		delay = 0
 	}
-	if err := d.holding.release(delay); err != nil {
+	if err := d.holding.releaseWith(delay, text); err != nil {
 		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
 	}
 }

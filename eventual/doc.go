@@ -51,7 +51,8 @@
 //	a message that failed    1 to hide it for RetryDelay
 //	a message poisoned       2
 //	an idle worker           1 in MaxPoll for each storage queue
-//	Requeue, Purge           1 for 32 entries; 2, or 1, for each entry that matches and 1 for each that does not
+//	Requeue, Purge           1 for 32 entries; 2, or 1, for each entry that matches and 1 for each that does not;
+//	                         2 more to requeue one whose body is in a blob
 //
 // # When not to use it
 //

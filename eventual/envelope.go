@@ -35,9 +35,13 @@ type envelope struct {
 	Type    string         `json:"type"`
 	Sent    time.Time      `json:"sent"`
 	Steps   []string       `json:"steps,omitempty"` // done ones
+	Waits   int            `json:"waits,omitzero"`  // deliveries to builds that did not know what it names
 	Body    jsontext.Value `json:"body,omitzero"`
 	Claim   *claim         `json:"claim,omitzero"` // in place of a body too large for a message
 	Later   jsontext.Value `json:",embed"`         // members of a later build, written back with the steps
+	MAC     string         `json:"mac,omitempty"`  // see SigningKeys; sign adds it, behind all others
+
+	raw []byte // the JSON that it was read from, MAC included
 }
 
 // claim says where a large body is, and what it must be.
@@ -47,11 +51,16 @@ type claim struct {
 	SHA256 string `json:"sha256"`
 }
 
-// encode returns the message's text. fits is false where it is over the service's limit.
-func (e *envelope) encode() (text string, fits bool, err error) {
-	raw, err := json.Marshal(e)
+// encode returns the message's text, signed if there are keys. fits is false where it is over the service's limit.
+func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bool, err error) {
+	plain := *e
+	plain.MAC = ""
+	raw, err := json.Marshal(&plain)
 	if err != nil {
 		return "", false, err
+	}
+	if keys != nil {
+		raw = keys.sign(queue, raw)
 	}
 	return base64.StdEncoding.EncodeToString(raw), len(raw) <= maxInline, nil
 }
@@ -89,7 +98,7 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 	if e.Type == "" {
 		return nil, errNoType
 	}
-	e.Version = envelopeVersion
+	e.Version, e.raw = envelopeVersion, raw
 	if e.ID == "" {
 		e.ID = serviceID
 	}

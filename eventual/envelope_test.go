@@ -18,10 +18,12 @@ func TestGoldenEnvelope(t *testing.T) {
 			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Body: jsontext.Value(`{"order":7}`)},
 		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","steps":["charge","pack"],"body":null}`: {
 			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Steps: []string{"charge", "pack"}, Body: jsontext.Value("null")},
+		`{"v":1,"id":"A7","type":"tablepatterns.intent","sent":"2026-11-20T13:00:00.5Z","waits":3,"body":{}}`: {
+			Version: 1, ID: "A7", Type: intentType, Sent: sentAt, Waits: 3, Body: jsontext.Value("{}")},
 		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","claim":{"blob":"A7","length":70000,"sha256":"9f86"}}`: {
 			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Claim: &claim{Blob: "A7", Length: 70000, SHA256: "9f86"}},
 	} {
-		text, fits, err := e.encode()
+		text, fits, err := e.encode("orders", nil)
 		if err != nil || !fits {
 			t.Fatalf("%s: %v, fits: %v", want, err, fits)
 		}
@@ -34,7 +36,7 @@ func TestGoldenEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _, _ := got.encode()
+			again, _, _ := got.encode("orders", nil)
 			if again != text {
 				t.Errorf("%s comes back as %s", stored, again)
 			}
@@ -77,12 +79,12 @@ func TestForeignEnvelopes(t *testing.T) {
 func TestInlineLimit(t *testing.T) {
 	e := &envelope{Version: 1, ID: "A7", Type: "ship", Sent: sentAt}
 	e.Body = jsontext.Value(`""`)
-	text, _, _ := e.encode()
+	text, _, _ := e.encode("orders", nil)
 	raw, _ := base64.StdEncoding.DecodeString(text)
 	room := maxInline - len(raw)
 	for extra, want := range map[int]bool{0: true, 1: false} {
 		e.Body = jsontext.Value(`"` + strings.Repeat("x", room+extra) + `"`)
-		text, fits, err := e.encode()
+		text, fits, err := e.encode("orders", nil)
 		if err != nil || fits != want || fits != (len(text) <= maxText) {
 			t.Errorf("%d bytes over: %d characters, fits: %v, %v", extra, len(text), fits, err)
 		}
@@ -101,7 +103,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			return
 		}
-		stored, _, err := e.encode()
+		stored, _, err := e.encode("orders", nil)
 		if err != nil {
 			t.Fatalf("%q was read and cannot be written: %v", text, err)
 		}
@@ -109,7 +111,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was written as %q, which cannot be read: %v", text, stored, err)
 		}
-		if twice, _, err := again.encode(); err != nil || twice != stored {
+		if twice, _, err := again.encode("orders", nil); err != nil || twice != stored {
 			t.Fatalf("%q, then %q (%v)", stored, twice, err)
 		}
 	})
@@ -123,4 +125,54 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// FuzzClaim: whatever a message says of its body, the blob that it names is its own.
+func FuzzClaim(f *testing.F) {
+	for _, text := range []string{`{"type":"a","id":"ABC","claim":{"blob":"ABC","length":1,"sha256":"00"}}`, `{"type":"a","id":"../x","claim":{"blob":"../x"}}`,
+		`{"type":"a","id":"ABC","claim":{"blob":"ABD","length":-1}}`, `{"type":"a","claim":{"blob":""}}`, `{"type":"a","id":"","claim":{}}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := decodeEnvelope(text, "SERVICE", sentAt)
+		if err != nil || e.Claim == nil || !e.claimsOwn() {
+			return
+		}
+		if name := claimPrefix + e.Claim.Blob; e.Claim.Blob != e.ID || claimOwner(e).CheckName(name) != nil {
+			t.Errorf("%q names blob %q", text, name)
+		}
+		for _, other := range []*envelope{{ID: e.ID, Type: e.Type + "x"}, {ID: e.ID + "x", Type: e.Type}} {
+			if claimOwner(e).CheckLabels("b", claimOwner(other).Metadata(nil)) == nil {
+				t.Errorf("%q owns the body of message %q of type %q", text, other.ID, other.Type)
+			}
+		}
+	})
+}
+
+// FuzzSigned: no change of a signed message leaves it signed, and signing never panics.
+func FuzzSigned(f *testing.F) {
+	keys, err := NewSigningKeys([]byte("sixteen bytes...."))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(`{"type":"a"}`, 3, byte('x'))
+	f.Add(`{"type":"a","mac":"x"}`, 20, byte('"'))
+	f.Add(`{}`, 0, byte(' '))
+	f.Fuzz(func(t *testing.T, text string, at int, by byte) {
+		keys.verify("orders", []byte(text))
+		if len(text) < 2 || text[len(text)-1] != '}' {
+			return
+		}
+		signed := keys.sign("orders", []byte(text))
+		if !keys.verify("orders", signed) || keys.verify("bills", signed) {
+			t.Fatalf("%q: signed for orders %v, for bills %v", signed, keys.verify("orders", signed), keys.verify("bills", signed))
+		}
+		if at = max(at, 0) % len(signed); signed[at] == by {
+			return
+		}
+		signed[at] = by
+		if keys.verify("orders", signed) {
+			t.Errorf("%q is still signed", signed)
+		}
+	})
 }

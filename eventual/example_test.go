@@ -145,3 +145,26 @@ func newExampleQueue(ctx context.Context, name string) *eventual.Queue {
 	}
 	return queue
 }
+
+// openSigned opens a queue whose messages only the programs that can read the table Secrets can make.
+func openSigned(ctx context.Context, account *patterns.Account) (*eventual.Queue, error) {
+	keys, err := eventual.EnsureSigningKeys(ctx, account.Table("Secrets"), "orders")
+	if err != nil {
+		return nil, err
+	}
+	return eventual.NewQueue(account, "orders", &eventual.QueueOptions{SigningKeys: keys})
+}
+
+func ExampleEnsureSigningKeys() {
+	ctx := context.Background()
+	account := storage()
+	if err := account.Table("Secrets").CreateIfMissing(ctx); err != nil {
+		log.Fatal(err)
+	}
+	queue, err := openSigned(ctx, account)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(queue.Name())
+	// Output: orders
+}

@@ -24,6 +24,9 @@ type internalHandler func(ctx context.Context, m *Message) (verdict, error)
 type verdict struct {
 	fate  fate
 	delay time.Duration // of releaseMessage; with an error, the least until the message comes again
+	// poisoned is set with an error that no later delivery can do better about: the message is poisoned at once, and poisoned is
+	// called once the entry is on the poison queue. If it fails, the message comes again.
+	poisoned func(context.Context) error
 }
 
 type fate uint8

@@ -26,7 +26,7 @@ type holding struct {
 	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
 	work       context.Context // of whoever acts for the message
-	claim      *claim          // the blob of the body, nil where the message holds it
+	envelope   *envelope       // of a message that this process has sent, for the blob of its body
 	own        context.Context // of the requests about the message itself: outlives the caller's context, not the lease
 
 	// turn holds one token: whoever has it may use receipt and text. It is a channel, since its holder makes requests.
@@ -152,15 +152,21 @@ func (h *holding) finish() error {
 
 // release shows the message to others after delay, whole seconds. Nothing can be sent for it afterwards, so nothing may
 // be under way: where something is, the message is left until its time is out.
-func (h *holding) release(delay time.Duration) error {
+func (h *holding) release(delay time.Duration) error { return h.releaseWith(delay, "") }
+
+// releaseWith is release that also gives the message another text unless text is empty.
+func (h *holding) releaseWith(delay time.Duration, text string) error {
 	defer h.stop()
 	<-h.turn
 	defer func() { h.turn <- struct{}{} }()
 	if h.unsure() || h.lease.Check() != nil {
 		return nil
 	}
+	if text == "" {
+		text = h.text
+	}
 	seconds := int32(delay / time.Second)
-	_, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, h.text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
+	_, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
 	if isNotHeld(err) || h.lease.Check() != nil {
 		return nil
 	}

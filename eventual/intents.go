@@ -57,7 +57,7 @@ func (q *Queue) Register(repository string, reconcile func(context.Context, patt
 // Run implements patterns.IntentRunner: the intent is put on the queue, hidden; the change is committed, its effects are
 // applied, and the message is deleted. Requests: 2, and those of the change.
 func (q *Queue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
-	return q.run(ctx, intent, commit, settle, q.settleNow)
+	return q.run(ctx, intent, commit, settle, q.settleCommitted)
 }
 
 // Async returns a runner that leaves the effects of changes to the queue's workers: the writer shows them the message as
@@ -68,13 +68,13 @@ type asyncQueue struct{ *Queue }
 
 // Run implements patterns.IntentRunner.
 func (q asyncQueue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
-	return q.run(ctx, intent, commit, settle, func(h *holding, _ func(context.Context) error) { q.giveAway(h) })
+	return q.run(ctx, intent, commit, settle, func(h *holding, intent *patterns.Intent, _ func(context.Context) error) { q.giveAway(h, intent) })
 }
 
 // run holds a message while it commits, and applies the effects of a change that was committed. A change that surely was
 // not may have reserved something outside, which settle undoes. Where nobody knows, the message is left: by the time it
 // appears, whatever was under way has arrived.
-func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error, apply func(*holding, func(context.Context) error)) error {
+func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error, apply func(*holding, *patterns.Intent, func(context.Context) error)) error {
 	h, err := q.putIntent(ctx, intent)
 	if err != nil {
 		return err
@@ -83,30 +83,43 @@ func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle 
 	err = commit(h.context())
 	switch {
 	case err == nil:
-		apply(h, settle)
+		apply(h, &intent, settle)
 	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
-		return fmt.Errorf("%w: %w", ErrLeaseLost, err) // the caller has cancelled nothing
+		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has cancelled nothing
 	case !errors.Is(err, patterns.ErrUnknownOutcome) && h.context().Err() == nil:
-		q.settleNow(h, settle)
+		q.settleNow(h, &intent, false, settle)
 	}
 	return err
 }
 
+func (q *Queue) settleCommitted(h *holding, intent *patterns.Intent, settle func(context.Context) error) {
+	q.settleNow(h, intent, true, settle)
+}
+
 // settleNow applies the effects, and leaves to the workers what cannot be done.
-func (q *Queue) settleNow(h *holding, settle func(context.Context) error) {
-	if settle(h.context()) != nil {
-		q.giveAway(h)
+func (q *Queue) settleNow(h *holding, intent *patterns.Intent, committed bool, settle func(context.Context) error) {
+	if err := settle(h.context()); err != nil {
+		q.logEffect(intent, committed, err)
+		q.giveAway(h, intent)
 		return
 	}
-	if h.unsure() || q.removeClaim(h.own, h.claim) != nil {
+	if h.unsure() {
 		return
 	}
-	_ = h.finish() // a message that stays is carried out once more, which changes nothing
+	err := q.removeClaim(h.own, h.envelope)
+	if err == nil {
+		err = h.finish()
+	}
+	if err != nil {
+		q.logMessage(intent, "an intent is carried out and its message not deleted; a worker carries it out once more, which changes nothing", err)
+	}
 }
 
 // giveAway shows the message to the workers. If that fails, it appears by itself.
-func (q *Queue) giveAway(h *holding) {
-	_ = h.release(0)
+func (q *Queue) giveAway(h *holding, intent *patterns.Intent) {
+	if err := h.release(0); err != nil {
+		q.logMessage(intent, "an intent stays hidden from workers until its visibility timeout is over", err)
+	}
 	q.wake.all()
 }
 
@@ -120,7 +133,7 @@ func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding
 	}
 	h, err := q.sendHidden(ctx, op, e)
 	if err == nil {
-		h.claim = e.Claim
+		h.envelope = e
 	}
 	if errors.Is(err, patterns.ErrUnknownOutcome) && ctx.Err() != nil {
 		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
@@ -140,14 +153,13 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
 	}
 	reconcile := q.repositories.get(body.Repository)
 	if reconcile == nil {
-		return verdict{delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program", body.Repository)
+		return verdict{delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
 	}
 	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: patterns.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
-	if errors.Is(err, patterns.ErrDuplicate) || errors.Is(err, patterns.ErrInvalid) {
+	if errors.Is(err, patterns.ErrDuplicate) || errors.Is(err, patterns.ErrInvalid) || errors.Is(err, patterns.ErrUnknownPattern) {
 		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
-		// timeout at most, and this one is not to be poison before. And a pattern that is not known here may be so to a newer
-		// build that is on its way to the machines.
+		// timeout at most, and this one is not to be poison before.
 		return verdict{delay: q.visibility}, err
 	}
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Message is one delivery of a message to its handler.
@@ -27,14 +25,8 @@ type Message struct {
 	envelope *envelope
 	holding  *holding
 	text     string // as it is stored
-}
 
-// Decode reads the body into what v points to. An error names the type and the place, never a value.
-func (m *Message) Decode(v any) error {
-	if err := json.Unmarshal(m.Body, v); err != nil {
-		return invalidf("Decode", m.queueName(), "the body of a message of type %q does not fit a %T%s", m.Type, v, whereJSON(err))
-	}
-	return nil
+	allowUnfilled bool // see WorkerOptions
 }
 
 func (m *Message) queueName() string {
@@ -86,7 +78,7 @@ func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 func (m *Message) note(ctx context.Context, step string) error {
 	next := *m.envelope
 	next.Steps = append(slices.Clone(next.Steps), step)
-	text, _, err := m.queue.seal(ctx, "Steps", &next)
+	text, _, err := m.queue.seal(ctx, "Steps", m.queue.nameOf(m.holding.queue), &next)
 	if err != nil {
 		return err
 	}

@@ -14,29 +14,11 @@ import (
 type Destination[T any] interface {
 	// check refuses a destination that entities of the source cannot be moved to.
 	check(source *patterns.Repository[T]) error
-	// prepare makes of an entity as read what is to be stored.
-	prepare(source *patterns.Repository[T], entity *T) (parcel[T], error)
-	// insert stores it where nothing is. It returns a nil occupant where it was stored and somebody has written over it since.
-	insert(ctx context.Context, p parcel[T]) (occupant[T], error)
-	// look reads what has its key, nil for nothing.
-	look(ctx context.Context, p parcel[T]) (occupant[T], error)
-}
-
-// parcel is an entity on its way to a destination.
-type parcel[T any] struct {
-	from        patterns.Key // its key at the source
-	incarnation string       // of the copy
-	copied      *T           // another Go value than the entity, since writing brings its Meta up to date
-}
-
-// occupant is something at a destination, as seen once. Its writes are refused where it has changed since.
-type occupant[T any] interface {
-	// incarnation is the one that it was stored with, "" for what no repository and no mover has stored.
-	incarnation() string
-	// replace stores something in its place, and returns what insert does.
-	replace(ctx context.Context, p parcel[T]) (occupant[T], error)
-	// remove deletes it.
-	remove(ctx context.Context) error
+	// place names the place of an entity's copy: partition key and row key, or the name of a blob. It is the same whatever
+	// changes the entity.
+	place(source *patterns.Repository[T], entity *T) ([]string, error)
+	// move handles one delivery.
+	move(ctx context.Context, w *moving[T]) error
 }
 
 // ToRepository moves entities into a repository: of another table, another partition or another account. It has its own
@@ -80,7 +62,8 @@ func encrypts(p patterns.Pattern) bool {
 	return ok && t.Stage() == patterns.StageEncrypt
 }
 
-func (d toRepository[T]) prepare(source *patterns.Repository[T], entity *T) (parcel[T], error) {
+// rekeyed is what is to be stored of an entity: another Go value, since writing brings its Meta up to date.
+func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T, error) {
 	v := *entity
 	*d.repo.MetaOf(&v) = patterns.Meta{}
 	if d.rekey != nil {
@@ -88,65 +71,60 @@ func (d toRepository[T]) prepare(source *patterns.Repository[T], entity *T) (par
 	}
 	key := source.MetaOf(entity).Key()
 	if d.repo.KeyOf(&v) == key && sameTable(source.Table(), d.repo.Table()) {
-		return parcel[T]{}, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrInvalid,
+		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrInvalid,
 			Err: errors.New("the entity would be moved to where it is")}
 	}
-	return newParcel(source, entity, &v), nil
+	return &v, d.protects(source, entity, &v, key)
 }
 
-// newParcel is the parcel of an entity as read.
-func newParcel[T any](source *patterns.Repository[T], entity, copied *T) parcel[T] {
-	meta := source.MetaOf(entity)
-	return parcel[T]{from: meta.Key(), incarnation: movedIncarnation(meta.Incarnation()), copied: copied}
+// protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. The two choose by key and
+// property, so it is asked for each entity.
+func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied *T, key patterns.Key) error {
+	from, to := protectorOf(source), protectorOf(d.repo)
+	if from == nil {
+		return nil
+	}
+	codec, err := patterns.NewCodec[T]()
+	if err != nil {
+		return err
+	}
+	properties, err := codec.Encode(entity)
+	if err != nil {
+		return err
+	}
+	for _, p := range properties {
+		want, got := from.Protects(key, p.Name), patterns.Unprotected
+		if to != nil {
+			got = to.Protects(d.repo.KeyOf(copied), p.Name)
+		}
+		if !p.Value.IsNull() && got < want {
+			return &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrInvalid, Pattern: from.PatternName(),
+				Err: fmt.Errorf("property %s is protected here, and the destination, table %s, would hold it in clear or unsigned; declare it there, too", p.Name, d.repo.Table().Name())}
+		}
+	}
+	return nil
+}
+
+// protectorOf returns the pattern that encrypts or signs a repository's properties, nil for none.
+func protectorOf[T any](repo *patterns.Repository[T]) patterns.PropertyProtector {
+	for _, p := range repo.Patterns() {
+		if x, ok := p.(patterns.PropertyProtector); ok {
+			return x
+		}
+	}
+	return nil
+}
+
+func (d toRepository[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
+	v, err := d.rekeyed(source, entity)
+	if err != nil {
+		return nil, err
+	}
+	key := d.repo.KeyOf(v)
+	return []string{key.Partition, key.Row}, nil
 }
 
 // sameTable goes by the address: one account may be opened twice. Table names know no case.
 func sameTable(a, b *patterns.Table) bool {
 	return a.Account().Endpoints().Table == b.Account().Endpoints().Table && strings.EqualFold(a.Name(), b.Name())
 }
-
-func (d toRepository[T]) insert(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	if err := d.repo.InsertIncarnation(ctx, p.copied, p.incarnation); err != nil {
-		return nil, err
-	}
-	return d.occupant(p.copied), nil
-}
-
-func (d toRepository[T]) look(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	there, err := d.repo.Get(ctx, d.repo.KeyOf(p.copied))
-	switch {
-	case patterns.IsAbsent(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return d.occupant(there), nil
-}
-
-// occupant is an entity as its Meta knows it. After a write whose answer was lost, and that somebody else's has followed, it
-// does not.
-func (d toRepository[T]) occupant(v *T) occupant[T] {
-	if d.repo.MetaOf(v).ETag == "" {
-		return nil
-	}
-	return storedEntity[T]{d.repo, v}
-}
-
-// storedEntity is an entity in a repository.
-type storedEntity[T any] struct {
-	repo   *patterns.Repository[T]
-	entity *T
-}
-
-func (s storedEntity[T]) incarnation() string { return s.repo.MetaOf(s.entity).Incarnation() }
-
-// replace writes over the entity in one change, whichever incarnation it is.
-func (s storedEntity[T]) replace(ctx context.Context, p parcel[T]) (occupant[T], error) {
-	*s.repo.MetaOf(p.copied) = *s.repo.MetaOf(s.entity)
-	if err := s.repo.ReplaceIncarnation(ctx, p.copied, p.incarnation); err != nil {
-		return nil, err
-	}
-	return toRepository[T]{repo: s.repo}.occupant(p.copied), nil
-}
-
-func (s storedEntity[T]) remove(ctx context.Context) error { return s.repo.Delete(ctx, s.entity) }

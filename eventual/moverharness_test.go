@@ -1,6 +1,7 @@
 package eventual_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type elsewhere struct{ table *patterns.Table }
 func (*elsewhere) PatternName() string             { return "elsewhere" }
 func (*elsewhere) Attach(patterns.Host) error      { return nil }
 func (e *elsewhere) OutsideTable() *patterns.Table { return e.table }
-func (*elsewhere) Reserves() bool                  { return false }
+func (*elsewhere) ReservationTerm() time.Duration  { return 0 }
 func (*elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 	c := v.(*clerk)
 	return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
@@ -54,7 +55,10 @@ func (*elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 type office struct {
 	toBlobs, replaces, reachesOut bool
 
-	current, archive, outside, queue, container string
+	current, archive, outside, queue, container, ledger string
+
+	visibility  time.Duration // moverVisibility for 0
+	bothChanged bool          // a message that recover requeued said that users had changed both ends
 }
 
 const moverVisibility = 10 * time.Second
@@ -62,11 +66,12 @@ const moverVisibility = 10 * time.Second
 // newOffice makes the tables and whatever else a test needs.
 func newOffice(t testing.TB, s *storagetest.Service, o office) *office {
 	t.Helper()
-	o.current, o.archive, o.outside, o.queue, o.container = s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	o.current, o.archive, o.outside, o.queue, o.container, o.ledger = s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t), s.TableName(t)
 	p := must[*officer](t)(o.start(s))
 	check(t, p.current.Table().Create(t.Context()))
 	check(t, p.archive.Table().Create(t.Context()))
 	check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
+	check(t, p.ledger.Create(t.Context()))
 	check(t, p.queue.Create(t.Context()))
 	_, err := p.queue.Account().Container(o.container).Create(t.Context(), nil)
 	check(t, err)
@@ -79,6 +84,7 @@ type officer struct {
 	current, archive *patterns.Repository[clerk]
 	queue            *eventual.Queue
 	mover            *eventual.Mover[clerk]
+	ledger           *patterns.Table
 }
 
 func (o *office) start(s *storagetest.Service) (*officer, error) {
@@ -87,9 +93,10 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 		return nil, err
 	}
 	p := &officer{office: o}
-	if p.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: moverVisibility}); err != nil {
+	if p.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: cmp.Or(o.visibility, moverVisibility)}); err != nil {
 		return nil, err
 	}
+	p.ledger = account.Table(o.ledger)
 	email := func() patterns.Pattern {
 		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
 	}
@@ -138,7 +145,7 @@ func (o *office) recover(ctx context.Context, s *storagetest.Service) error {
 	}
 	for range 3 { // a message may put others on the queue
 		s.Wait(2 * moverVisibility)
-		if _, err := p.queue.Poison().Requeue(ctx, nil); err != nil {
+		if err := o.requeue(ctx, p); err != nil {
 			return err
 		}
 		if _, err := p.work(ctx, 8); err != nil {
@@ -149,6 +156,19 @@ func (o *office) recover(ctx context.Context, s *storagetest.Service) error {
 		return fmt.Errorf("%d messages are left (%w)", n, err)
 	}
 	return nil
+}
+
+// requeue puts poisoned messages back, and notes what they said.
+func (o *office) requeue(ctx context.Context, p *officer) error {
+	poisoned, err := p.queue.Poison().Peek(ctx, 32)
+	if err != nil {
+		return err
+	}
+	for _, e := range poisoned {
+		o.bothChanged = o.bothChanged || strings.Contains(e.Reason, "left as")
+	}
+	_, err = p.queue.Poison().Requeue(ctx, nil)
+	return err
 }
 
 // places is where a clerk is; nil where it is not.

@@ -1,28 +1,37 @@
 package eventual_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestScheduleMover: writers that insert, update, delete, insert again and ask, often twice and late, beside three workers, whose
-// messages appear again while they are at work, and all of whose calls fail and whose processes die. In the end each entity
-// is in exactly one place with its last content, and none was touched that nobody asked for.
+// TestScheduleMover: writers that insert, update, delete, insert again and ask, often twice and late, and that update and delete
+// what they find at the destination, beside three workers, whose messages appear again while they are at work, and all of whose
+// calls fail and whose processes die. In the end each entity is in exactly one place with its last content unless a poisoned
+// message says that both ends were changed, and none was touched that nobody asked for.
 func TestScheduleMover(t *testing.T) {
 	for _, toBlobs := range []bool{false, true} {
 		name := map[bool]string{false: "to a repository", true: "to a container"}[toBlobs]
-		var moved, deleted, touched int
+		var moved, deleted, touched, copies, both int
 		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: harness.Seeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
 			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 				rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
@@ -36,7 +45,10 @@ func TestScheduleMover(t *testing.T) {
 						return err
 					}
 					err := b.check(ctx, s)
-					moved, deleted, touched = moved+b.moved, deleted+b.deleted, touched+len(b.lives)
+					moved, deleted, touched, copies = moved+b.moved, deleted+b.deleted, touched+len(b.lives), copies+b.copies
+					if b.bothChanged {
+						both++
+					}
 					return err
 				}}
 				for range 3 {
@@ -47,7 +59,10 @@ func TestScheduleMover(t *testing.T) {
 				}
 				return stage
 			}})
-		t.Logf("%s: %d entities, %d in the archive in the end, %d deleted by writers", name, touched, moved, deleted)
+		t.Logf("%s: %d entities, %d in the archive in the end, %d deleted by writers, %d changes of copies, both ends changed in %d schedules", name, touched, moved, deleted, copies, both)
+		if copies == 0 {
+			t.Errorf("%s: nobody changed a copy", name)
+		}
 	}
 }
 
@@ -58,6 +73,9 @@ type life struct {
 	sure       bool            // it was surely inserted
 	asked      bool            // somebody may have asked for its move
 	ended      bool            // somebody may have deleted it
+	deleted    bool            // somebody has surely deleted it
+	wroteCopy  bool            // somebody may have changed its copy
+	poisoned   bool            // an entry of the poison queue is about its key, in the end
 	superseded map[string]bool // the notes that an update has surely replaced
 }
 
@@ -70,7 +88,7 @@ type book struct {
 	lives map[string]*life
 	notes int
 
-	moved, deleted int
+	moved, deleted, copies int
 }
 
 const moverClerks, moverWrites = 2, 12
@@ -81,12 +99,13 @@ func (b *book) processes(seed uint64, do func(ctx context.Context, p *officer, r
 		written := 0
 		for process := uint64(0); ctx.Err() == nil; process++ {
 			rng := mathrand.New(mathrand.NewPCG(seed, process))
-			faulty, calls := s.Faulty(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+			faulty, calls := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 				switch n := rng.Float64(); {
 				case n < b.rate/10:
 					return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 				case n < b.rate:
-					return storagetest.SweepFaults()[rng.IntN(len(storagetest.SweepFaults()))]
+					faults := storagetest.FaultsOf(call.Kind)
+					return faults[rng.IntN(len(faults))]
 				}
 				return nil
 			}))
@@ -124,6 +143,10 @@ func (b *book) write(ctx context.Context, p *officer, rng *mathrand.Rand, writte
 		id := rng.IntN(moverClerks)
 		if len(known) > 0 && rng.IntN(6) == 0 {
 			b.ask(ctx, p, known[rng.IntN(len(known))])
+			continue
+		}
+		if rng.IntN(5) == 0 {
+			b.changeCopy(ctx, p, rng, &clerk{Department: "Sales", ID: id})
 			continue
 		}
 		c, err := p.current.Get(ctx, clerkKey(&clerk{Department: "Sales", ID: id}))
@@ -189,7 +212,70 @@ func (b *book) remove(ctx context.Context, p *officer, c *clerk) {
 	was := *c
 	err := p.current.Delete(ctx, c)
 	if err == nil || storageUnsure(err) {
-		b.of(&was, func(l *life) { l.ended = true })
+		// A delete whose response was lost counts as made if the entity is gone by then, also where a mover has moved it.
+		b.of(&was, func(l *life) { l.ended, l.deleted = true, l.deleted || err == nil && b.rate == 0 })
+	}
+}
+
+// changeCopy updates or deletes what is in the archive.
+func (b *book) changeCopy(ctx context.Context, p *officer, rng *mathrand.Rand, of *clerk) {
+	if b.toBlobs {
+		b.changeBlob(ctx, p, rng, of)
+		return
+	}
+	c, err := p.archive.Get(ctx, clerkKey(of))
+	if err != nil {
+		return
+	}
+	was := *c
+	b.copyWritten(&was)
+	if rng.IntN(3) == 0 {
+		b.copyDeleted(&was, p.archive.Delete(ctx, c))
+		return
+	}
+	_ = rewrite(b.fresh())(c)
+	b.copyUpdated(&was, p.archive.Replace(ctx, c))
+}
+
+// changeBlob is changeCopy in a container.
+func (b *book) changeBlob(ctx context.Context, p *officer, rng *mathrand.Rand, of *clerk) {
+	c, at, err := p.readBlob(ctx, of)
+	if err != nil {
+		return
+	}
+	b.copyWritten(c)
+	client := p.queue.Account().Container(p.container).NewBlockBlobClient(clerkBlob(of))
+	if rng.IntN(3) == 0 {
+		_, err = client.Delete(ctx, &blob.DeleteOptions{AccessConditions: sameBlob(at.ETag)})
+		b.copyDeleted(c, err)
+		return
+	}
+	options := &blockblob.UploadOptions{AccessConditions: sameBlob(at.ETag)}
+	if rng.IntN(2) == 0 {
+		options.Metadata = at.Metadata
+	}
+	text := bytes.ReplaceAll(at.text, []byte(`"Note":"`+c.Note+`"`), []byte(`"Note":"`+b.fresh()+`"`))
+	_, err = client.Upload(ctx, streaming.NopCloser(bytes.NewReader(text)), options)
+	b.copyUpdated(c, err)
+}
+
+func (b *book) copyWritten(c *clerk) {
+	b.of(c, func(l *life) { l.wroteCopy = true })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.copies++
+}
+
+func (b *book) copyUpdated(was *clerk, err error) {
+	if err == nil {
+		b.of(was, func(l *life) { l.superseded[was.Note] = true })
+	}
+}
+
+func (b *book) copyDeleted(was *clerk, err error) {
+	var answer *azcore.ResponseError
+	if err == nil || storageUnsure(err) || b.toBlobs && !(errors.As(err, &answer) && answer.StatusCode < 500) {
+		b.of(was, func(l *life) { l.ended, l.deleted = true, l.deleted || err == nil })
 	}
 }
 
@@ -208,6 +294,14 @@ func (b *book) check(ctx context.Context, s *storagetest.Service) error {
 	p, err := b.start(s)
 	if err != nil {
 		return err
+	}
+	poisoned, err := p.queue.Poison().Peek(ctx, 32)
+	if err != nil {
+		return err
+	}
+	var reasons []string
+	for _, e := range poisoned {
+		reasons = append(reasons, fmt.Sprintf("%s of %s", e.Reason, e.Body()))
 	}
 	at := map[string]places{}
 	for id := range moverClerks {
@@ -228,8 +322,9 @@ func (b *book) check(ctx context.Context, s *storagetest.Service) error {
 		if l.ended {
 			b.deleted++
 		}
+		l.poisoned = slices.ContainsFunc(poisoned, func(e eventual.PoisonMessage) bool { return strings.Contains(e.Reason, l.key.Row) })
 		if err := b.judge(l, at[name]); err != nil {
-			return fmt.Errorf("%s of %v: %w: %v; %+v", name, l.key, err, at[name], *l)
+			return fmt.Errorf("%s of %v: %w: %v; %+v; rate %v, replaces %v, poison %v", name, l.key, err, at[name], *l, b.rate, b.replaces, reasons)
 		}
 	}
 	return p.checkRows(ctx)
@@ -237,7 +332,14 @@ func (b *book) check(ctx context.Context, s *storagetest.Service) error {
 
 // judge tells what is wrong with where a life is in the end.
 func (b *book) judge(l *life, at places) error {
+	poisoned := b.bothChanged && l.wroteCopy
 	switch {
+	case at.current != nil && at.archived != nil && l.poisoned && (poisoned || b.rate > 0):
+		return nil // without a change of the copy: the insert came twice, the second time after the move
+	case poisoned && b.toBlobs && b.replaces:
+		return nil // who puts the message back has the blob replaced, if it lost its metadata
+	case !poisoned && l.deleted && (at.current != nil || at.archived != nil):
+		return errors.New("somebody has deleted it, and it is there")
 	case at.current != nil && at.archived != nil:
 		return errors.New("in both places")
 	case at.archived != nil && !l.asked:

@@ -69,7 +69,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	}
 	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
 	name := q.name + poisonSuffix
-	text, claimed, err := q.seal(ctx, op, e)
+	text, claimed, err := q.seal(ctx, op, name, e)
 	if q.claims == nil && errors.Is(err, patterns.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
 		_, err = putText(ctx, op, name, q.poison, p.Original, hidden)
 		return err
@@ -79,7 +79,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	}
 	_, err = putText(ctx, op, name, q.poison, text, hidden)
 	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
-		_ = q.removeClaim(ctx, e.Claim) // no entry will ever point to it; if this fails, SweepClaims finds it
+		_ = q.removeClaim(ctx, e) // no entry will ever point to it; if this fails, SweepClaims finds it
 	}
 	return err
 }

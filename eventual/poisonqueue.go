@@ -60,7 +60,8 @@ func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error
 // visibility timeout is over: Length counts those, too. A crash, or an error, can leave an entry whose message is on the queue
 // already: a message is requeued at least once. An entry that cannot be read stays, and is an error after all others.
 //
-// Requests: 1 for 32 entries, 2 for each one requeued, 1 for each other one; more for those with large bodies.
+// Requests: 1 for 32 entries, 2 for each one requeued, 4 where its body is in a blob, 1 for each other one; more for entries that
+// are in blobs themselves.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	defer func() {
 		if n > 0 {
@@ -72,9 +73,27 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
 			shard = p.queue.shardOf(entry.ID)
 		}
-		_, err := p.queue.put(h.context(), "Requeue", shard, entry.Original, 0)
-		return err
+		return p.queue.putAgain(h.context(), shard, entry)
 	})
+}
+
+// putAgain puts the message of an entry on a shard. The blob of a large body is renewed before, so that no sweep deletes it while
+// the message goes from one queue to the other.
+func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
+	const op = "Requeue"
+	put := func(ctx context.Context) error {
+		_, err := q.put(ctx, op, shard, entry.Original, 0)
+		return err
+	}
+	e, err := decodeEnvelope(entry.Original, entry.ID, entry.Sent)
+	if err != nil || e.Claim == nil {
+		return put(ctx)
+	}
+	since := time.Now()
+	if err := q.renewClaim(ctx, op, q.shardNames[shard], e); err != nil {
+		return err
+	}
+	return putInTime(ctx, since, put)
 }
 
 // Purge deletes the entries that match, and returns how many. A nil match matches all. Otherwise it is as Requeue. The blob of
@@ -189,9 +208,10 @@ func (r *round) one(h *holding, raw dequeued) error {
 	if err := r.act(h, entry); err != nil {
 		return err
 	}
-	if own != nil {
-		// Before the entry, as with every message: a blob that no message names would stay.
-		if err := r.queue.removeClaim(h.context(), own.Claim); err != nil {
+	if own != nil && entry.unreadable == nil {
+		// Before the entry, as with every message: a blob that no message names would stay. That of an entry which cannot be read
+		// may be another message's; SweepClaims finds it if it is nobody's.
+		if err := r.queue.removeClaim(h.context(), own); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package eventual
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,13 @@ type QueueOptions struct {
 	VisibilityTimeout time.Duration
 	// ClaimContainer is the blob container of bodies too large for a message; "" is the queue's name and "-claims".
 	ClaimContainer string
+	// SigningKeys authenticate messages: of those that act on stored data (intents, moves, messages with a claim or with steps),
+	// only what a program with one of the keys has put is handled, and all else goes to the poison queue with that reason. nil
+	// handles what is on the queue, whoever put it; a worker says so in its log.
+	SigningKeys *SigningKeys
+	// AcceptUnsignedUntil is for the time in which SigningKeys are introduced: until then, unsigned messages are handled, too. Put
+	// it behind the moment at which the last program has the keys and the oldest message is handled.
+	AcceptUnsignedUntil time.Time
 }
 
 // Queue is a queue of messages that are handled at least once each, by a Worker. It is safe for concurrent use.
@@ -43,6 +51,10 @@ type Queue struct {
 	claims     *container.Client // nil without a blob endpoint
 	claimsName string
 	wake       wake
+
+	signing       *SigningKeys // nil for none
+	unsignedUntil time.Time
+	told          sync.Once // see tellUnsigned
 
 	repositories reconcilers
 
@@ -72,12 +84,14 @@ func NewQueue(account *patterns.Account, name string, options *QueueOptions) (*Q
 		return nil, invalidf(op, name, "the account is nil")
 	case account.QueueService() == nil:
 		return nil, invalidf(op, name, "the account has no queue endpoint")
+	case o.SigningKeys != nil && len(o.SigningKeys.keys) == 0:
+		return nil, invalidf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
 	case o.Shards < 0 || o.Shards > maxShards:
 		return nil, invalidf(op, name, "%d shards: a queue has 1 to %d", o.Shards, maxShards)
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
 		return nil, invalidf(op, name, "a visibility timeout of %v: it is whole seconds from 1s to %v", o.VisibilityTimeout, longestHidden)
 	}
-	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer,
+	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
 		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
 	q.internal[intentType] = q.handleIntent
 	for i := range o.Shards {
@@ -122,6 +136,14 @@ func (q *Queue) shardOf(id string) int {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int(h.Sum32() % uint32(len(q.shards)))
+}
+
+// nameOf is the name of one of the storage queues.
+func (q *Queue) nameOf(client *azqueue.QueueClient) string {
+	if i := slices.Index(q.shards, client); i >= 0 {
+		return q.shardNames[i]
+	}
+	return q.name + poisonSuffix
 }
 
 // wake tells idle workers of this process that there is something to get.

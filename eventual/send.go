@@ -96,14 +96,22 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Dur
 	if !ok {
 		return placed{}, invalidf(op, q.name, "a delay of %v: it is from 0 to %v", delay, longestHidden)
 	}
-	text, claimed, err := q.seal(ctx, op, e)
+	since, shard := time.Now(), q.shardOf(e.ID)
+	text, claimed, err := q.seal(ctx, op, q.shardNames[shard], e)
 	if err != nil {
 		return placed{}, err
 	}
-	p, err := q.put(ctx, op, q.shardOf(e.ID), text, hidden)
-	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
+	if !claimed {
+		return q.put(ctx, op, shard, text, hidden)
+	}
+	var p placed
+	err = putInTime(ctx, since, func(ctx context.Context) error {
+		p, err = q.put(ctx, op, shard, text, hidden)
+		return err
+	})
+	if err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) {
 		// No message will ever point to the blob. If this fails, SweepClaims finds it.
-		_ = q.removeClaim(context.WithoutCancel(ctx), e.Claim)
+		_ = q.removeClaim(context.WithoutCancel(ctx), e)
 	}
 	return p, err
 }

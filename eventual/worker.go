@@ -33,8 +33,15 @@ type WorkerOptions struct {
 	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil is 1 s, 2 s, 4 s and so on up to 1
 	// minute, with jitter. It is rounded up to whole seconds.
 	RetryDelay func(dequeues int) time.Duration
+	// AllowUnfilled lets Message.Decode accept a body that sets no field of the struct that it is decoded into. The zero
+	// value refuses such a body: a message that the handler does not understand is kept on the poison queue.
+	AllowUnfilled bool
+	// DeploymentTimeout is how long a worker leaves an intent that names a pattern or a repository it does not know to
+	// workers of a newer build, counted from Message.Sent; 0 is 6 hours. Until then the intent is
+	// released with growing delay, of at most 5 minutes, and each release is logged; afterwards it is a failure.
+	DeploymentTimeout time.Duration
 	// Logger gets failures, lost leases and poisoned messages, with a message's id, type and count of deliveries, and
-	// never its body; nil is none.
+	// never its body; nil is the account's Logger.
 	Logger *slog.Logger
 	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
 	// tablepatterns.eventual.duration and the up-down counter tablepatterns.eventual.in_flight; nil is none.
@@ -51,6 +58,7 @@ const (
 	standardMinPoll     = 100 * time.Millisecond
 	standardMaxPoll     = time.Minute
 	standardStopTimeout = 30 * time.Second
+	standardDeployment  = 6 * time.Hour
 
 	longestRetry = time.Minute
 )
@@ -96,12 +104,15 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 	if err != nil {
 		return nil, invalidf(op, q.name, "the meter provider: %w", err)
 	}
+	if o.Logger == nil {
+		o.Logger = q.account.Logger()
+	}
 	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, log: o.Logger.With("queue", q.name), telemetry: t}, nil
 }
 
 func (o *WorkerOptions) setDefaults() error {
-	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout) < 0 {
-		return errors.New("a negative option: Concurrency, MaxDequeues, MinPoll, MaxPoll and StopTimeout are 0 or more")
+	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.DeploymentTimeout) < 0 {
+		return errors.New("a negative option: Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout are 0 or more")
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = standardConcurrency
@@ -124,8 +135,8 @@ func (o *WorkerOptions) setDefaults() error {
 	if o.RetryDelay == nil {
 		o.RetryDelay, o.patient = retryDelay, true
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.DeploymentTimeout == 0 {
+		o.DeploymentTimeout = standardDeployment
 	}
 	return nil
 }
@@ -150,6 +161,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.queue.tellUnsigned(w.log)
 	defer s.end()
 	var pollers sync.WaitGroup
 	for shard := range w.queue.shards {

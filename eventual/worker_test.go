@@ -69,8 +69,8 @@ func TestFailures(t *testing.T) {
 		must[string](t)(q.Send(ctx, messageType, messageType, nil))
 	}
 	foreign := storageQueue(q, "")
-	for _, text := range []string{"hello, world", `{"v":7,"type":"fine"}`, `{"body":1}`, `{"type":"fine","claim":{"blob":"../x","length":1,"sha256":""}}`,
-		`{"type":"fine","claim":{"blob":"big","length":99999999,"sha256":""}}`} {
+	for _, text := range []string{"hello, world", `{"v":7,"type":"fine"}`, `{"body":1}`, `{"type":"fine","id":"../x","claim":{"blob":"../x","length":1,"sha256":""}}`,
+		`{"type":"fine","id":"big","claim":{"blob":"big","length":99999999,"sha256":""}}`} {
 		_, err := foreign.EnqueueMessage(ctx, text, nil)
 		check(t, err)
 	}
@@ -98,7 +98,7 @@ func TestFailures(t *testing.T) {
 	for _, want := range []string{"fails: no such address", "panics: panic: out of paper", "exits: the handler ended its goroutine",
 		`nobody's: no handler for messages of type "nobody's"`, ": the message is neither the JSON of an envelope nor base64 of it",
 		": version 7 of the envelope, and this build reads version 1", ": the envelope has no type",
-		"fine: the claim's blob is not the name of one", "fine: the claim's body has 99999999 bytes: it has at most 16777216"} {
+		"fine: the claim names the body of another message", "fine: the claim's body has 99999999 bytes: it has at most 16777216"} {
 		if !reasons[want] {
 			t.Errorf("no entry %q among %v", want, reasons)
 		}

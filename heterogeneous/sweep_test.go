@@ -95,10 +95,10 @@ func TestSweep(t *testing.T) {
 	upgrade := func(ctx context.Context, p *program) error { _, err := p.employee.Upgrade(ctx, nil); return err }
 	for name, c := range map[string]storagetest.SweepCase{
 		"Modify/plain":   swept(60, false, none, modify, true),
-		"Modify/indexed": swept(128, false, indexed, modify, true),
-		"Modify/old":     swept(160, true, indexed, modify, true),
+		"Modify/indexed": swept(152, false, indexed, modify, true),
+		"Modify/old":     swept(184, true, indexed, modify, true),
 		"Upgrade":        swept(92, true, none, upgrade, false),
-		"Upgrade/index":  swept(128, true, indexed, upgrade, false),
+		"Upgrade/index":  swept(152, true, indexed, upgrade, false),
 	} {
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}

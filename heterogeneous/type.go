@@ -118,6 +118,15 @@ func (t *Type[T]) Is() patterns.Condition {
 // Stage implements patterns.PropertyTransformer: the first on writing, so that steps get what all others have undone.
 func (t *Type[T]) Stage() patterns.Stage { return patterns.StageType }
 
+// SealedProperties implements patterns.SealedContributor: whoever changed EntityType would choose the steps that the entity is
+// read by.
+func (t *Type[T]) SealedProperties() []string {
+	if t.options.ByKey {
+		return nil
+	}
+	return []string{EntityType}
+}
+
 // RefusesMerge implements patterns.PropertyTransformer.
 func (t *Type[T]) RefusesMerge() error { return nil }
 

@@ -134,7 +134,6 @@ func (r *rivalry) stage(*storagetest.Service) storagetest.Stage {
 
 // process is the client of a process that calls befall.
 func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storagetest.Service, *storagetest.Faults) {
-	faults := storagetest.SweepFaults()
 	return s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.03:
@@ -144,6 +143,7 @@ func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storaget
 			r.seen.Add("late requests", 1)
 			return harness.LateRequest{Network: r, After: time.Duration(rng.Int64N(int64(lateness)))}
 		case n < 0.2:
+			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
 		return nil

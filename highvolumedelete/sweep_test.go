@@ -18,7 +18,7 @@ import (
 func TestSweepWriter(t *testing.T) {
 	for name, at := range map[string]time.Time{"Today": noon, "Late": noon.AddDate(0, 0, -1)} {
 		t.Run(name, func(t *testing.T) {
-			floor := map[string]int{"Today": 128, "Late": 160}[name]
+			floor := map[string]int{"Today": 176, "Late": 208}[name]
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				return written(t, s, at)
 			}})

@@ -32,7 +32,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	// and the next attempt must know it for its own.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
-		err := r.InsertIncarnation(ctx, v, incarnation)
+		err := r.Apply(ctx, patterns.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
 		if again && errors.Is(err, patterns.ErrExists) {
 			return recognize(ctx, r, v, incarnation, err)
 		}

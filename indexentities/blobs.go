@@ -15,19 +15,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
 const (
 	metaCount         = "tpcount" // the service knows no case in names of metadata
-	metaHeader        = "X-Ms-Meta-" + metaCount
 	contentType       = "text/plain; charset=utf-8"
 	containerNotFound = "ContainerNotFound"
 )
 
 // blobLists are lists in blobs of a container.
-type blobLists struct{ container *container.Client }
+type blobLists struct {
+	container *container.Client
+	owner     blobowner.Owner // of all of them
+}
 
 // blobList is one of them, as read. Without an ETag it is not there.
 type blobList struct {
@@ -35,8 +38,11 @@ type blobList struct {
 	etag azcore.ETag
 }
 
-// read reads a list. Requests: 1.
+// read reads a list. A blob that is not one of the index's is patterns.ErrGarbled. Requests: 1.
 func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
+	if err := b.owner.CheckName(name); err != nil {
+		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	}
 	var ex wire.Exchange
 	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
 	if err == nil {
@@ -52,8 +58,11 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	case err != nil:
 		return nil, patterns.ServiceError("", name, err)
 	}
-	l := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}
-	if l.ids, err = decodeLines(string(ex.Answer), ex.Header.Get(metaHeader)); err == nil && l.etag == "" {
+	l, meta := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}, blobowner.FromHeader(ex.Header)
+	if err = b.owner.CheckLabels(name, meta); err == nil {
+		l.ids, err = decodeLines(string(ex.Answer), blobowner.Label(meta, metaCount))
+	}
+	if err == nil && l.etag == "" {
 		err = errors.New("a blob without an ETag")
 	}
 	if err != nil {
@@ -74,9 +83,9 @@ func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []
 	if len(ids) == 0 {
 		_, err = b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: condition})
 	} else {
-		kind, count := contentType, strconv.Itoa(len(ids))
+		kind, meta := contentType, b.owner.Metadata(map[string]string{metaCount: strconv.Itoa(len(ids))})
 		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(encodeLines(ids))), &blockblob.UploadOptions{
-			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: map[string]*string{metaCount: &count}, AccessConditions: condition})
+			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: meta, AccessConditions: condition})
 	}
 	return writeFailure(name, err, &ex)
 }

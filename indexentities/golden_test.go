@@ -102,13 +102,16 @@ func TestGoldenBlobs(t *testing.T) {
 			}
 			text := must[[]byte](t)(io.ReadAll(answer.Body))
 			answer.Body.Close()
-			var count string
+			var count, home string
 			for name, value := range answer.Metadata {
 				if strings.EqualFold(name, "tpcount") {
 					count = *value
 				}
+				if strings.EqualFold(name, "tphome") {
+					home = *value
+				}
 			}
-			if string(text) != c.want || count != c.count || *answer.ContentType != "text/plain; charset=utf-8" || len(answer.Metadata) != 1 {
+			if string(text) != c.want || count != c.count || *answer.ContentType != "text/plain; charset=utf-8" || len(answer.Metadata) != 2 || home != homeOf(p) {
 				t.Errorf("the stored format has changed: %q, %s, %v", text, *answer.ContentType, answer.Metadata)
 			}
 		})

@@ -82,8 +82,9 @@ func (w *world) fill(ctx context.Context, p *process, n int) error {
 	}
 	if w.option == inBlobs {
 		count := fmt.Sprint(n)
+		home := homeOf(p)
 		_, err := p.account.Container(w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, indexentities.EncodeLines(ids),
-			&blockblob.UploadBufferOptions{Metadata: map[string]*string{"tpcount": &count}})
+			&blockblob.UploadBufferOptions{Metadata: map[string]*string{"tpcount": &count, "tphome": &home}})
 		return err
 	}
 	partition, row, _ := strings.Cut(w.placeOf("Jones"), "\t")

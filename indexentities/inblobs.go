@@ -7,12 +7,12 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -32,7 +32,7 @@ func NewInBlobs[T any](name string, value func(*T) compoundkey.Part, c *containe
 
 // NewMultiInBlobs makes such an index by several values of an entity, such as its tags. Repeated ones count once.
 func NewMultiInBlobs[T any](name string, values func(*T) []compoundkey.Part, c *container.Client) *InBlobs[T] {
-	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}, blobs: blobLists{c}}
+	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}, blobs: blobLists{container: c}}
 	x.shelves = x
 	return x
 }
@@ -48,6 +48,11 @@ func (x *InBlobs[T]) GroupBy(group func(*T) string) *InBlobs[T] {
 func (x *InBlobs[T]) Attach(host patterns.Host) error {
 	if host != nil && x.blobs.container == nil {
 		return errors.New("the container is nil; an account without a blob endpoint has none")
+	}
+	if host != nil {
+		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
+		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.PatternName()), Prefix: groupPrefix(x.PatternName(), Organisation),
+			Labels: map[string]string{blobowner.HomeLabel: home}}
 	}
 	return x.IndexDefinition.Attach(host)
 }
@@ -98,6 +103,8 @@ func (x *InBlobs[T]) place(group string, value compoundkey.Part) (string, error)
 	return blobName(x.PatternName(), group, value)
 }
 
+func (x *InBlobs[T]) checkOwn(place string) error { return x.blobs.owner.CheckName(place) }
+
 func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil {
@@ -130,12 +137,7 @@ func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, e
 				if item.Name == nil {
 					continue
 				}
-				one := listed{name: *item.Name}
-				for key, value := range item.Metadata {
-					if strings.EqualFold(key, metaCount) && value != nil {
-						one.count = *value
-					}
-				}
+				one := listed{name: *item.Name, count: blobowner.Label(item.Metadata, metaCount)}
 				if !yield(one, nil) {
 					return
 				}

@@ -29,6 +29,8 @@ type shelves interface {
 	// idOf is how a list at the place names an entity, keyOf the reverse.
 	idOf(entity patterns.Key) string
 	keyOf(place, id string) (patterns.Key, error)
+	// checkOwn refuses a place that is none of the index's lists. Places come from messages, too.
+	checkOwn(place string) error
 	// values yields what lists there are of a group.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
@@ -92,6 +94,11 @@ func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
 // reconcile has agree make each list that an intent names hold the entity, or not. The entity enters its lists before it
 // leaves others, so that it is found all the time.
 func (x *index[T]) reconcile(r *patterns.Reconciliation, agree func(place string, in bool) error) error {
+	for _, place := range r.Keys {
+		if err := x.shelves.checkOwn(place); err != nil {
+			return &patterns.Error{Op: "Reconcile", Index: -1, Kind: patterns.ErrInvalid, Err: err}
+		}
+	}
 	v, _ := r.Entity.(*T)
 	belongs := x.stored(v)
 	for _, in := range []bool{true, false} {

@@ -115,6 +115,8 @@ func (x *Outside[T]) place(group string, value compoundkey.Part) (string, error)
 	return rowPlace(x.partition(group), compoundkey.Join("", value))
 }
 
+func (x *Outside[T]) checkOwn(place string) error { return checkRowPlace(x.PatternName(), place) }
+
 func (x *Outside[T]) load(ctx context.Context, place string) ([]string, error) {
 	return loadRows(ctx, x.rows, place)
 }

@@ -26,6 +26,18 @@ func splitKey(text string) (patterns.Key, error) {
 	return patterns.Key{Partition: partition, Row: row}, nil
 }
 
+// checkRowPlace refuses a place outside of the partitions of an index's lists.
+func checkRowPlace(name, place string) error {
+	key, err := splitKey(place)
+	if err != nil {
+		return err
+	}
+	if key.Partition != compoundkey.Join(name) && !compoundkey.All().Under(name).Contains(key.Partition) {
+		return fmt.Errorf("partition %q does not belong to the lists of index %q", key.Partition, name)
+	}
+	return nil
+}
+
 // rowPlace checks the key of a list's first row.
 func rowPlace(partition, row string) (string, error) {
 	for _, key := range []string{partition, row} {

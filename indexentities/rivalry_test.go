@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -21,6 +22,7 @@ type rivalry struct {
 	harness.Trouble
 	entities int
 	changes  int // of each writer
+	kept     int // maintenance runs beside them
 
 	mu      sync.Mutex
 	refused map[string]bool // notes whose writer was told that they were not written
@@ -42,6 +44,10 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 	var stage storagetest.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64()))
+	}
+	if r.kept > 0 {
+		stage.Actors = append(stage.Actors, harness.Keeper(&r.Trouble, rng.Uint64(), r.kept, r.start,
+			harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.repo }, time.Second)...))
 	}
 	for id := range 2 {
 		if r.option != inPartition {

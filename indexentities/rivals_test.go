@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -30,7 +31,7 @@ func TestTwentyRivals(t *testing.T) {
 				if err := errors.Join(errs...); err != nil {
 					t.Fatal(err)
 				}
-				if err := drainNow(ctx, p); err != nil {
+				if err := harness.DrainToEmpty(ctx, s, p.queue); err != nil {
 					t.Fatal(err)
 				}
 				found, err := w.check(ctx, s)

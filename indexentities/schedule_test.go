@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestSchedule: three writers, and two workers where there are intents, whose calls fail or arrive late, who die, and who are
+// TestSchedule: three writers, maintenance runs in some, and two workers where there are intents, whose calls fail or arrive late, who die, and who are
 // held up for longer than messages are hidden. In the end the lists hold what the entities say, and what was refused was not
 // done.
 func TestSchedule(t *testing.T) {
@@ -18,12 +18,12 @@ func TestSchedule(t *testing.T) {
 			rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
 			r := &rivalry{world: world{option: options[rng.IntN(len(options))], organisation: rng.IntN(2) == 0, attempts: 40},
-				entities: 2 + rng.IntN(2), changes: 3, Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5, Log: log}}
+				entities: 2 + rng.IntN(2), changes: 3, kept: rng.IntN(3), Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5, Log: log}}
 			if r.option == inPartition {
 				r.organisation = false
 			}
 			return r.stage(t, s)
 		}})
 	t.Log(log)
-	log.MustHave(t, harness.Unknown, harness.Deaths, harness.Late, harness.Lost)
+	log.MustHave(t, harness.Unknown, harness.Deaths, harness.Late, harness.Lost, "runs of Verify", "runs of Repair", "runs of Rebuild")
 }

@@ -84,7 +84,7 @@ func TestSweep(t *testing.T) {
 	applied := map[string]int{"Insert": 180, "Move": 272, "Begin": 212, "End": 272, "Stay": 60, "Upsert": 272, "Delete": 212}
 	left := map[string]int{"Insert": 88, "Move": 120, "Begin": 120, "End": 120, "Stay": 60, "Upsert": 120, "Delete": 120}
 	floors := map[string]map[string]int{
-		"partition": {"Insert": 64, "Move": 128, "Begin": 96, "End": 128, "Stay": 92, "Upsert": 128, "Delete": 96},
+		"partition": {"Insert": 88, "Move": 152, "Begin": 120, "End": 152, "Stay": 92, "Upsert": 152, "Delete": 120},
 		"outside":   applied, "outside-async": left, "blobs": applied, "blobs-async": left,
 	}
 	for _, w := range []world{{option: inPartition}, {option: outside}, {option: outside, async: true}, {option: inBlobs}, {option: inBlobs, async: true}} {

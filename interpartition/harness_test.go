@@ -44,6 +44,7 @@ type world struct {
 	table, badges, queue string
 
 	hidden time.Duration // the visibility timeout; 0 is the constant visibility
+	term   time.Duration // of reservations; 0 is the package's own
 }
 
 func (w *world) visibility() time.Duration { return cmp.Or(w.hidden, visibility) }
@@ -92,7 +93,11 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.email, p.badge)
+	all := []patterns.Pattern{p.email, p.badge}
+	if w.term > 0 {
+		all = []patterns.Pattern{briefly{p.email, w.term}, briefly{p.badge, w.term}}
+	}
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, all...)
 	return p, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -83,8 +84,17 @@ func (x *Index[T]) OwnsOutside(key patterns.Key) bool {
 	return key.Partition == x.PatternName() || strings.HasPrefix(key.Partition, x.PatternName()+"_")
 }
 
-// Reserves implements patterns.OutsideCopyContributor.
-func (x *Index[T]) Reserves() bool { return x.unique }
+// reservationTerm is how long a key may be reserved before its entity is written. A long one costs little: intents free the
+// keys of writers that died, so it is waited for only where an intent was lost.
+const reservationTerm = time.Hour
+
+// ReservationTerm implements patterns.OutsideCopyContributor.
+func (x *Index[T]) ReservationTerm() time.Duration {
+	if x.unique {
+		return reservationTerm
+	}
+	return 0
+}
 
 // OutsideCopies implements patterns.OutsideCopyContributor.
 func (x *Index[T]) OutsideCopies(entity any) ([]patterns.OutsideCopy, error) {

@@ -7,6 +7,7 @@ import (
 	mathrand "math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -20,6 +21,8 @@ type rivalry struct {
 	harness.Trouble
 	entities int
 	changes  int // of each writer
+	repairs  bool
+	kept     int // maintenance runs beside them
 
 	mu      sync.Mutex
 	refused map[string]bool // names whose writer was told that they were not written
@@ -27,6 +30,12 @@ type rivalry struct {
 
 // duplicates are keys that two entities have in the end, where that may be.
 const duplicates = "duplicates"
+
+// What Repair did.
+const (
+	removed = "things removed by Repair"
+	mended  = "things mended by Repair"
+)
 
 var (
 	rivalEmails = []string{"", "a", "b", "c"}
@@ -37,6 +46,10 @@ var (
 func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.unique = rng.IntN(2) == 0
+	if r.repairs && r.unique {
+		// Late requests arrive within the margin of a term that is no shorter than a message is hidden.
+		r.term = []time.Duration{visibility, 0}[rng.IntN(2)]
+	}
 	r.world = *newWorld(t, s, r.kind)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, visibility, map[string]bool{}
 	p := must[*process](t)(r.start(s))
@@ -52,6 +65,13 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 	var stage storagetest.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64()))
+	}
+	if r.repairs {
+		stage.Actors = append(stage.Actors, r.repairer(rng.Uint64()))
+	}
+	if r.kept > 0 {
+		stage.Actors = append(stage.Actors, harness.Keeper(&r.Trouble, rng.Uint64(), r.kept, r.start,
+			harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.repo }, time.Second)...))
 	}
 	for id := range 2 {
 		// One message at a time: handlers that draw random numbers side by side would not do so in the same order again.
@@ -77,6 +97,27 @@ func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
 			r.change(ctx, p, rng, fmt.Sprintf("w%d.%d", id, done))
 		}
 		return done == r.changes, err
+	})
+}
+
+// repairer runs Repair again and again, with a Lag that is as short as callers can make it.
+func (r *rivalry) repairer(seed uint64) storagetest.Actor {
+	runs := 0
+	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
+		p, err := r.start(s)
+		for ; err == nil && runs < 3 && !dead(); runs++ {
+			for found, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1, Concurrency: 1}}) {
+				switch {
+				case err != nil:
+					r.Log.Add("failed repairs", 1)
+				case found.Done && found.Err == nil && found.Kind == patterns.Spurious:
+					r.Log.Add(removed, 1)
+				case found.Done:
+					r.Log.Add(mended, 1)
+				}
+			}
+		}
+		return runs == 3, err
 	})
 }
 

@@ -31,7 +31,7 @@ func mixed() *rivals {
 		pauses: harness.Pauses(visibility),
 		make: func(rng *mathrand.Rand) *rivalry {
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
-			return &rivalry{entities: 2 + rng.IntN(2), changes: 3, Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5}}
+			return &rivalry{entities: 2 + rng.IntN(2), changes: 3, kept: 2 * rng.IntN(2), Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5}}
 		}}
 }
 
@@ -40,7 +40,17 @@ func heldUp() *rivals {
 	return &rivals{
 		pauses: []time.Duration{time.Millisecond, time.Millisecond, visibility + 2*time.Second},
 		make: func(rng *mathrand.Rand) *rivalry {
-			return &rivalry{entities: 1 + rng.IntN(2), changes: 3, Trouble: harness.Trouble{Deaths: 0.06}}
+			return &rivalry{entities: 1 + rng.IntN(2), changes: 3, kept: rng.IntN(3), Trouble: harness.Trouble{Deaths: 0.06}}
+		}}
+}
+
+// repaired are rivals with Repair beside them, whose reservations' terms are over now and then.
+func repaired() *rivals {
+	return &rivals{
+		pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 3 * time.Second, visibility + 2*time.Second},
+		make: func(rng *mathrand.Rand) *rivalry {
+			trouble := []float64{0, 0.03, 0.1}[rng.IntN(3)]
+			return &rivalry{entities: 1 + rng.IntN(3), changes: 3, repairs: true, Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5}}
 		}}
 }
 
@@ -50,14 +60,14 @@ func crowded() *rivals {
 		make: func(*mathrand.Rand) *rivalry { return &rivalry{entities: 1, changes: 3} }}
 }
 
-// TestSchedule: three writers and two workers, whose calls fail or arrive late, who die, and who are held up for longer than
+// TestSchedule: three writers, two workers, and maintenance runs in some, whose calls fail or arrive late, who die, and who are held up for longer than
 // messages are hidden. In the end the indexes hold what the entities say, what cannot be carried out is poisoned and nothing
 // else, and what was refused was not done.
 func TestSchedule(t *testing.T) {
 	for name, c := range map[string]struct {
 		seeds int
 		*rivals
-	}{"mixed": {3500, mixed()}, "held up": {750, heldUp()}, "crowded": {750, crowded()}} {
+	}{"mixed": {3500, mixed()}, "held up": {750, heldUp()}, "crowded": {750, crowded()}, "repaired": {1500, repaired()}} {
 		t.Run(name, func(t *testing.T) {
 			log := &harness.Log{}
 			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(c.seeds), Pauses: c.pauses,
@@ -67,6 +77,11 @@ func TestSchedule(t *testing.T) {
 				return
 			}
 			log.MustHave(t, harness.Deaths, harness.Lost, duplicates, harness.Failed)
+			if name == "repaired" {
+				log.MustHave(t, removed, mended)
+			} else {
+				log.MustHave(t, "runs of Verify", "runs of Repair", "runs of Rebuild")
+			}
 			if name == "mixed" {
 				log.MustHave(t, harness.Late, harness.Faults)
 			}

@@ -55,10 +55,10 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 func TestSweep(t *testing.T) {
 	old, now := textOf(jones()), textOf(changed())
 	floors := map[string]int{
-		"sync/Insert": 184, "sync/Update": 280, "sync/Upsert": 280, "sync/Delete": 216,
-		"sync-unique/Insert": 248, "sync-unique/Update": 344, "sync-unique/Upsert": 344, "sync-unique/Delete": 216,
+		"sync/Insert": 232, "sync/Update": 376, "sync/Upsert": 376, "sync/Delete": 264,
+		"sync-unique/Insert": 344, "sync-unique/Update": 616, "sync-unique/Upsert": 616, "sync-unique/Delete": 392,
 		"async/Insert": 88, "async/Update": 120, "async/Upsert": 120, "async/Delete": 120,
-		"async-unique/Insert": 152, "async-unique/Update": 184, "async-unique/Upsert": 184, "async-unique/Delete": 120,
+		"async-unique/Insert": 200, "async-unique/Update": 232, "async-unique/Upsert": 232, "async-unique/Delete": 120,
 	}
 	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
 		for name, c := range map[string]storagetest.SweepCase{

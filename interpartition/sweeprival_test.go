@@ -136,7 +136,7 @@ func TestSweepWorker(t *testing.T) {
 		},
 	} {
 		for _, k := range []kind{{async: true}, {async: true, unique: true}} {
-			floor := map[string]int{"Update/async": 380, "Update/async-unique": 508, "Delete/async": 252, "Delete/async-unique": 252}[name+"/"+k.String()]
+			floor := map[string]int{"Update/async": 524, "Update/async-unique": 652, "Delete/async": 300, "Delete/async-unique": 428}[name+"/"+k.String()]
 			t.Run(name+"/"+k.String(), func(t *testing.T) {
 				storagetest.Sweep(t, storagetest.SweepCase{Floor: floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 					w := newWorld(t, s, k)

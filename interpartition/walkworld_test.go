@@ -22,6 +22,10 @@ type walked struct {
 	walkScene
 	workers int // processes that carry out messages
 
+	repairs repairs       // who runs Repair
+	rash    lease.Rules   // what Repair does not keep to
+	term    time.Duration // of reservations; 0 is the package's own
+
 	waive     lease.Rules // what nobody keeps to
 	lastKeeps bool        // but the last writer does
 	// judge takes the place of all else that check looks at, unless it is nil.
@@ -133,8 +137,16 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 			waive = 0
 		}
 		stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {
+			if w.repairs == first && i == len(w.writers)-1 {
+				if err := w.repair(ctx, s); err != nil {
+					return err
+				}
+			}
 			return w.write(lease.Waive(ctx, waive), s, changes)
 		})
+	}
+	if w.repairs == beside {
+		stage.Processes = append(stage.Processes, w.repair)
 	}
 	for range w.workers {
 		stage.Workers = append(stage.Workers, func(ctx context.Context, s *storagetest.Service) error {
@@ -166,7 +178,11 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.email)
+	var index patterns.Pattern = p.email
+	if w.term > 0 {
+		index = briefly{p.email, w.term}
+	}
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, index)
 	return p, err
 }
 

@@ -2,14 +2,13 @@ package largeentities
 
 import (
 	"context"
-	"encoding/hex"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -17,9 +16,12 @@ import (
 // blobs are the blobs of one property.
 type blobs struct {
 	container   *container.Client
+	prefix      string // of the blobs' names
+	home        string // the table of the entities, as metadata
 	blockSize   int
 	concurrency int
-	sealing     *sealing // nil for none
+	deadline    time.Duration // of the transaction that points at one
+	sealing     *sealing      // nil for none
 }
 
 const errForeignClient = "the container's client is none of Account.Container, whose requests alone are held to the lease of an intent"
@@ -39,7 +41,7 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 		return failure(op, p.name, err)
 	}
 	there, lookErr := b.container.NewBlobClient(p.name).GetProperties(ctx, nil)
-	if lookErr != nil || there.ContentLength == nil || *there.ContentLength != p.length || metaOf(there.Metadata, metaHash) != p.hash() {
+	if lookErr != nil || there.ContentLength == nil || *there.ContentLength != p.length || blobowner.Label(there.Metadata, metaHash) != p.hash() {
 		return failure(op, p.name, err)
 	}
 	return nil
@@ -77,22 +79,35 @@ func ifAbsent() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}}
 }
 
-// metaOf finds an entry of a blob's metadata, whose names come back in any case.
-func metaOf(meta map[string]*string, name string) string {
-	for key, value := range meta {
-		if value != nil && strings.EqualFold(key, name) {
-			return *value
-		}
-	}
-	return ""
+// ownerOf returns what the blobs of an entity have in common: the beginning of their names, and metadata.
+func (b *blobs) ownerOf(key patterns.Key) blobowner.Owner {
+	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
-// labels are a blob's metadata: whose it is, and what it must hold.
-type labels struct{ key, home string }
+// checkOwn refuses a name from a row or a message that none of the entity's blobs can have.
+func (b *blobs) checkOwn(op string, key patterns.Key, name string) error {
+	if err := b.ownerOf(key).CheckName(name); err != nil {
+		return garbled(op, "", "%w", err)
+	}
+	return nil
+}
 
-func (l labels) with(sum []byte) map[string]*string {
-	hash := hex.EncodeToString(sum)
-	return map[string]*string{metaKey: &l.key, metaHome: &l.home, metaHash: &hash}
+// removeNamed deletes a blob that only a message names: whoever can put messages chose the name, so the blob's metadata
+// decides first whether it is the entity's. A blob that is not there is deleted. Requests: 2.
+func (b *blobs) removeNamed(ctx context.Context, op string, key patterns.Key, name string) error {
+	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
+	switch {
+	case isGone(err):
+		return nil
+	case err != nil:
+		return failure(op, name, err)
+	case there.ETag == nil:
+		return garbled(op, name, "the service's answer has no ETag")
+	}
+	if err := b.ownerOf(key).CheckLabels(name, there.Metadata); err != nil {
+		return garbled(op, name, "%w", err)
+	}
+	return b.remove(ctx, op, name, *there.ETag)
 }
 
 // stored is a blob that was just stored.

@@ -12,7 +12,7 @@
 //	Sales         empid_000223  tp1 34816 9f86...0a08 Employees/Photo/ZPQP...UVIA/5LT4... image/jpeg
 //
 //	blob                                  content    metadata
-//	Employees/Photo/ZPQP...UVIA/5LT4...   the photo  tpkey=U2Fs...  tpsha256=9f86...0a08  tphome=...
+//	Employees/Photo/ZPQP...UVIA/5LT4...   the photo  tpkey=U2Fs...  tpterm=600  tpsha256=9f86...0a08  tphome=...
 //
 // The pointer is "tp1", length, SHA-256 in hexadecimal, the blob's name and its content type, with a space between. It takes
 // the place of the value and has the other type: a []byte or a Stream is Edm.Binary within the entity and its pointer
@@ -61,7 +61,8 @@
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
 //	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace where one was
-//	SignedURL                          1; with user delegation 2
+//	  and a worker deletes the old one 1 more, for the blob's metadata
+//	SignedURL                          1; with a token credential 2
 //	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old one, 1 for each deleted
 //
 // # When not to use it

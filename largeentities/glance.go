@@ -37,10 +37,7 @@ func (x *Property[T]) look(ctx context.Context, key patterns.Key, read func(cont
 	var e *patterns.Error
 	switch {
 	case seen:
-		ptr, err = x.form.read(v)
-		if err != nil {
-			err = garbled("Look", "", "property %s: %w", x.name, err)
-		}
+		ptr, err = x.pointerIn("Look", key, v)
 		return ptr, true, err
 	case errors.Is(err, patterns.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
 		return nil, false, nil

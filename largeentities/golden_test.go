@@ -59,7 +59,7 @@ func TestGoldenStored(t *testing.T) {
 			for name, value := range answer.Metadata {
 				meta[strings.ToLower(name)] = *value
 			}
-			if meta["tpkey"] != "U2FsZXMJZW1waWRfMDAwMjIz" || len(meta["tpsha256"]) != 64 || meta["tphome"] == "" || len(meta) != 3 {
+			if meta["tpkey"] != "U2FsZXMJZW1waWRfMDAwMjIz" || len(meta["tpsha256"]) != 64 || meta["tphome"] == "" || meta["tpterm"] != "600" || len(meta) != 4 {
 				t.Errorf("%s has metadata %v", *item.Name, meta)
 			}
 		}

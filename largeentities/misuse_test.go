@@ -121,14 +121,18 @@ func TestDelegatedURL(t *testing.T) {
 	endpoint := func(u string) string { return strings.Replace(u, "http://", "https://", 1) }
 	account := must[*patterns.Account](t)(patterns.NewAccount(patterns.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
 		bearer{}, &patterns.AccountOptions{ClientOptions: options}))
-	for name, o := range map[string]*largeentities.Options{"service": {Delegation: account.BlobService()}, "nobody": nil} {
+	signed := must[*patterns.Account](t)(patterns.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &patterns.AccountOptions{ClientOptions: options}))
+	for name, o := range map[string]*largeentities.Options{"service": {Account: account}, "nobody": {Account: signed}, "another": nil} {
 		x := largeentities.NewProperty[employee]("Photo", account.Container(w.container), o)
+		if name == "another" {
+			x = largeentities.NewProperty[employee]("Photo", must[*patterns.Account](t)(patterns.NewAccount(patterns.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
+		}
 		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, x)
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
-		if o == nil {
+		if name != "service" {
 			if !errors.Is(err, patterns.ErrInvalid) {
-				t.Errorf("with nothing to sign: %v", err)
+				t.Errorf("%s signs: %v", name, err)
 			}
 			continue
 		}

@@ -7,8 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
-
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -20,21 +18,22 @@ const (
 	standardDeadline    = 10 * time.Minute
 	standardType        = "application/octet-stream"
 
-	maxBlocks     = 50_000      // of a blob
-	maxBlockSize  = 100 << 20   // the service takes more; a buffer should not
-	maxPrefix     = 256         // characters
-	maxConcurrent = 64          // buffers of a block each
-	maxType       = 256         // characters of a content type
+	maxBlocks     = 50_000    // of a blob
+	maxBlockSize  = 100 << 20 // the service takes more; a buffer should not
+	maxPrefix     = 256       // characters
+	maxConcurrent = 64        // buffers of a block each
+	maxType       = 256       // characters of a content type
+	mostDeadline  = 10 * 365 * 24 * time.Hour
 	leastDeadline = time.Second // shorter ones would end changes that go well
-	leastGrace    = 2           // deadlines
-	standardGrace = time.Hour   // unless two deadlines are longer
+	standardGrace = time.Hour
 	unknownLength = int64(1) << 62
 )
 
 // Options are the options of NewProperty and NewStream; nil is the same as the zero value.
 type Options struct {
 	// Prefix begins the names of the property's blobs, the table's name and the property's for "". Repositories may share a
-	// container; those of different accounts need different prefixes in it.
+	// container; those of different accounts need different prefixes in it. It never changes: blobs under another prefix are not the
+	// property's, and pointers to them are patterns.ErrGarbled.
 	Prefix string
 	// Threshold is the size in bytes up to which a value stays in the entity, 32 KiB for 0; below zero, all values go
 	// out. At most 64 KiB. A string of more than 32,768 UTF-16 units goes out in any case.
@@ -48,12 +47,12 @@ type Options struct {
 	BlockSize int
 	// Concurrency is how many pieces are sent at once, 3 for 0. An upload holds that many in memory.
 	Concurrency int
-	// Deadline is how long after its blob was stored the transaction that points at it may be sent, 10 minutes for 0. It is
-	// what lets Sweep tell an unreferenced blob from one that is about to be referenced.
+	// Deadline is how long a blob may wait for the transaction that points at it (default 10 minutes, at most 10 years). The writer
+	// sends the transaction within 5/6 of it, or not at all; it makes the blob younger where another value takes longer. It is stored
+	// with each blob, and lets Sweep tell an unreferenced blob from one that is about to be referenced.
 	Deadline time.Duration
-	// Delegation signs addresses where the account was made from a token credential: its Account.BlobService. nil where the
-	// account has a shared key.
-	Delegation *service.Client
+	// Account signs addresses for SignedURL: the account of the container. nil is the account of the repository's table.
+	Account *patterns.Account
 	// Sealer seals the blobs, such as an encryption.Stream; nil stores them in clear. All values go out then, since one
 	// within the entity would be in clear. What is read and was not sealed is patterns.ErrGarbled.
 	Sealer Sealer
@@ -100,8 +99,8 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("a BlockSize of %d: it is 1 to %d", o.BlockSize, maxBlockSize)
 	case o.Concurrency < 1 || o.Concurrency > maxConcurrent:
 		return o, fmt.Errorf("a Concurrency of %d: it is 1 to %d", o.Concurrency, maxConcurrent)
-	case o.Deadline < leastDeadline:
-		return o, fmt.Errorf("a Deadline of %v: it is at least %v", o.Deadline, leastDeadline)
+	case o.Deadline < leastDeadline || o.Deadline > mostDeadline:
+		return o, fmt.Errorf("Options.Deadline is %v; it must be 0 (meaning %v), or from %v to %v", o.Deadline, standardDeadline, leastDeadline, mostDeadline)
 	}
 	if err := checkPrefix(o.Prefix); err != nil {
 		return o, err

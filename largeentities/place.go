@@ -132,14 +132,14 @@ func (x *Property[T]) placeSource(ctx context.Context, change *patterns.Change, 
 
 // placeCopy is for a Stream that is in a blob which is not this entity's: another entity's, or one of an earlier attempt.
 func (x *Property[T]) placeCopy(change *patterns.Change, s *Stream) placement {
-	from, home, key := s.c.ptr, s.c.home, s.c.key
+	from, home := s.c.ptr, s.c.home
 	if home == nil {
 		home = x.blobs
 	}
 	l := x.anew(change, from.length, from.contentType)
 	l.stream = s
 	l.open = func(ctx context.Context) (io.ReadCloser, error) {
-		r, err := home.openValue(ctx, "Copy", key, from, 0, from.length)
+		r, err := home.openValue(ctx, "Copy", from, 0, from.length)
 		if isReplaced(err) && s.c.src != nil {
 			return nil, invalid("Store", "property %s: %w", x.name, errReaderUsed)
 		}
@@ -163,15 +163,16 @@ func (x *Property[T]) keep(ctx context.Context, change *patterns.Change, data []
 // old is the pointer that the entity has before the change, nil for none.
 func (x *Property[T]) old(change *patterns.Change) *pointer {
 	for _, text := range change.Remembered(x.name) {
-		if p, err := parsePointer(text); err == nil {
-			return p
+		p, err := parsePointer(change.Key, text)
+		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
+			return p // one that leads elsewhere is neither kept nor deleted
 		}
 	}
 	return nil
 }
 
 func (x *Property[T]) anew(change *patterns.Change, length int64, kind string) placement {
-	return placement{where: newBlob, pointer: &pointer{name: nameOf(x.prefix, change.Key, change.ID), length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
+	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
 // upload stores a value in its blob. From then on the change has until the deadline to point at it.
@@ -185,8 +186,8 @@ func (x *Property[T]) upload(ctx context.Context, change *patterns.Change, l pla
 	}
 	defer r.Close()
 	u := &upload{blobs: x.blobs, name: l.pointer.name, kind: l.pointer.contentType, report: l.report, check: l.check, expect: l.pointer.length,
-		labels: labels{encodeKey(change.Key), x.home}}
-	out, seal, err := x.blobs.sealUpload(ctx, change.Key, u, r)
+		of: change.Key}
+	out, seal, err := x.blobs.sealUpload(ctx, u, r)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (x *Property[T]) upload(ctx context.Context, change *patterns.Change, l pla
 	seal(&s.pointer)
 	x.nursery.admit(ctx, x.blobs, s, x.options.Deadline, l.value)
 	if l.stream != nil {
-		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs, key: change.Key}
+		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs}
 	}
 	return &s.pointer, nil
 }
@@ -240,7 +241,7 @@ func (x *Property[T]) Remember(entity any, p patterns.Properties) ([]string, err
 			x.bind(x.field(v))
 		}
 	}
-	ptr, err := x.form.read(p.Get(x.name))
+	ptr, err := x.form.read(patterns.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
 	if err != nil || ptr == nil {
 		return nil, nil // a Stream that is new, as the codec writes it; what makes no sense was told by Load
 	}
@@ -257,12 +258,15 @@ func (x *Property[T]) Remember(entity any, p patterns.Properties) ([]string, err
 	return memory, nil
 }
 
-// Reconcile implements patterns.IntentContributor: of the named blobs, those that the entity does not point at are deleted.
-// Names are used once, so what is not pointed at now never will be.
+// Reconcile implements patterns.IntentContributor: of the named blobs, those are deleted that belong to the entity and that it
+// does not point at. Names are used once, so what is not pointed at now never will be. A blob that belongs to another entity or
+// program is left alone, and the message ends on the poison queue with that reason. Requests: 1 for each blob to delete; 2
+// where the name is from a message.
 func (x *Property[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
-	ptr, err := x.form.read(r.Stored.Get(x.name))
+	const op = "Reconcile"
+	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
 	if err != nil {
-		return garbled("Reconcile", "", "property %s: %w", x.name, err)
+		return err
 	}
 	for _, name := range r.Keys {
 		if ptr != nil && ptr.name == name {
@@ -270,9 +274,16 @@ func (x *Property[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation)
 			continue
 		}
 		if !r.Owns(ctx, name) {
-			return invalid("Reconcile", "the message does not name blob %q", name)
+			return invalid(op, "the message does not name blob %q", name)
 		}
-		if err := x.blobs.remove(ctx, "Reconcile", name, ""); err != nil {
+		err := x.blobs.checkOwn(op, r.Key, name)
+		switch {
+		case err == nil && r.Received:
+			err = x.blobs.removeNamed(ctx, op, r.Key, name)
+		case err == nil:
+			err = x.blobs.remove(ctx, op, name, "")
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,8 @@ type pointer struct {
 	sha256      [sha256.Size]byte
 	contentType string
 	sealed      bool // sha256 is that of the sealed form, length that of the value
+
+	of patterns.Key // the entity in whose row it is; not part of the stored form
 }
 
 // The marks begin a pointer, and say which form it has.
@@ -44,12 +46,12 @@ func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 var errNoPointer = errors.New("it is neither a value of its type nor a pointer to a blob that this build can read")
 
 // parsePointer is the reverse of String. Each pointer has one form: another one would be written back as something else.
-func parsePointer(text string) (*pointer, error) {
+func parsePointer(of patterns.Key, text string) (*pointer, error) {
 	parts := strings.SplitN(text, " ", 5)
 	if len(parts) != 5 || parts[3] == "" {
 		return nil, errNoPointer
 	}
-	p := &pointer{name: parts[3], contentType: parts[4], sealed: parts[0] == sealedMark}
+	p := &pointer{name: parts[3], contentType: parts[4], sealed: parts[0] == sealedMark, of: of}
 	length, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || length < 0 {
 		return nil, errNoPointer
@@ -84,8 +86,9 @@ func (f form) pointer(p *pointer) patterns.Value {
 	return patterns.String(p.String())
 }
 
-// read tells what a stored value is: a pointer, or, with nil, the value itself.
-func (f form) read(v patterns.Value) (*pointer, error) {
+// read tells what a value in the row of an entity is: a pointer, or, with nil, the value itself. Whether the pointer leads to a
+// blob of the entity is for blobs.checkOwn to say.
+func (f form) read(of patterns.Key, v patterns.Value) (*pointer, error) {
 	if v.IsNull() {
 		return nil, nil
 	}
@@ -99,7 +102,7 @@ func (f form) read(v patterns.Value) (*pointer, error) {
 	case !isString:
 		return nil, errNoPointer
 	}
-	return parsePointer(text)
+	return parsePointer(of, text)
 }
 
 // content returns the bytes of a value of the declared type.

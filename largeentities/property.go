@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -22,8 +23,6 @@ type Property[T any] struct {
 	options Options
 	codec   *patterns.Codec[T]
 	form    form
-	prefix  string // of the blobs' names
-	home    string
 	repo    *patterns.Repository[T] // nil while it is free
 	nursery nursery
 }
@@ -87,15 +86,15 @@ func (x *Property[T]) Attach(host patterns.Host) (err error) {
 			return fmt.Errorf("pattern %q encrypts it, which leaves its blob in clear; Options.Sealer is for that", p.PatternName())
 		}
 	}
-	if x.prefix = x.options.Prefix; x.prefix == "" {
-		x.prefix = host.Table().Name() + "/" + x.name
+	if x.blobs.prefix = x.options.Prefix; x.blobs.prefix == "" {
+		x.blobs.prefix = host.Table().Name() + "/" + x.name
 	}
-	x.blobs.blockSize, x.blobs.concurrency = x.options.BlockSize, x.options.Concurrency
+	x.blobs.blockSize, x.blobs.concurrency, x.blobs.deadline = x.options.BlockSize, x.options.Concurrency, x.options.Deadline
 	x.blobs.sealing = nil
 	if x.options.Sealer != nil {
 		x.blobs.sealing = &sealing{x.options.Sealer, strings.ToLower(host.Table().Name()), x.name, x.options.AcceptPlaintext}
 	}
-	x.repo, x.home = repo, homeOf(host.Table())
+	x.repo, x.blobs.home = repo, blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 	return nil
 }
 
@@ -199,14 +198,14 @@ func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p patterns.
 	if v.IsNull() {
 		return p, nil
 	}
-	ptr, err := x.form.read(v)
+	ptr, err := x.form.read(of.Key, v)
 	if err != nil {
 		return nil, garbled("Load", "", "property %s: %w", x.name, err)
 	}
-	loaded, err := x.loaded(ctx, of.Key, v, ptr)
+	loaded, err := x.loaded(ctx, v, ptr)
 	p = slices.Clone(p)
 	if err != nil {
-		if salvageOf(ctx).leavesOut(of, x.name, ptr != nil && ptr.sealed || x.blobs.sealing != nil, err, func() error { _, err := x.loaded(ctx, of.Key, v, ptr); return err }) {
+		if salvageOf(ctx).leavesOut(of, x.name, ptr != nil && ptr.sealed || x.blobs.sealing != nil, err, func() error { _, err := x.loaded(ctx, v, ptr); return err }) {
 			p.Delete(x.name)
 			return p, nil
 		}
@@ -216,14 +215,32 @@ func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p patterns.
 	return p, nil
 }
 
+// pointerIn is form.read of a value in the row of an entity, for what acts on the blob: a pointer that leads to a blob which is
+// not the entity's is patterns.ErrGarbled.
+func (x *Property[T]) pointerIn(op string, key patterns.Key, v patterns.Value) (*pointer, error) {
+	ptr, err := x.form.read(key, v)
+	if err != nil {
+		return nil, garbled(op, "", "property %s: %w", x.name, err)
+	}
+	if ptr != nil {
+		err = x.blobs.checkOwn(op, key, ptr.name)
+	}
+	return ptr, err
+}
+
 // loaded makes the value that the codec gets of what is stored.
-func (x *Property[T]) loaded(ctx context.Context, key patterns.Key, v patterns.Value, ptr *pointer) (patterns.Value, error) {
+func (x *Property[T]) loaded(ctx context.Context, v patterns.Value, ptr *pointer) (patterns.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
 	}
+	if ptr != nil {
+		if err := x.blobs.checkOwn("Load", ptr.of, ptr.name); err != nil {
+			return v, err
+		}
+	}
 	switch {
 	case x.form == streamForm && ptr != nil:
-		return patterns.String(textOf(key, ptr)), nil
+		return patterns.String(textOf(ptr)), nil
 	case x.form == streamForm:
 		data, _ := v.Bytes()
 		text, err := NewStreamBytes(data, nil).MarshalText()
@@ -237,7 +254,7 @@ func (x *Property[T]) loaded(ctx context.Context, key patterns.Key, v patterns.V
 	if ptr.length > x.options.MaxValue {
 		return v, fault("Load", ptr.name, patterns.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, ptr.length, x.options.MaxValue)
 	}
-	data, err := x.blobs.loadValue(ctx, key, ptr)
+	data, err := x.blobs.loadValue(ctx, ptr)
 	if isReplaced(err) {
 		return v, fault("Load", ptr.name, patterns.ErrOutdated, "the blob of property %s is not there", x.name)
 	}

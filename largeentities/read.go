@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -60,6 +61,10 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 // get asks for a range, of the blob with the ETag if there is one, and returns the ETag of the blob that answers. The whole
 // answer comes from that one: a connection that breaks goes on under its ETag.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
+	owner := b.ownerOf(p.of)
+	if err := owner.CheckName(p.name); err != nil {
+		return nil, "", garbled(op, p.name, "%w", err)
+	}
 	options := &blob.DownloadStreamOptions{AccessConditions: ifMatch(etag)}
 	ranged := n != p.length
 	if ranged {
@@ -87,8 +92,12 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 		_ = answer.Body.Close()
 		return nil, "", garbled(op, p.name, "%w: it does not say how long the blob is", errIncomplete)
 	}
+	if err := owner.CheckLabels(p.name, answer.Metadata); err != nil {
+		_ = answer.Body.Close()
+		return nil, "", garbled(op, p.name, "%w", err)
+	}
 	// The whole is hashed; of a range, that the blob was stored as what the pointer says is all that can be known.
-	hash := metaOf(answer.Metadata, metaHash)
+	hash := blobowner.Label(answer.Metadata, metaHash)
 	if whole != p.length || hash != p.hash() && (ranged || hash != "") || answer.ETag == nil {
 		_ = answer.Body.Close()
 		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity points at one of %d bytes and %s", whole, metaHash, hash, p.length, p.hash())

@@ -78,3 +78,25 @@ func TestRequestCounts(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestsOfWorkers: a worker asks whose a blob is before it deletes it, since only a message names the blob.
+func TestRequestsOfWorkers(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	requests := &storagetest.RequestCounter{}
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
+	w := (&world{async: true}).open(t, s)
+	p, worker := must[*process](t)(w.start(s)), must[*process](t)(w.start(&counted))
+	e := with(1)
+	e.Photo = large("a")
+	ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
+	e.Photo = large("b")
+	ok(t, p.repo.Replace(ctx, e), drainNow(ctx, worker))
+	asked, deleted := requests.CountOf(storagetest.GetBlobProperties), requests.CountOf(storagetest.DeleteBlob)
+	if n := asked + deleted; asked != 1 || n != 2 {
+		t.Errorf("a worker asks %d times and deletes %d times: %v", asked, deleted, requests.Kinds())
+	}
+	if _, err := w.check(ctx, s); err != nil {
+		t.Error(err)
+	}
+}

@@ -7,29 +7,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// clockSkew is how much earlier than now a delegation key is valid, for services whose clock is behind.
-const clockSkew = 5 * time.Minute
-
-// SignedURL returns an address under which anybody can read the blob of the entity's value, and nothing else, until expiry:
-// a shared access signature. The address is the secret: it does not belong into logs. It is signed with the account's
-// shared key; where the account was made from a token credential, with a user delegation key, for which Options.Delegation
-// is asked, and which lasts for 7 days at most. A value that is in the entity, or none, is patterns.ErrNotFound. After the value is
-// replaced, the address leads nowhere. Requests: 1; with user delegation 2.
+// SignedURL returns an address under which anybody can read the blob of the entity's value, and nothing else, until expiry, which
+// is at most 7 days from now: patterns.Account.SignBlob of Options.Account. The address is the secret: it does not belong into
+// logs. A value that is in the entity, or none, is patterns.ErrNotFound. After the value is replaced, the address leads nowhere.
+// Requests: 1; with a token credential 2.
 func (x *Property[T]) SignedURL(ctx context.Context, key patterns.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
 	if x.repo == nil {
 		return "", invalid(op, "the property belongs to no repository")
 	}
-	if !expiry.After(time.Now()) {
-		return "", invalid(op, "the expiry is in the past")
+	account := x.options.Account
+	if account == nil {
+		account = x.repo.Table().Account()
+	}
+	parts, err := sas.ParseURL(x.blobs.container.URL())
+	if err != nil || !sameHost(x.blobs.container.URL(), account.Endpoints().Blob) {
+		return "", invalid(op, "the container is not one of the account that signs; give the container's account as Options.Account")
 	}
 	ptr, found, err := x.lookAt(ctx, key)
 	if err != nil {
@@ -42,44 +40,15 @@ func (x *Property[T]) SignedURL(ctx context.Context, key patterns.Key, expiry ti
 	if ptr.sealed {
 		return "", invalid(op, "the blob is sealed: an address of it is of no use to anybody")
 	}
-	client := x.blobs.container.NewBlobClient(ptr.name)
-	signed, err := client.GetSASURL(sas.BlobPermissions{Read: true}, expiry, nil)
-	switch {
-	case err == nil:
-		return signed, nil
-	case !errors.Is(err, bloberror.MissingSharedKeyCredential):
-		return "", invalid(op, "%w", wire.Redact(err))
-	case x.options.Delegation == nil:
-		return "", invalid(op, "the account has no shared key; with a token credential, Options.Delegation signs, and with a shared access signature nothing can")
-	}
-	return delegated(ctx, x.options.Delegation, client.URL(), ptr.name, expiry)
+	return account.SignBlob(ctx, parts.ContainerName, ptr.name, expiry)
 }
 
-// delegated signs with a key that the service gives to the token's owner.
-func delegated(ctx context.Context, s *service.Client, address, name string, expiry time.Time) (string, error) {
-	const op = "SignedURL"
-	u, err := url.Parse(address)
-	if err != nil || u.RawQuery != "" {
-		return "", invalid(op, "the container's client has a signature of its own")
-	}
-	parts, err := sas.ParseURL(address)
+// sameHost reports whether two addresses are of one service.
+func sameHost(a, b string) bool {
+	u, err := url.Parse(a)
 	if err != nil {
-		return "", invalid(op, "%w", wire.Redact(err))
+		return false
 	}
-	begin := time.Now().Add(-clockSkew).UTC()
-	start, end := begin.Format(sas.TimeFormat), expiry.UTC().Format(sas.TimeFormat)
-	credential, err := s.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)
-	if err != nil {
-		return "", failure(op, name, err)
-	}
-	values := sas.BlobSignatureValues{ContainerName: parts.ContainerName, BlobName: name, StartTime: begin, ExpiryTime: expiry.UTC(),
-		Permissions: (&sas.BlobPermissions{Read: true}).String()}
-	if strings.EqualFold(u.Scheme, "https") {
-		values.Protocol = sas.ProtocolHTTPS
-	}
-	query, err := values.SignWithUserDelegation(credential)
-	if err != nil {
-		return "", invalid(op, "%w", wire.Redact(err))
-	}
-	return address + "?" + query.Encode(), nil
+	v, err := url.Parse(b)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, v.Host)
 }

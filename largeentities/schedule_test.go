@@ -21,10 +21,11 @@ import (
 
 const deadline = 20 * time.Second
 
-// rivalry is the world of one schedule: writers, a reader, workers, and a sweeper that sweeps all the time.
+// rivalry is the world of one schedule: writers, a reader, workers, a sweeper that sweeps all the time, and maintenance runs.
 type rivalry struct {
 	world
-	log *rivalryLog
+	log  *rivalryLog
+	kept *harness.Log // of the maintenance runs
 }
 
 // rivalryLog is what happened in all the schedules of a test.
@@ -52,7 +53,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
 	r.open(t, s)
 	stage := storagetest.Stage{
-		Actors:  []storagetest.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper()},
+		Actors:  []storagetest.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper(), r.keeper(s, rng.Uint64())},
 		Workers: []storagetest.Actor{r.worker(rng.Uint64())},
 	}
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
@@ -71,13 +72,14 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 }
 
 func (r *rivalry) injector(seed, process uint64) storagetest.Injector {
-	rng, faults := mathrand.New(mathrand.NewPCG(seed, process)), storagetest.SweepFaults()
-	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+	rng := mathrand.New(mathrand.NewPCG(seed, process))
+	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.02:
 			r.log.add(func(l *rivalryLog) { l.deaths++ })
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.1:
+			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
 		return nil
@@ -178,6 +180,12 @@ func (r *rivalry) reader(seed uint64) storagetest.Actor {
 	}
 }
 
+// keeper verifies, repairs and rebuilds.
+func (r *rivalry) keeper(s *storagetest.Service, seed uint64) storagetest.Actor {
+	trouble := &harness.Trouble{Faults: 0.08, Deaths: 0.02, Visibility: visibility, Network: s.ClientOptions.Transport, Log: r.kept}
+	return harness.Keeper(trouble, seed, 2, r.start, harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.repo }, time.Second)...)
+}
+
 // sweeper sweeps with the least grace that is allowed.
 func (r *rivalry) sweeper() storagetest.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
@@ -229,17 +237,19 @@ func (r *rivalry) worker(seed uint64) storagetest.Actor {
 // are longer than messages are hidden and than a blob's deadline. No reader meets a pointer that leads nowhere, and in the end rows
 // and blobs agree.
 func TestSchedule(t *testing.T) {
-	log, seeds := &rivalryLog{}, 150
+	log, kept, seeds := &rivalryLog{}, &harness.Log{}, 150
 	if harness.Shortened() {
 		seeds = 40
 	}
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 20_000,
 		Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 4 * time.Second, visibility + 2*time.Second, deadline + time.Second, 2*deadline + time.Second},
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-			r := &rivalry{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log}
+			r := &rivalry{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
 			return r.stage(t, s)
 		}})
 	t.Logf("%d applied, %d refused, %d unknown, %d deaths, %d reads, %d streams replaced, %d blobs swept, %d young; %d handled, %d leases lost", log.applied, log.refused, log.unknown, log.deaths, log.reads, log.gone, log.swept, log.young, log.handled, log.lost)
+	t.Log(kept)
+	kept.MustHave(t, "runs of Verify", "runs of Repair", "runs of Rebuild")
 	for what, n := range map[string]int{"unknown outcomes": log.unknown, "deaths": log.deaths, "reads": log.reads, "swept blobs": log.swept, "young blobs": log.young} {
 		if n == 0 {
 			t.Errorf("no %s: the schedules show nothing of them", what)

@@ -38,9 +38,9 @@ type sealing struct {
 //	"tablepatterns/largeentities/1", table in lower case, partition key, row key, property, name of the blob, content type
 //
 // A name is used once, so a blob serves one value of one entity, and not even an older value under a newer pointer.
-func (s *sealing) binding(key patterns.Key, p *pointer) []byte {
+func (s *sealing) binding(p *pointer) []byte {
 	var b []byte
-	for _, field := range []string{"tablepatterns/largeentities/1", s.table, key.Partition, key.Row, s.property, p.name, p.contentType} {
+	for _, field := range []string{"tablepatterns/largeentities/1", s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(field))), field...)
 	}
 	return b
@@ -71,14 +71,14 @@ func (b *blobs) checkSealed(ptr *pointer) error {
 }
 
 // openValue is open of the value: what was sealed is opened. Requests: 1, of a range of a sealed one 2.
-func (b *blobs) openValue(ctx context.Context, op string, key patterns.Key, p *pointer, offset, n int64) (io.ReadCloser, error) {
+func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n int64) (io.ReadCloser, error) {
 	if err := b.checkSealed(p); err != nil {
 		return nil, garbled(op, p.name, "%w", err)
 	}
 	if !p.sealed {
 		return opened(b.open(ctx, op, p, offset, n))
 	}
-	raw, binding := b.sealing.raw(p), b.sealing.binding(key, p)
+	raw, binding := b.sealing.raw(p), b.sealing.binding(p)
 	if n != p.length {
 		if n == 0 {
 			return io.NopCloser(strings.NewReader("")), nil
@@ -132,11 +132,11 @@ func sealError(op, name string, err error) error {
 }
 
 // loadValue reads a whole value into memory. Requests: 1.
-func (b *blobs) loadValue(ctx context.Context, key patterns.Key, p *pointer) ([]byte, error) {
+func (b *blobs) loadValue(ctx context.Context, p *pointer) ([]byte, error) {
 	if !p.sealed {
 		return b.load(ctx, p)
 	}
-	r, err := b.openValue(ctx, "Load", key, p, 0, p.length)
+	r, err := b.openValue(ctx, "Load", p, 0, p.length)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (b *blobs) loadValue(ctx context.Context, key patterns.Key, p *pointer) ([]
 }
 
 // downloadValue is download of the value. What is opened and written is read meanwhile.
-func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, p *pointer, w io.Writer, atOnce int) (int64, error) {
+func (b *blobs) downloadValue(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (int64, error) {
 	if err := b.checkSealed(p); err != nil {
 		return 0, garbled(op, p.name, "%w", err)
 	}
@@ -167,7 +167,7 @@ func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, 
 		into.CloseWithError(err) // nil is io.EOF
 	}()
 	defer func() { from.Close(); <-done }()
-	r, err := b.sealing.sealer.Open(ctx, b.sealing.binding(key, p), from)
+	r, err := b.sealing.sealer.Open(ctx, b.sealing.binding(p), from)
 	if err != nil {
 		return 0, sealError(op, p.name, err)
 	}
@@ -175,12 +175,12 @@ func (b *blobs) downloadValue(ctx context.Context, op string, key patterns.Key, 
 }
 
 // sealUpload makes an upload send the sealed form of r. The function that it returns says in the pointer what was sealed, once all is sent.
-func (b *blobs) sealUpload(ctx context.Context, key patterns.Key, u *upload, r io.Reader) (io.Reader, func(*pointer), error) {
+func (b *blobs) sealUpload(ctx context.Context, u *upload, r io.Reader) (io.Reader, func(*pointer), error) {
 	if b.sealing == nil {
 		return r, func(*pointer) {}, nil
 	}
 	plain := &countedReader{r: r}
-	sealed, err := b.sealing.sealer.Seal(ctx, b.sealing.binding(key, &pointer{name: u.name, contentType: u.kind}), plain)
+	sealed, err := b.sealing.sealer.Seal(ctx, b.sealing.binding(&pointer{of: u.of, name: u.name, contentType: u.kind}), plain)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -113,3 +113,36 @@ func TestLateTransaction(t *testing.T) {
 		}
 	}})
 }
+
+// TestSweepKeepsTheWritersDeadline: a sweep in a program whose Deadline is short leaves the blob of a writer whose Deadline is long,
+// and whose other value is still being sent, whatever Grace it is given.
+func TestSweepKeepsTheWritersDeadline(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		sweeps := (&world{options: largeentities.Options{Deadline: time.Second}}).open(t, s)
+		writes := *sweeps
+		writes.options.Deadline = 3 * time.Hour
+		done := make(chan error)
+		go func() {
+			p, err := writes.start(s)
+			if err == nil {
+				e := with(1)
+				e.Photo = large("a") // stored first
+				e.Video = largeentities.NewStreamReader(&slowReader{left: 200, pause: 20 * time.Second}, nil)
+				err = p.repo.Insert(t.Context(), e)
+			}
+			done <- err
+		}()
+		p := must[*process](t)(sweeps.start(s))
+		time.Sleep(time.Hour)
+		for _, grace := range []time.Duration{2 * time.Second, time.Minute, 0} {
+			r := must[largeentities.SweepReport](t)(p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: grace}))
+			if r.Young != 1 || r.Deleted != 0 {
+				t.Errorf("a sweep with Grace %v beside the writer: %+v", grace, r)
+			}
+		}
+		ok(t, <-done)
+		if _, err := sweeps.check(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-
-	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
 // Stream is a value that is not held in memory: a field of this type is written from a reader, and read as far as it is
@@ -22,10 +20,9 @@ type Stream struct {
 
 // content is what a Stream stands for.
 type content struct {
-	src  *source      // nil for what was read from storage
-	ptr  *pointer     // nil for what is in no blob, or not yet
-	home *blobs       // where ptr leads, nil for what a projection has read
-	key  patterns.Key // of the entity, of what is sealed
+	src  *source  // nil for what was read from storage
+	ptr  *pointer // nil for what is in no blob, or not yet
+	home *blobs   // where ptr leads, nil for what a projection has read
 }
 
 // StreamOptions are the options of the functions that make a Stream; nil is the same as the zero value.
@@ -145,7 +142,7 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	case s.c.home == nil:
 		return nil, invalid(op, "the Stream was read by a projection, and does not know its container: Property.Of gives one that does")
 	}
-	return s.c.home.openValue(ctx, op, s.c.key, s.c.ptr, offset, n)
+	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
 
 // Download writes the whole value to w, and checks length and SHA-256 at the end: with an error, what w got is not to be used. It
@@ -161,7 +158,7 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 	}
 	told := &toldWriter{w: w, report: o.Progress}
 	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {
-		_, err := s.c.home.downloadValue(ctx, op, s.c.key, s.c.ptr, told, o.Concurrency)
+		_, err := s.c.home.downloadValue(ctx, op, s.c.ptr, told, o.Concurrency)
 		return told.written, err
 	}
 	r, err := s.openRange(ctx, op, 0, -1)
@@ -182,8 +179,7 @@ type DownloadOptions struct {
 	Progress func(written int64)
 }
 
-// The texts by which a Stream goes through patterns.Codec, which knows fields, and Property, which knows blobs. The pointer's
-// own form is the third.
+// The texts by which a Stream goes through patterns.Codec, which knows fields, and Property, which knows blobs.
 const (
 	newMark    = "new"     // of a source that only the entity itself has
 	inlineMark = "inline " // the content in base64
@@ -195,34 +191,27 @@ func (s Stream) MarshalText() ([]byte, error) {
 	case s.c == nil:
 		return nil, nil
 	case s.c.ptr != nil:
-		return []byte(textOf(s.c.key, s.c.ptr)), nil
+		return []byte(textOf(s.c.ptr)), nil
 	case s.c.src.memory && len(s.c.src.data) <= maxInline && s.c.src.kind == "":
 		return append([]byte(inlineMark), base64.StdEncoding.EncodeToString(s.c.src.data)...), nil
 	}
 	return []byte(newMark), nil
 }
 
-// keyMark begins the text of a sealed Stream: the key of its entity in base64, a space, the pointer.
+// keyMark begins the text of a Stream in a blob: the key of its entity in base64, a space, the pointer. Without the key
+// nothing could tell whether the blob is the entity's.
 const keyMark = "key "
 
-func textOf(key patterns.Key, p *pointer) string {
-	if !p.sealed {
-		return p.String()
-	}
-	return keyMark + encodeKey(key) + " " + p.String()
-}
+func textOf(p *pointer) string { return keyMark + encodeKey(p.of) + " " + p.String() }
 
 // parseText is the reverse of textOf.
-func parseText(text string) (key patterns.Key, p *pointer, err error) {
-	if keyed, ok := strings.CutPrefix(text, keyMark); ok {
-		encoded, rest, _ := strings.Cut(keyed, " ")
-		if key, ok = decodeKey(encoded); !ok {
-			return key, nil, errNoPointer
-		}
-		text = rest
+func parseText(text string) (*pointer, error) {
+	encoded, rest, ok := strings.Cut(strings.TrimPrefix(text, keyMark), " ")
+	of, decoded := decodeKey(encoded)
+	if !ok || !decoded || !strings.HasPrefix(text, keyMark) {
+		return nil, errNoPointer
 	}
-	p, err = parsePointer(text)
-	return key, p, err
+	return parsePointer(of, rest)
 }
 
 const maxInline = 64 << 10 // what can be in an entity at all
@@ -241,11 +230,11 @@ func (s *Stream) UnmarshalText(text []byte) error {
 		}
 		s.c = &content{src: &source{data: data, memory: true}}
 	default:
-		key, ptr, err := parseText(t)
+		ptr, err := parseText(t)
 		if err != nil {
 			return err
 		}
-		s.c = &content{ptr: ptr, key: key}
+		s.c = &content{ptr: ptr}
 	}
 	return nil
 }

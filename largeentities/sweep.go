@@ -11,13 +11,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
 // SweepOptions are the options of Property.Sweep; nil is the same as the zero value.
 type SweepOptions struct {
-	// Grace is how old a blob must be to be looked at, 1 hour for 0, or twice the Options.Deadline if that is longer. It is
-	// at least twice the Deadline of every program that writes the property.
+	// Grace is how old a blob must be to be looked at (default 1 hour). Sweep waits longer where the blob's writer may take longer
+	// to point at it: 7/6 of the Deadline that is stored with each blob. No Grace is too short to be safe.
 	Grace time.Duration
 	// DryRun deletes nothing, and counts what would be deleted as Deleted.
 	DryRun bool
@@ -30,12 +32,13 @@ type SweepOptions struct {
 // SweepReport is what a sweep has done.
 type SweepReport struct {
 	Listed     int // blobs of the property
-	Young      int // younger than Grace, or changed while they were looked at
+	Young      int // younger than Grace or than their writer's Deadline and a grace, or changed while they were looked at
 	Referenced int // an entity points at them
 	Held       int // an entity's copy in another partition does; its intent waits for a worker, or is poison
 	Deleted    int
 	Bytes      int64 // of those
 	Foreign    int   // not written by this package for an entity of this table: they are left alone
+	Undated    int   // stored by an earlier version, without a Deadline: nobody can tell whether their writer is alive, and they are left alone
 	Failed     int   // their entities could not be read; the last reason is LastFailure
 	// LastFailure is the reason of the last of the Failed.
 	LastFailure error
@@ -46,19 +49,18 @@ type SweepReport struct {
 // Sweep deletes blobs of the property that no entity points at. There are such where an intent was lost: a message that was
 // deleted or purged, or that stands on the poison queue. It is safe while programs write:
 //
-//   - a blob is seen from the request on that makes it whole, and the transaction that points at it is sent within Deadline of
-//     that, by the writer's clock, or never: the writer's lease is bounded by it;
-//   - a blob is looked at when it is older than Grace, by the service's clock, and then its entity is read. So the
-//     transaction has arrived by then, or never will, if clocks run alike to within a half and a request that was sent arrives
-//     within Deadline;
+//   - a blob is seen from the request on that makes it whole, and the transaction that points at it is sent within 5/6 of the
+//     Deadline of its writer, by the writer's clock, or never: the writer's lease is bounded by it. The blob says what the Deadline is;
+//   - a blob is looked at when it is older than 7/6 of that, by the service's clock, and than Grace, and then its entity is read. So
+//     the transaction has arrived by then, or never will, if clocks run alike to within a sixth and a request that was sent arrives
+//     within a sixth of the Deadline;
 //   - a later change keeps a pointer only under the ETag of a row that holds it, so what the row does not hold does not come back;
 //   - it is deleted under the ETag that it was listed with.
 //
 // A copy of the entity in another partition can still point at the blob while the intent that brings it up to date waits for
-// a worker. The copies under the keys that the entity has now are asked. One under a key that it has no more cannot be found: a
-// read through it is patterns.ErrGarbled once its blob has gone, until the intent is carried out, or Repository.Repair has
-// removed the copy. So sweep when the queue is empty, and the poison queue too, or give Grace the time in which it is looked
-// after; where messages were lost, Repair first.
+// a worker. The copies under the keys that the entity has now are asked. One under a key that it no longer has is not found; a
+// read through it then follows to the entity's own row. So sweep when the queue is empty, and the poison queue too, or give Grace
+// the time in which it is looked after; where messages were lost, run Repository.Repair first, which removes such copies.
 //
 // It can be stopped at any time, and goes on by Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
 // Grace, 1 for each blob that is deleted.
@@ -73,16 +75,16 @@ func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 		return report, invalid(op, "the property belongs to no repository")
 	}
 	if o.Grace == 0 {
-		o.Grace = max(standardGrace, leastGrace*x.options.Deadline)
+		o.Grace = standardGrace
 	}
-	if o.Grace < leastGrace*x.options.Deadline {
-		return report, invalid(op, "a Grace of %v: it is at least twice the Deadline, %v", o.Grace, x.options.Deadline)
+	if o.Grace < 0 {
+		return report, invalid(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
 	marker, err := x.openToken(o.Resume)
 	if err != nil {
 		return report, err
 	}
-	prefix := x.prefix + "/"
+	prefix := x.blobs.prefix + "/"
 	list := &container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}}
 	if marker != "" {
 		list.Marker = &marker
@@ -114,7 +116,7 @@ const tokenMark = "tps1"
 
 // token makes the token of a marker. It is for sweeps of this property only.
 func (x *Property[T]) token(marker string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.prefix, marker}, keySeparator)))
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, keySeparator)))
 }
 
 func (x *Property[T]) openToken(token string) (marker string, err error) {
@@ -123,18 +125,21 @@ func (x *Property[T]) openToken(token string) (marker string, err error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.SplitN(string(raw), keySeparator, 3)
-	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.prefix {
+	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
 		return "", invalid("Sweep", "the token is none of a sweep of this property")
 	}
 	return parts[2], nil
 }
 
-// candidate is a blob that is old enough.
+// candidate is a blob of the property's own.
 type candidate struct {
 	name  string
 	key   patterns.Key // of its entity
 	etag  azcore.ETag
 	bytes int64
+
+	stored time.Time     // or touched
+	term   time.Duration // its writer's Deadline, 0 where it does not say
 }
 
 // sweepPage goes through a page of blobs that was answered at now. An entity's blobs follow each other, and are looked at with one
@@ -152,12 +157,15 @@ func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*co
 			return err
 		}
 		report.Listed++
-		c, young, ok := x.candidateOf(item, now, o.Grace)
+		c, ok := x.candidateOf(item)
 		switch {
 		case !ok:
 			report.Foreign++
 			continue
-		case young:
+		case c.term == 0:
+			report.Undated++
+			continue
+		case now.Sub(c.stored) < o.Grace || !lease.Expired(c.stored, now, c.term):
 			report.Young++
 			continue
 		}
@@ -185,19 +193,20 @@ func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*co
 }
 
 // candidateOf judges a blob by its listing. ok is false for one that is none of the property's own.
-func (x *Property[T]) candidateOf(item *container.BlobItem, now time.Time, grace time.Duration) (c candidate, young, ok bool) {
+func (x *Property[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
-		return c, false, false
+		return c, false
 	}
-	key, ok := decodeKey(metaOf(item.Metadata, metaKey))
-	if !ok || metaOf(item.Metadata, metaHome) != x.home || !strings.HasPrefix(*item.Name, entityPrefix(x.prefix, key)) {
-		return c, false, false
+	key, ok := decodeKey(blobowner.Label(item.Metadata, metaKey))
+	owner := x.blobs.ownerOf(key)
+	if !ok || owner.CheckName(*item.Name) != nil || owner.CheckLabels(*item.Name, item.Metadata) != nil {
+		return c, false
 	}
-	c = candidate{name: *item.Name, key: key, etag: *item.Properties.ETag}
+	c = candidate{name: *item.Name, key: key, etag: *item.Properties.ETag, stored: *item.Properties.LastModified, term: lease.ParseTerm(blobowner.Label(item.Metadata, metaTerm))}
 	if item.Properties.ContentLength != nil {
 		c.bytes = *item.Properties.ContentLength
 	}
-	return c, now.Sub(*item.Properties.LastModified) < grace, true
+	return c, true
 }
 
 // sweepOne deletes a blob that its entity does not point at, unless a copy does.

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -23,8 +24,8 @@ import (
 type upload struct {
 	blobs  *blobs
 	name   string
-	kind   string // content type
-	labels labels
+	kind   string       // content type
+	of     patterns.Key // the entity
 	report func(int64)
 	check  func(length int64) error // nil for none
 	expect int64                    // the length, or more where it is not known
@@ -81,9 +82,9 @@ func (u *upload) finish(ctx context.Context, send func(context.Context, *blob.HT
 			return nil, err
 		}
 	}
-	s := &stored{pointer: pointer{name: u.name, length: u.length, contentType: u.kind}, since: time.Now()}
+	s := &stored{pointer: pointer{of: u.of, name: u.name, length: u.length, contentType: u.kind}, since: time.Now()}
 	u.sum.Sum(s.sha256[:0])
-	s.meta = u.labels.with(s.sha256[:])
+	s.meta = u.blobs.ownerOf(u.of).Metadata(map[string]string{metaHash: s.hash(), metaTerm: lease.FormatTerm(u.blobs.deadline)})
 	err := u.blobs.commit(ctx, &s.pointer, func(ctx context.Context) error {
 		return send(ctx, &blob.HTTPHeaders{BlobContentType: &u.kind}, s.meta)
 	})

@@ -38,7 +38,7 @@ type infant struct {
 // admit bounds the lease of the change by the blob's deadline. It looks after the blob until the change is over.
 func (n *nursery) admit(ctx context.Context, b *blobs, s *stored, deadline time.Duration, value patterns.Value) {
 	i := &infant{nursery: n, blobs: b, ctx: ctx, deadline: deadline, blob: s, value: value, lease: lease.From(ctx)}
-	i.bound = i.lease.Bound(s.since, deadline)
+	i.bound = i.lease.Bound(s.since, deadline, "the entity was not written within the Deadline of a blob that was stored for it")
 	n.mu.Lock()
 	if n.young == nil {
 		n.young = map[string]*infant{}

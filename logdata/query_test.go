@@ -341,7 +341,7 @@ func TestQueryMeetsFaults(t *testing.T) {
 		check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*4*time.Minute), text)))
 	}
 	failed := 0
-	for _, fault := range storagetest.SweepFaults() {
+	for _, fault := range storagetest.FaultsOf(storagetest.GetBlob) {
 		for call := range 4 {
 			for _, retries := range []int32{0, 3} {
 				faulty, faults := s.WithRetries(retries).Faulty(storagetest.OnIndex(call, storagetest.Once(storagetest.Always(fault))))

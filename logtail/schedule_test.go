@@ -67,8 +67,7 @@ func (f *followedLog) open(s *storagetest.Service, skew time.Duration) *logtail.
 func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, uint64(id)))
-		faults := storagetest.SweepFaults()
-		injector := storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+		injector := storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 			switch n := rng.Float64(); {
 			case n < 0.05:
 				f.seen.Add("deaths", 1)
@@ -77,6 +76,7 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 				f.seen.Add("late", 1)
 				return harness.LateRequest{Network: f.network, After: time.Duration(rng.Int64N(int64(lateness)))}
 			case n < 0.3:
+				faults := storagetest.FaultsOf(call.Kind)
 				return faults[rng.IntN(len(faults))]
 			}
 			return nil

@@ -19,7 +19,7 @@ func TestSweep(t *testing.T) {
 	for _, c := range []struct {
 		name, category string
 		floor          int
-	}{{"Append", "", 28}, {"AppendIndexed", "Travel", 28}} {
+	}{{"Append", "", 28}, {"AppendIndexed", "Travel", 56}} {
 		t.Run(c.name, func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				return appended(t, s, c.category)

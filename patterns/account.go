@@ -3,8 +3,10 @@ package patterns
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,9 +28,33 @@ type Endpoints struct {
 	Table, Queue, Blob string
 }
 
-// AccountEndpoints returns the endpoints of an account in Azure's public cloud.
+// AccountEndpoints returns the endpoints of an account in Azure's public cloud. An account's name has 3 to 63 letters, digits and
+// hyphens; for anything else the endpoints are empty, and every NewAccount function refuses them.
 func AccountEndpoints(account string) Endpoints {
+	if !accountName.MatchString(account) {
+		return Endpoints{}
+	}
 	return endpointsOf("https", account, "core.windows.net")
+}
+
+// What becomes a part of an endpoint decides where requests and their signatures go, so it must stay in its place there. A
+// connection string without a semicolon has the key in the middle of one of these.
+var (
+	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
+	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
+	endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]*)*$`)
+)
+
+// checkEndpoint refuses an address that is not one of a service: scheme, host and at most a path. It never shows the address,
+// which may hold a key.
+func checkEndpoint(service, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.User != nil, u.RawQuery != "", u.Fragment != "", u.RawPath != "",
+		!endpointPath.MatchString(u.Path), !hostName.MatchString(u.Host) && net.ParseIP(u.Hostname()) == nil:
+		return fmt.Errorf("the %s endpoint is not an http(s) address of a host and a path: it must look like https://contoso.%[1]s.core.windows.net", service)
+	}
+	return nil
 }
 
 func endpointsOf(scheme, account, suffix string) Endpoints {
@@ -45,6 +71,10 @@ type AccountOptions struct {
 	// rule for every request of every pattern. Policies are kept. An attempt that a per-retry policy ends with an error,
 	// without passing it on, counts as never sent.
 	ClientOptions azcore.ClientOptions
+	// Logger gets what goes wrong although the caller is told nil, such as an effect in another partition that failed
+	// after its change was made. Lines hold tables, patterns, ids and the texts of errors, which name keys; they never hold
+	// values or secrets. Nil is slog.Default(), since nobody else would see these failures; use slog.DiscardHandler for none.
+	Logger *slog.Logger
 }
 
 // Account gives tables, and the SDK's clients for the same account. It is safe for concurrent use.
@@ -56,6 +86,9 @@ type Account struct {
 	tables    *aztables.ServiceClient
 	queues    *azqueue.ServiceClient
 	blobs     *blobservice.Client
+	log       *slog.Logger                     // nil for slog.Default()
+	blobKey   *blobservice.SharedKeyCredential // nil without a shared key
+	token     bool                             // made from a token credential
 }
 
 // NewAccount uses a token credential, such as one of azidentity. It makes no request.
@@ -63,7 +96,7 @@ func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options 
 	if isNil(credential) {
 		return nil, invalidf("NewAccount", "the credential is nil")
 	}
-	return build("NewAccount", Account{endpoints: endpoints, source: "token credential"}, options, clientMakers{
+	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, clientMakers{
 		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
 			return aztables.NewServiceClient(u, credential, o)
 		},
@@ -79,6 +112,9 @@ func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options 
 // NewAccountWithSharedKey uses the account's name and one of its keys. It makes no request.
 func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSharedKey"
+	if !accountName.MatchString(name) {
+		return nil, invalidf(op, "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
+	}
 	tableKey, err := aztables.NewSharedKeyCredential(name, key)
 	if err != nil {
 		return nil, invalidf(op, "the key of account %q is not base64", name)
@@ -91,7 +127,7 @@ func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *Acc
 	if err != nil {
 		return nil, invalidf(op, "the key of account %q is not base64", name)
 	}
-	return build(op, Account{name: name, endpoints: endpoints, source: "shared key"}, options, clientMakers{
+	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", blobKey: blobKey}, options, clientMakers{
 		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
 			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
 		},
@@ -135,19 +171,24 @@ type clientMakers struct {
 
 func build(op string, a Account, options *AccountOptions, make clientMakers) (*Account, error) {
 	if a.endpoints.Table == "" {
-		return nil, invalidf(op, "there is no table endpoint")
+		return nil, invalidf(op, "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
 	}
 	for service, endpoint := range map[string]*string{"table": &a.endpoints.Table, "queue": &a.endpoints.Queue, "blob": &a.endpoints.Blob} {
-		u, err := url.Parse(*endpoint)
-		if *endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.User != nil) {
-			return nil, invalidf(op, "the %s endpoint is not an http(s) address without query", service)
+		if *endpoint == "" {
+			continue
+		}
+		if err := checkEndpoint(service, *endpoint); err != nil {
+			return nil, invalid(op, err)
 		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
 	a.cosmos = isCosmos(a.endpoints.Table)
-	client := clientOptions(options)
+	if options != nil {
+		a.log = options.Logger
+	}
+	client := clientOptions(options, wire.Paths{})
 	var err error
-	if a.tables, err = make.tables(a.endpoints.Table, &aztables.ClientOptions{ClientOptions: client}); err != nil {
+	if a.tables, err = make.tables(a.endpoints.Table, &aztables.ClientOptions{ClientOptions: clientOptions(options, wire.Paths{Tables: true})}); err != nil {
 		return nil, invalid(op, wire.Redact(err))
 	}
 	if a.endpoints.Queue != "" {
@@ -164,12 +205,12 @@ func build(op string, a Account, options *AccountOptions, make clientMakers) (*A
 }
 
 // clientOptions adds the library's policies to a copy of the caller's options.
-func clientOptions(options *AccountOptions) azcore.ClientOptions {
+func clientOptions(options *AccountOptions, paths wire.Paths) azcore.ClientOptions {
 	var client azcore.ClientOptions
 	if options != nil {
 		client = options.ClientOptions
 	}
-	client.PerCallPolicies = append(slices.Clone(client.PerCallPolicies), policy.Policy(wire.Caller{}))
+	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
 	if client.Transport != nil {
 		client.Transport = wire.Transport{Inner: client.Transport}
@@ -210,6 +251,14 @@ func (a *Account) Endpoints() Endpoints { return a.endpoints }
 
 // IsCosmos reports whether the tables are Cosmos DB's: the same interface, but queries come back in no key order.
 func (a *Account) IsCosmos() bool { return a.cosmos }
+
+// Logger returns AccountOptions.Logger, or slog.Default() as it is now where that is nil.
+func (a *Account) Logger() *slog.Logger {
+	if a.log == nil {
+		return slog.Default()
+	}
+	return a.log
+}
 
 // TableService gives back the SDK's client for the table service.
 func (a *Account) TableService() *aztables.ServiceClient { return a.tables }

@@ -2,7 +2,9 @@ package patterns_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +83,17 @@ func TestAccountConnectionStringErrors(t *testing.T) {
 		"AccountName=contoso;SharedAccessSignature=sv=1&st=topsecret":                                       "sig",
 		"AccountName=contoso;SharedAccessSignature=%zz&sig=topsecret":                                       "signature",
 		"UseDevelopmentStorage=false":                                                                       "UseDevelopmentStorage",
+		"AccountName=evil.com/;AccountKey=" + someKey:                                                       "AccountName",
+		"AccountName=contoso@evil.com;AccountKey=" + someKey:                                                "AccountName",
+		"AccountName=contosoAccountKey=topsecret;AccountKey=" + someKey:                                     "AccountName",
+		"AccountName=contoso;EndpointSuffix=evil.com/x;AccountKey=" + someKey:                               "EndpointSuffix",
+		"AccountName=contoso;EndpointSuffix=x@evil.com;AccountKey=" + someKey:                               "EndpointSuffix",
+		"AccountName=contoso;EndpointSuffix=core.windows.netAccountKey=" + someKey:                          "EndpointSuffix",
+		"AccountName=contoso;DefaultEndpointsProtocol=httpsAccountKey=" + someKey:                           "DefaultEndpointsProtocol",
+		"AccountName=contoso;TableEndpoint=https://t.testAccountKey=" + someKey + ";" + sas:                 "table endpoint",
+		"AccountName=contoso;TableEndpoint=https://t.test/xAccountKey=" + someKey + ";" + sas:               "table endpoint",
+		"AccountName=contoso;QueueEndpoint=https://q.test/#AccountKey=" + someKey + ";" + sas:               "queue endpoint",
+		"UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://127.0.0.1AccountKey=" + someKey:       "endpoint",
 		"UseDevelopmentStorage=true;AccountName=contoso;AccountKey=" + someKey:                              "UseDevelopmentStorage",
 	} {
 		_, err := patterns.NewAccountFromConnectionString(text, nil)
@@ -226,7 +239,7 @@ func TestAccountWithoutOtherServices(t *testing.T) {
 	if a.Queue("q") != nil || a.Container("c") != nil || a.QueueService() != nil || a.BlobService() != nil || a.TableService() == nil {
 		t.Error("clients without an endpoint")
 	}
-	if cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "x", someKey, nil)); !cosmos.IsCosmos() {
+	if cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "contoso", someKey, nil)); !cosmos.IsCosmos() {
 		t.Error("Cosmos DB is not told by its address")
 	}
 }
@@ -285,5 +298,97 @@ func TestAccountKeepsCallersOptions(t *testing.T) {
 	}
 	if len(options.ClientOptions.PerCallPolicies) != 1 || len(options.ClientOptions.PerRetryPolicies) != 1 {
 		t.Error("the caller's options were written to")
+	}
+}
+
+// TestAccountNames: a name becomes a part of the host to which requests and their signatures go.
+func TestAccountNames(t *testing.T) {
+	for name, fine := range map[string]bool{"contoso": true, "contoso-secondary": true, "a1b": true, "devstoreaccount1": true,
+		"": false, "evil.com/": false, "evil.com#": false, "x@evil.com": false, "con toso": false, "contoso.": false, "-contoso": false, "ab": false, strings.Repeat("x", 64): false} {
+		_, err := patterns.NewAccountWithSharedKey(patterns.AccountEndpoints(name), name, someKey, nil)
+		if (err == nil) != fine {
+			t.Errorf("%q: %v", name, err)
+		}
+		_, err = patterns.NewAccountWithSAS(patterns.AccountEndpoints(name), "sv=1&sig=x", nil)
+		if (err == nil) != fine {
+			t.Errorf("%q with a shared access signature: %v", name, err)
+		}
+	}
+}
+
+// FuzzConnectionString: whatever is wrong with a connection string, no error and no text of an account shows its key.
+func FuzzConnectionString(f *testing.F) {
+	const canary = "Y2FuYXJ5Y2FuYXJ5Y2FuYXJ5"
+	for _, text := range []string{"AccountName=contoso;AccountKey=KEY", "AccountName=contosoAccountKey=KEY", "AccountName=contoso;TableEndpoint=https://t.testAccountKey=KEY;SharedAccessSignature=sig=KEY",
+		"AccountName=contoso;EndpointSuffix=core.windows.netAccountKey=KEY", "TableEndpoint=https://t.test/KEY;SharedAccessSignature=sv=1&sig=x", "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://KEY",
+		"AccountName=contoso;AccountKey=KEY;DefaultEndpointsProtocol=httpsKEY", "AccountName=contoso;SharedAccessSignature=sv=1&sig=KEY;KEY"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		// The key stands behind a name and an equals sign, as in every connection string; what stands before it may be anything.
+		text = strings.ReplaceAll(text, "KEY", canary)
+		for _, setting := range []string{"AccountKey=", "sig="} {
+			a, err := patterns.NewAccountFromConnectionString(text+setting+canary, nil)
+			shown := fmt.Sprintf("%v %+v %s", err, err, err)
+			if err == nil {
+				shown = fmt.Sprintf("%v %+v %s %v", a, a, a.Source(), a.LogValue())
+				for _, endpoint := range []string{a.Endpoints().Table, a.Endpoints().Queue, a.Endpoints().Blob} {
+					if u, err := url.Parse(endpoint); err != nil || strings.ContainsAny(u.Host, "=@/") {
+						t.Errorf("%q: endpoint %q", text, endpoint)
+					}
+				}
+			}
+			if strings.Contains(shown, setting+canary) {
+				t.Errorf("%q shows its key: %s", text, shown)
+			}
+		}
+	})
+}
+
+// TestSignBlob: an address is for one blob, for reading, over https, and for 7 days at most.
+func TestSignBlob(t *testing.T) {
+	account := func(a *patterns.Account, err error) *patterns.Account {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	endpoints := patterns.AccountEndpoints("contoso")
+	shared := account(patterns.NewAccountWithSharedKey(endpoints, "contoso", someKey, nil))
+	address, err := shared.SignBlob(t.Context(), "photos", "Employees/Photo/a b", time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	if u.Scheme != "https" || u.Host != "contoso.blob.core.windows.net" || q.Get("spr") != "https" || q.Get("sp") != "r" || q.Get("sr") != "b" || q.Get("se") == "" || q.Get("sig") == "" {
+		t.Errorf("the address is %s", address)
+	}
+	signed := account(patterns.NewAccountWithSAS(endpoints, "sv=1&sig=topsecret", nil))
+	bare := account(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: endpoints.Table}, "contoso", someKey, nil))
+	for name, c := range map[string]struct {
+		account         *patterns.Account
+		container, blob string
+		life            time.Duration
+	}{
+		"past":            {shared, "photos", "a", -time.Second},
+		"too long":        {shared, "photos", "a", 7*24*time.Hour + time.Minute},
+		"no container":    {shared, "", "a", time.Hour},
+		"no blob":         {shared, "photos", "", time.Hour},
+		"signature":       {signed, "photos", "a", time.Hour},
+		"without a blobs": {bare, "photos", "a", time.Hour},
+	} {
+		address, err := c.account.SignBlob(t.Context(), c.container, c.blob, time.Now().Add(c.life))
+		if err == nil {
+			t.Errorf("%s: %s", name, address)
+			continue
+		}
+		if e := wantKind(t, err, patterns.ErrInvalid); strings.Contains(e.Error(), "topsecret") {
+			t.Errorf("%s: %v", name, e)
+		}
 	}
 }

@@ -24,24 +24,33 @@ import (
 type fault uint8
 
 const (
-	faultNone     fault = iota
-	faultNotSent        // the connection cannot be made
-	faultLost           // applied, and the connection is reset in place of an answer
-	faultLost500        // applied, and answered 500
-	fault503            // not applied, 503
-	fault429            // not applied, 429
-	faultCutOff         // applied, and the answer's body breaks off with an error
-	faultCutShort       // applied, and the answer's body is half as long as it was, without any error
+	faultNone       fault = iota
+	faultNotSent          // the connection cannot be made
+	faultLost             // applied, and the connection is reset in place of an answer
+	faultLost500          // applied, and answered 500
+	fault503              // not applied, 503 without a code, as a gateway says it
+	faultBusy             // not applied, 503 ServerBusy
+	fault429              // not applied, 429
+	faultInside           // not applied, 202 with 503 inside; for transactions
+	faultInsideLost       // applied, 202 with 500 inside; for transactions
+	faultCutOff           // applied, and the answer's body breaks off with an error
+	faultCutShort         // applied, and the answer's body is half as long as it was, without any error
 )
 
 func (f fault) String() string {
-	return [...]string{"none", "not sent", "lost", "lost and 500", "503 before", "429 before", "cut off", "cut short"}[f]
+	return [...]string{"none", "not sent", "lost", "lost and 500", "503 before", "busy", "429 before", "503 inside", "lost and 500 inside", "cut off", "cut short"}[f]
 }
 
 // doubtful reports whether the caller cannot know from the attempt alone whether it was applied.
 func (f fault) doubtful() bool {
-	return f == faultLost || f == faultLost500 || f == fault503 || f == faultCutOff || f == faultCutShort
+	return f == faultLost || f == faultLost500 || f == fault503 || f == faultInside || f == faultInsideLost || f == faultCutOff || f == faultCutShort
 }
+
+// refused reports whether the answer says that the attempt was not applied.
+func (f fault) refused() bool { return f == faultNotSent || f == faultBusy || f == fault429 }
+
+// before reports whether the attempt was not applied, though nobody knows.
+func (f fault) before() bool { return f == fault503 || f == faultInside }
 
 // faulty is a Transporter in front of another. Write attempts meet the script's faults in turn, and none when
 // it is at its end; reads are left alone. It remembers what really became of the writes.
@@ -100,8 +109,12 @@ func (f *faulty) meet(now fault, req *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	case fault503:
 		return reply(req, http.StatusServiceUnavailable, ""), nil
+	case faultBusy:
+		return refusingAll(http.StatusServiceUnavailable, "ServerBusy")(req)
 	case fault429:
 		return reply(req, http.StatusTooManyRequests, ""), nil
+	case faultInside:
+		return refusingAll(http.StatusServiceUnavailable, "")(req)
 	}
 	resp, err := f.inner.Do(req)
 	if err != nil {
@@ -119,6 +132,8 @@ func (f *faulty) meet(now fault, req *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	case faultLost500:
 		return reply(req, http.StatusInternalServerError, ""), nil
+	case faultInsideLost:
+		return refusingAll(http.StatusInternalServerError, "OperationTimedOut")(req)
 	case faultCutOff:
 		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:len(body)/2]), brokenReader{}))
 	case faultCutShort:

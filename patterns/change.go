@@ -21,6 +21,7 @@ type work[T any] struct {
 
 	fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
+	given           *T              // what the caller gave, where Completers work on a copy of it
 	after           *sighting[T]    // what the transaction left, nil when that is not known
 }
 
@@ -29,6 +30,9 @@ type work[T any] struct {
 func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
 	w.change.ID = newWriteID()
 	if err := r.ground(ctx, w); err != nil {
+		return r.located(w, err)
+	}
+	if err := r.complete(ctx, w); err != nil {
 		return r.located(w, err)
 	}
 	if !r.reachesOut() {
@@ -52,6 +56,8 @@ func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
 func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent) error {
 	committed := false
 	err := r.schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
+		ctx, done := r.withinTerm(ctx, w)
+		defer done()
 		if err := r.reserve(ctx, w, intent); err != nil {
 			return err
 		}
@@ -135,11 +141,16 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 		if err != nil {
 			return err
 		}
-		etags, err := r.table.commit(ctx, w.op, d.operations)
+		d.next.writeID = newWriteID()
+		etags, err := r.table.commitAs(ctx, w.op, d.operations, d.next.writeID)
 		if err == nil {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
 			for _, staged := range d.staged {
 				staged.x.settle(etags[staged.at:])
+			}
+			w.handBack()
+			if w.change.beside != nil {
+				w.change.beside.settle(etags[d.besideAt:])
 			}
 			w.after = sightingAfter(w, d, etags[0])
 			return nil
@@ -152,6 +163,9 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt-1); err != nil {
+			return err
+		}
+		if err := r.completeAgain(ctx, w); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ const (
 	propertyPartition   = "_tpPartition"   // on a copy outside of the entity's partition: which that is
 	propertyVersion     = "_tpVersion"     // on such a copy: the ETag of the entity's own row that it was made of
 	propertyReserved    = "_tpReserved"    // on such a copy that only holds its key free: the id of the change that will fill it
+	propertyTerm        = "_tpTerm"        // on such a reserved key: after how many seconds the change that reserved it can no longer be committed
 	propertyLayout      = "_tpLayout"      // on rows of an entity that is spread over several: the layout's directory, or that it is a further one
 	propertyClaim       = "_tpClaim"       // on a row that says whose a copy is: the row key of the copy
 )
@@ -86,6 +87,21 @@ func (c *Codec[T]) Encode(v *T) (Properties, error) {
 		return nil, invalid("Encode", err)
 	}
 	return properties, nil
+}
+
+// EncodeOnly is Encode of the named properties alone: what v holds besides need not be storable.
+func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
+	if v == nil {
+		return nil, invalid("EncodeOnly", errNil)
+	}
+	if c.plan == nil {
+		return project(any(v).(*Entity).Properties, names), nil
+	}
+	some, err := c.plan.encodeOnly(reflect.ValueOf(v).Elem(), names)
+	if err != nil {
+		return nil, invalid("EncodeOnly", err)
+	}
+	return some, nil
 }
 
 // Decode sets the fields of v for which there are properties, and leaves the others as they are.

@@ -17,7 +17,12 @@ import (
 // ErrNotFound or ErrTableBeingDeleted, when those are true by now), and any other error when nothing was. ETags come for every row
 // but the deleted; an ETag is empty where another writer followed before it could be learned.
 func (t *Table) commit(ctx context.Context, op string, operations []operation) ([]azcore.ETag, error) {
-	etags, e := t.tryCommit(ctx, operations)
+	return t.commitAs(ctx, op, operations, newWriteID())
+}
+
+// commitAs is commit under a write id that no write had before.
+func (t *Table) commitAs(ctx context.Context, op string, operations []operation, writeID string) ([]azcore.ETag, error) {
+	etags, e := t.tryCommit(ctx, operations, writeID)
 	if e == nil {
 		return etags, nil
 	}
@@ -42,14 +47,14 @@ func (e *Error) explain(op *operation) {
 	}
 }
 
-func (t *Table) tryCommit(ctx context.Context, operations []operation) ([]azcore.ETag, *Error) {
+func (t *Table) tryCommit(ctx context.Context, operations []operation, writeID string) ([]azcore.ETag, *Error) {
 	if err := t.usable(); err != nil {
 		return nil, invalid("", err)
 	}
 	if e := checkTransaction(operations); e != nil {
 		return nil, e
 	}
-	enc, e := encode(t.name, operations)
+	enc, e := encode(t.name, operations, writeID)
 	if e != nil {
 		return nil, e
 	}
@@ -129,10 +134,11 @@ func (t *Table) resolve(ctx context.Context, operations []operation, enc *encode
 }
 
 // settles reports whether a refusal says the same of every attempt, so that none before it was applied: the service
-// never takes such a row. A table that is not there, or is being deleted, settles nothing: it may be made, also of a name
-// that is free in a moment, while an earlier attempt is on its way.
+// never takes such a row. A refusal without a code settles nothing: a gateway may send it, and an earlier attempt may have
+// come past that gateway. Nor does a table that is not there, or is being deleted: it may be made, also of a name that is
+// free in a moment, while an earlier attempt is on its way.
 func settles(refusal *Error) bool {
-	return errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge)
+	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
 }
 
 // unansweredWitnesses is the number of rows read when the service gave no answer at all: it may be in trouble, and
@@ -187,6 +193,9 @@ func (e *Error) unsettled() *Error {
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome
+	if read := asError(readErr); read != nil && read.Err != nil {
+		readErr = read.Err // without its kind: a read that is ErrUnavailable says nothing of the write
+	}
 	e.Err = errors.Join(cause.Err, readErr)
 	return &e
 }

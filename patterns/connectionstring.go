@@ -108,6 +108,9 @@ func (s settings) expandDevelopment() error {
 func (s settings) endpoints() (Endpoints, error) {
 	var e Endpoints
 	if name := s["accountname"]; name != "" {
+		if !accountName.MatchString(name) {
+			return e, fmt.Errorf("its AccountName is not 3 to 63 letters, digits and hyphens; is a semicolon missing behind it?")
+		}
 		scheme, suffix := s["defaultendpointsprotocol"], s["endpointsuffix"]
 		if scheme == "" {
 			scheme = "https"
@@ -117,6 +120,9 @@ func (s settings) endpoints() (Endpoints, error) {
 		}
 		if suffix == "" {
 			suffix = "core.windows.net"
+		}
+		if !hostName.MatchString(suffix) {
+			return e, fmt.Errorf("its EndpointSuffix is not the name of a host; is a semicolon missing behind it?")
 		}
 		e = endpointsOf(scheme, name, suffix)
 	}

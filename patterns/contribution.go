@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -18,6 +19,7 @@ import (
 //   - CompanionContributor: other repositories' entities in the same partition,
 //   - OutsideCopyContributor: further rows of the entity in other partitions or tables,
 //   - IntentContributor: other effects outside of the partition,
+//   - Completer: properties of the entity that follow from other entities,
 //   - PropertyTransformer: properties rewritten on the way to and from storage,
 //   - Layout: one entity spread over several rows.
 //
@@ -108,9 +110,12 @@ type OutsideCopyContributor interface {
 	OutsideTable() *Table
 	// OutsideCopies returns the entity's copies. It is pure: the same entity always has the same copies.
 	OutsideCopies(entity any) ([]OutsideCopy, error)
-	// Reserves reports whether a new key is reserved before the entity is written, so that a taken one refuses the write
-	// with ErrDuplicate. It costs 1 request for each new key.
-	Reserves() bool
+	// ReservationTerm returns for how long a new key may be reserved before the entity is written, in whole seconds. With a
+	// term, a taken key refuses the write with ErrDuplicate. It costs 1 request for each new key. 0 reserves no keys.
+	//
+	// A change sends its transaction within 5/6 of the term, or fails. Repair frees a reservation whose intent was lost 7/6
+	// of the term after it was made.
+	ReservationTerm() time.Duration
 }
 
 // IntentContributor contributes effects outside of the entity's partition. Before anything is written they are named
@@ -140,6 +145,9 @@ type Reconciliation struct {
 	Entity any        // *T, nil when there is no such entity
 	Stored Properties // of the entity, as stored
 	Keys   []string
+	// Received says that Keys were read from a message, which whoever may put messages can have written. What a key names is
+	// checked to be the entity's then, before it is changed or deleted. A writer's own keys are not received.
+	Received bool
 
 	pattern string
 }
@@ -199,6 +207,47 @@ type PropertyTransformer interface {
 	RefusesMerge() error
 	// Filterable reports whether rows hold a property as it is. A condition on another is refused.
 	Filterable(property string) bool
+}
+
+// CopyAuthenticator is implemented by a PropertyTransformer whose Load refuses an entity that is not as Store has left it. With
+// one, a read through a copy also checks that the entity belongs under the copy's key: otherwise whoever can write rows could put
+// an entity's copy, as it is, under another entity's key. The key is computed again from what was read, where the copy holds
+// the whole entity. Of a copy that was read in part, ProvesCopy is asked; where it cannot tell, the entity itself is read, for 1
+// request more.
+type CopyAuthenticator interface {
+	PropertyTransformer
+	// SealProperties names stored properties that every copy holds and every projection reads, asked for or not.
+	SealProperties() []string
+	// ProvesCopy reports whether the stored properties of a copy, which Load has accepted, show that the entity had a copy in
+	// this row of the table when it was written.
+	ProvesCopy(ctx context.Context, of Reading, table *Table, row Key, stored Properties) (bool, error)
+	// NotAuthentic is the error of a copy under a key that its entity does not have.
+	NotAuthentic() error
+}
+
+// SealedContributor is implemented by a pattern that stores properties of its own with the entity, which say how the others are
+// read, such as type and version. An encryption signs them.
+type SealedContributor interface {
+	Pattern
+	// SealedProperties names them.
+	SealedProperties() []string
+}
+
+// Protection says how a property is protected in storage. A higher one holds all that a lower one does.
+type Protection uint8
+
+// The protections.
+const (
+	Unprotected Protection = iota
+	Signed                 // whoever changes it is found out
+	Encrypted              // and nobody reads it who does not have the key
+)
+
+// PropertyProtector is implemented by a PropertyTransformer that encrypts or signs.
+type PropertyProtector interface {
+	PropertyTransformer
+	// Protects returns how a property of an entity with this key is protected. It is pure.
+	Protects(entity Key, property string) Protection
 }
 
 // Reading says what properties were read of.
@@ -276,11 +325,13 @@ type Change struct {
 
 	standIn     bool       // Key stands for one that is not known yet
 	incarnation string     // given by the caller, else ""
+	beside      *Beside    // rows of Apply's caller, nil for none
 	given       Properties // what a merge sends
 	base        Properties // of a merge: the properties as they are stored
 	whole       bool       // a merge that writes the row whole
 
 	old     *state
+	notes   map[string]any         // by pattern
 	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
 	adopted map[string]azcore.ETag // copies that turned out to be left behind, by row key
 }
@@ -313,6 +364,8 @@ type Intent struct {
 	Key        Key
 	// Outside are the keys by pattern, in the words of each pattern.
 	Outside map[string][]string
+
+	received bool // see Reconciliation.Received
 }
 
 // IntentRunner makes changes with outside effects safe against crashes. eventual.Queue is the one for production.

@@ -116,25 +116,14 @@ func (c conversion) store(v reflect.Value) (Value, error) {
 	return edm.String(string(text)), foreign(v, err)
 }
 
-// foreignError is the error of a type's own way to and from text. Its cause mostly quotes the value, so the cause is
-// there for errors.As but not in the text.
-type foreignError struct {
-	typ   reflect.Type
-	cause error
-}
-
+// foreign is the error of a type's own conversion to or from text. Such an error mostly quotes the value, which may be one that
+// is stored encrypted, so only the names of the two types are kept: errors.Is and errors.As do not find the cause.
 func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &foreignError{typ: v.Type(), cause: err}
+	return fmt.Errorf("%s refused it with a %T", v.Type(), err)
 }
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("%s refused it with a %T", e.typ, e.cause)
-}
-
-func (e *foreignError) Unwrap() error { return e.cause }
 
 func storeTime(t *time.Time) (Value, error) {
 	if t.IsZero() {

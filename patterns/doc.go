@@ -22,6 +22,7 @@
 //	_tpPartition    on copies in other partitions: the partition key of the entity's own row
 //	_tpVersion      on such copies: the ETag of the entity's own row that they were made of
 //	_tpReserved     on a reserved key, and its claim: the id of the change that will fill it
+//	_tpTerm         on a reserved key: the seconds after which that change can no longer be committed
 //	_tpClaim        on a claim: the row key of the copy that it claims
 //
 // They count among the 252 properties and the 1 MiB of an entity, and are not seen by T or in a property bag.

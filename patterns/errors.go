@@ -17,6 +17,9 @@ import (
 var (
 	// ErrNotFound: the entity is not there.
 	ErrNotFound = errors.New("not found")
+	// ErrMissingReference: another entity that the entity refers to, and that must be there, is not; Error.Pattern names the
+	// pattern that looked for it.
+	ErrMissingReference = errors.New("what the entity refers to is not there")
 	// ErrExists: an insert met an entity with the same keys.
 	ErrExists = errors.New("already exists")
 	// ErrConflict: the entity is no longer the one that was read; read it again and decide anew.
@@ -39,7 +42,10 @@ var (
 	// be repeated blindly: read first. An error can be this and ErrExists or ErrNotFound: the row is there, or gone, and
 	// ours may have been applied before a rival changed or removed it; or ErrTableBeingDeleted. Look for this one first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
-	// ErrTableNotFound: there is no such table.
+	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have; an IntentRunner leaves the
+	// intent to a newer build. No caller of a change sees it.
+	ErrUnknownPattern = errors.New("unknown pattern")
+	// ErrTableNotFound: there is no such table; Table.CreateIfMissing creates it.
 	ErrTableNotFound = errors.New("table not found")
 	// ErrTableBeingDeleted: a table of this name was dropped; the name is taken for some 40 seconds or more.
 	ErrTableBeingDeleted = errors.New("table is being deleted")
@@ -91,6 +97,9 @@ func (e *Error) Error() string {
 	}
 	if text := causeText(e.Err); text != "" {
 		fmt.Fprintf(&b, ": %s", text)
+	}
+	if e.Table != "" && errors.Is(e.Kind, ErrTableNotFound) {
+		fmt.Fprintf(&b, "; create table %s with Table.CreateIfMissing", e.Table)
 	}
 	return b.String()
 }
@@ -168,19 +177,24 @@ func kindOf(status int, code string) error {
 	case http.StatusNotFound:
 		return ErrNotFound
 	case http.StatusConflict:
-		if code == "" {
-			return ErrGarbled // the row is there, or the table is being deleted: only the code, which was lost, tells
-		}
-		return ErrExists
+		return ErrGarbled // the row is there, or the table is being deleted: only the code tells, and it is lost or unknown
 	case http.StatusPreconditionFailed:
 		return ErrConflict
-	case http.StatusUnauthorized, http.StatusForbidden:
+	}
+	return kindOfRefusal(status, code)
+}
+
+// kindOfRefusal translates the answers that mean the same from all three services; nil for what has no meaning of its own.
+func kindOfRefusal(status int, code string) error {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
 		return ErrDenied
-	case http.StatusRequestEntityTooLarge:
+	case status == http.StatusRequestEntityTooLarge:
 		return ErrTooLarge
-	case http.StatusBadRequest:
+	case status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType,
+		status == http.StatusNotImplemented:
 		return ErrInvalid
-	case http.StatusTooManyRequests:
+	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return ErrUnavailable
 	}
 	return nil
@@ -196,9 +210,6 @@ func failure(op, table string, key Key, err error) error {
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
 		e.Code, e.Kind = response.ErrorCode, kindOf(response.StatusCode, response.ErrorCode)
-		if e.Kind == nil && response.StatusCode >= 500 {
-			e.Kind = ErrUnavailable
-		}
 	}
 	if errors.Is(err, wire.ErrGarbled) {
 		e.Kind = ErrGarbled

@@ -55,6 +55,9 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	}
 	x := &Explanation{Kind: kind, Key: w.change.Key}
 	w.change.ID, w.change.DryRun = newWriteID(), true
+	if err := r.complete(ctx, w); err != nil {
+		return nil, r.located(w, err)
+	}
 	reserved := 0
 	if r.reachesOut() {
 		intent, err := r.intentOf(ctx, w)
@@ -84,7 +87,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 func (r *Repository[T]) reserved(w *work[T]) int {
 	n := 0
 	for _, p := range r.outside {
-		if !p.Reserves() || w.change.Kind == ChangeDelete {
+		if !reserves(p) || w.change.Kind == ChangeDelete {
 			continue
 		}
 		copies, err := outsideCopies(p, w.change.Entity.(*T))

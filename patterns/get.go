@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -28,6 +29,9 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	}
 	if row.etag == "" {
 		row.etag = azcore.ETag(ex.Header.Get("ETag"))
+	}
+	if row.outside.reserved != "" {
+		row.answered, _ = http.ParseTime(ex.Header.Get("Date")) // without it nobody can tell how old the reservation is
 	}
 	if row.key != key {
 		return nil, failure(op, t.name, key, garbledAnswer(errors.New("it is of another row")))

@@ -18,6 +18,7 @@ type IndexDefinition[T any] struct {
 	name string
 	keys func(*T) []compoundkey.Part
 	keep []string
+	kept []string // keep, and what every copy in the repository holds
 	repo *Repository[T]
 }
 
@@ -41,15 +42,16 @@ func (d *IndexDefinition[T]) PatternName() string { return d.name }
 // KeepOnly sets the properties that the index keeps.
 func (d *IndexDefinition[T]) KeepOnly(properties []string) {
 	d.keep = append([]string{}, properties...)
+	d.kept = d.keep
 }
 
-// Kept returns the properties that the index keeps, nil for all.
-func (d *IndexDefinition[T]) Kept() []string { return d.keep }
+// Kept returns the properties that the index keeps, nil for all. In a repository with a CopyAuthenticator its seal is among them.
+func (d *IndexDefinition[T]) Kept() []string { return d.kept }
 
 // Attach is called by NewRepository, with nil where the index is free again.
 func (d *IndexDefinition[T]) Attach(host Host) error {
 	if host == nil {
-		d.repo = nil
+		d.repo, d.kept = nil, d.keep
 		return nil
 	}
 	repo, ok := host.(*Repository[T])
@@ -71,6 +73,9 @@ func (d *IndexDefinition[T]) Attach(host Host) error {
 				return fmt.Errorf("the index keeps property %s, which %s does not have", name, host.EntityType())
 			}
 		}
+	}
+	if d.keep != nil {
+		d.kept = slices.Concat(d.keep, repo.sealed())
 	}
 	d.repo = repo
 	return nil

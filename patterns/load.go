@@ -22,6 +22,9 @@ func (r *Repository[T]) load(ctx context.Context, table *Table, row *storedRow, 
 // loadStored is load that also returns the row that the entity was made of, with the properties of all its rows as stored.
 // What lies in further rows or outside may be replaced while it is read: then everything is read again.
 func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+	if selected != nil {
+		selected = slices.Concat(selected, r.sealed())
+	}
 	for attempt := range r.schema.MaxAttempts {
 		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
 		if errors.Is(err, ErrLeftOut) {
@@ -36,6 +39,8 @@ func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *store
 			return nil, nil, nil
 		case fetchErr != nil:
 			return nil, nil, fetchErr
+		case again.etag == row.etag && row.isCopy:
+			return r.loadOwner(ctx, table, row, selected, kept, err)
 		case again.etag == row.etag:
 			return nil, nil, asGarbled(err)
 		case again.isCopy != row.isCopy || again.shared || again.primary != row.primary || again.outside.reserved != "":
@@ -49,7 +54,12 @@ func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *store
 			return nil, nil, err
 		}
 	}
-	return nil, nil, &Error{Op: "Get", Table: table.name, Key: row.key, Index: -1, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
+	return nil, nil, errReplaced(table, row.key)
+}
+
+// errReplaced is the error of a read that met another version of the entity at each attempt.
+func errReplaced(table *Table, key Key) error {
+	return &Error{Op: "Get", Table: table.name, Key: key, Index: -1, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
 }
 
 // asGarbled turns an ErrOutdated whose row is the same as before into what it is then.

@@ -67,6 +67,19 @@ func (m *Meta) Incarnation() string {
 	return m.state.incarnation
 }
 
+// WriteID identifies the write that left the entity as it was read, or as the last Insert, Replace, Merge or Delete of a
+// Repository left it. All rows of one transaction have the same. Empty where it is not known.
+func (m *Meta) WriteID() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.writeID
+}
+
+// Partial reports whether the entity was read through a projection, so that some of its fields may be zero although the
+// stored entity has them.
+func (m *Meta) Partial() bool { return m.state != nil && m.state.partial }
+
 // isCopy reports whether the entity was read through a copy.
 func (s *state) isCopy() bool { return s.version != "" || s.row != s.key.Row }
 

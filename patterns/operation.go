@@ -37,6 +37,7 @@ const (
 	roleUnique       // a row that must be new: taken is ErrDuplicate
 	roleStale        // the removal of a row that may be gone already
 	roleShared       // a row that other entities change as well: conflict starts the change over
+	roleBeside       // a row of Apply's caller, who decides what a conflict means
 	roleAdopted      // a copy that was left behind, taken over under its ETag: conflict starts the change over
 )
 
@@ -52,8 +53,8 @@ func newWriteID() string { return rand.Text() }
 
 // encode checks every operation and encodes its row. The write id is left out of a row that is full without it: its
 // outcome cannot be resolved then, and an ambiguous answer stays ErrUnknownOutcome.
-func encode(table string, operations []operation) (*encoded, *Error) {
-	out := &encoded{operations: make([]wire.Operation, len(operations)), marked: make([]bool, len(operations)), writeID: newWriteID()}
+func encode(table string, operations []operation, writeID string) (*encoded, *Error) {
+	out := &encoded{operations: make([]wire.Operation, len(operations)), marked: make([]bool, len(operations)), writeID: writeID}
 	var buffer []byte
 	for i := range operations {
 		op := &operations[i]

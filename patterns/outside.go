@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -16,9 +17,10 @@ import (
 // outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
 type outsideFacts struct {
 	is        bool
-	partition string // of the entity
-	version   string // on a copy: the ETag of the entity's own row that it was made of
-	reserved  string // id of the change that reserved the key and has not filled it yet
+	partition string        // of the entity
+	version   string        // on a copy: the ETag of the entity's own row that it was made of
+	reserved  string        // id of the change that reserved the key and has not filled it yet
+	term      time.Duration // of the reservation, whole seconds; 0 for none that is known, which never ends
 	isClaim   bool
 	claim     string // on a claim: the row key of the copy
 }
@@ -33,6 +35,9 @@ func (f *outsideFacts) append(row Properties) Properties {
 	}
 	if f.reserved != "" {
 		row = append(row, Property{propertyReserved, edm.String(f.reserved)})
+	}
+	if f.term > 0 {
+		row = append(row, Property{propertyTerm, edm.Int32(int32(f.term / time.Second))})
 	}
 	if f.isClaim {
 		row = append(row, Property{propertyClaim, edm.String(f.claim)})
@@ -206,12 +211,12 @@ func (r *Repository[T]) outsideSource(table *Table, span compoundkey.Span, keep 
 		src.span = compoundkey.Range(span.From(), claimPrefix)
 	}
 	src.skips = true // reserved keys
-	src.system = append(slices.Clone(src.system), propertyPartition, propertyVersion, propertyReserved, propertyClaim)
+	src.system = append(slices.Clone(src.system), propertyPartition, propertyVersion, propertyReserved, propertyTerm, propertyClaim)
 	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
 		if !row.outside.is || row.outside.isClaim || row.outside.reserved != "" || row.shared {
 			return nil, nil
 		}
-		return r.load(ctx, table, row, selected, keep)
+		return r.loadCopy(ctx, table, row, selected, keep)
 	}
 	return &src
 }

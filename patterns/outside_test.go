@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -16,10 +17,10 @@ type elsewhere struct {
 	copies func(*person) ([]patterns.OutsideCopy, error)
 }
 
-func (x *elsewhere) PatternName() string           { return "elsewhere" }
-func (x *elsewhere) Attach(patterns.Host) error    { return nil }
-func (x *elsewhere) OutsideTable() *patterns.Table { return x.table }
-func (x *elsewhere) Reserves() bool                { return false }
+func (x *elsewhere) PatternName() string            { return "elsewhere" }
+func (x *elsewhere) Attach(patterns.Host) error     { return nil }
+func (x *elsewhere) OutsideTable() *patterns.Table  { return x.table }
+func (x *elsewhere) ReservationTerm() time.Duration { return 0 }
 func (x *elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 	return x.copies(v.(*person))
 }
@@ -173,7 +174,7 @@ func TestOutsideForgedIntents(t *testing.T) {
 		"no key":           {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, patterns.ErrInvalid},
 		"a key that cannot be": {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
 			patterns.ErrTooLarge},
-		"another pattern": {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, patterns.ErrInvalid},
+		"another pattern": {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, patterns.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.repo.Reconcile(ctx, tc.intent)

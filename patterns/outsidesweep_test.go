@@ -159,10 +159,10 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 func TestSweepComposition(t *testing.T) {
 	old, changed := personText(ann()), personText(changedAnn())
 	for name, c := range map[string]storagetest.SweepCase{
-		"Insert": sweptComposition(280, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Insert": sweptComposition(328, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.Insert(ctx, ann())
 		}),
-		"Update": sweptComposition(404, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Update": sweptComposition(476, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
@@ -170,7 +170,7 @@ func TestSweepComposition(t *testing.T) {
 			})
 			return err
 		}),
-		"DeleteUnconditional": sweptComposition(312, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"DeleteUnconditional": sweptComposition(360, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
 		}),
 	} {

@@ -63,7 +63,7 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 			continue // another message names it
 		}
 		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.properties, seen.row.incarnation, string(seen.row.etag))
-		switch err := o.place(ctx, row, p.Reserves(), fresh[freshName(p, copies[i].Key)]); {
+		switch err := o.place(ctx, row, reserves(p), fresh[freshName(p, copies[i].Key)]); {
 		case errors.Is(err, ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
@@ -78,7 +78,7 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }) {
 			continue
 		}
-		if !p.Reserves() {
+		if !reserves(p) {
 			err = o.remove(ctx, key)
 		} else {
 			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key) })
@@ -113,6 +113,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 	claim := []operation{insert, o.claim(wire.VerbInsert, row.key, "")}
 	fill := []operation{row, o.claim(wire.VerbDelete, row.key, o.change), o.claim(wire.VerbInsert, row.key, "")}
 
+	unclaimed := false // the claim of the change's reservation is not there
 	try, mayFill := update, reserves
 	switch {
 	case fresh && reserves:
@@ -126,7 +127,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 		case err == nil || errors.Is(err, ErrUnknownOutcome):
 			return err
 		case errors.Is(err, ErrDuplicate): // of claim: the key is taken
-			try, err = o.takeOwn(ctx, row, "")
+			try, err = o.takeOwn(ctx, row, "", unclaimed)
 			if errors.Is(err, errOthersReservation) {
 				return nil
 			}
@@ -139,6 +140,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 		case errors.Is(err, ErrNotFound) && mayFill: // of update: the claim is not there, and may be that of the reservation still
 			try, mayFill = fill, false
 		case errors.Is(err, ErrNotFound): // of update and fill: the claim is not there
+			unclaimed = unclaimed || len(try) == len(fill)
 			try = claim
 		case errors.Is(err, ErrExists), errors.Is(err, ErrConflict): // the claim is there, or the copy changed
 			try = update
@@ -155,8 +157,10 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 var errOthersReservation = errors.New("reserved by another change of the entity, which is under way or was given up; its intent fills or frees it")
 
 // takeOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
-// one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more.
-func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string) ([]operation, error) {
+// one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more. unclaimed says
+// that the claim of the change's own reservation was lost: a row that is still reserved is filled where it stands, since another
+// entity could take a key that is free for a moment.
+func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string, unclaimed bool) ([]operation, error) {
 	there, err := o.table.readRow(ctx, row.key)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -176,7 +180,7 @@ func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve stri
 	own := row
 	own.verb, own.ifMatch = wire.VerbReplace, there.etag
 	operations := []operation{own, o.claim(wire.VerbInsert, row.key, reserve)}
-	if there.outside.reserved != reserve {
+	if there.outside.reserved != reserve && !(unclaimed && there.outside.reserved == o.change) {
 		operations = append(operations, o.claim(wire.VerbDelete, row.key, there.outside.reserved))
 	}
 	return operations, nil
@@ -249,80 +253,4 @@ func (o *outsideWriter) removeClaimed(ctx context.Context, key Key, reserved str
 		return o.commit(ctx, key, claim) // somebody else removed the copy alone
 	}
 	return err
-}
-
-// reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
-// ErrDuplicate.
-func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) error {
-	for _, p := range r.outside {
-		if !p.Reserves() || w.change.Kind == ChangeDelete {
-			continue
-		}
-		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-		copies, err := outsideCopies(p, w.change.Entity.(*T))
-		if err != nil {
-			return patternError(p, err, ErrInvalid)
-		}
-		for i := range copies {
-			if !w.fresh[freshName(p, copies[i].Key)] {
-				continue
-			}
-			err := o.reserve(ctx, p, copies[i].Key)
-			if errors.Is(err, errOwnCopy) {
-				return r.ownKeyTaken(ctx, w, p, copies[i].Key)
-			}
-			w.preparedOutside = true
-			if err != nil {
-				return patternError(p, err, ErrInvalid)
-			}
-		}
-	}
-	return nil
-}
-
-// errOwnCopy: the key that a change would reserve has a copy of the entity already.
-var errOwnCopy = errors.New("the entity has the key already, or gives it up in a change whose intent is under way")
-
-// ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
-// takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
-// reserve it in place of the copy would hide a copy that readers can see.
-func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key Key) error {
-	now, err := r.sight(ctx, w.op, w.change.Key)
-	if err != nil {
-		return err
-	}
-	switch {
-	case w.change.Kind == ChangeInsert && now.row != nil:
-		return &Error{Index: -1, Key: w.change.Key, Kind: ErrExists}
-	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.etag != w.etag):
-		return &Error{Index: -1, Key: w.change.Key, Kind: ErrConflict}
-	}
-	return &Error{Index: -1, Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
-}
-
-// reserve puts a row that holds the key free for the message's change.
-func (o *outsideWriter) reserve(ctx context.Context, p Pattern, key Key) error {
-	row := operation{verb: wire.VerbInsert, role: roleUnique, key: key, primary: &o.entity.Row, pattern: p.PatternName(),
-		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change}}
-	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}
-	try := claim
-	for range placeAttempts {
-		err := o.commit(ctx, key, try...)
-		switch {
-		case errors.Is(err, ErrUnknownOutcome):
-			return err
-		case errors.Is(err, ErrDuplicate):
-			if try, err = o.takeOwn(ctx, row, o.change); err != nil {
-				return err
-			}
-			if try == nil {
-				try = claim
-			}
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists): // a rival was there meanwhile
-			try = claim
-		default:
-			return err
-		}
-	}
-	return &Error{Index: -1, Key: key, Kind: ErrConflict}
 }

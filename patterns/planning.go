@@ -177,6 +177,7 @@ type draft struct {
 	etag       azcore.ETag // of the entity's own row: guards the whole
 	next       *state
 	staged     []stagedDraft // of other repositories
+	besideAt   int           // index of the first operation of Change.beside
 }
 
 // stagedDraft is what a CompanionContributor has staged.
@@ -232,7 +233,7 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 			d.add(o)
 		}
 	}
-	return d, nil
+	return d, d.addBeside(c)
 }
 
 // planRows plans the rows that follow from the entity alone.
@@ -296,6 +297,20 @@ func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow,
 		}
 	}
 	d.add(o)
+}
+
+// addBeside plans the rows of Apply's caller.
+func (d *draft) addBeside(c *Change) error {
+	if c.beside == nil {
+		return nil
+	}
+	d.besideAt = len(d.operations)
+	operations, err := c.beside.operations()
+	for _, o := range operations {
+		o.key.Partition = c.Key.Partition
+		d.add(o)
+	}
+	return err
 }
 
 func (d *draft) add(o operation) { d.operations = append(d.operations, o) }

@@ -21,6 +21,7 @@ type storedRow struct {
 	key         Key
 	etag        azcore.ETag
 	timestamp   Value
+	answered    time.Time // the service's time when it answered a point read of a reserved key
 	writeID     string
 	incarnation string
 	copies      string
@@ -246,6 +247,8 @@ func (r *rowReader) readSystem(use nameUse) (err error) {
 		r.row.outside.version, err = r.readString("")
 	case useReserved:
 		r.row.outside.reserved, err = r.readString("")
+	case useTerm:
+		r.row.outside.term, err = r.readTerm()
 	case useLayout:
 		r.row.layout, err = r.readString("")
 	case useClaim:

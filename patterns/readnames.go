@@ -63,6 +63,7 @@ const (
 	usePartition
 	useVersion
 	useReserved
+	useTerm
 	useClaim
 	useLayout
 )
@@ -171,6 +172,8 @@ func (t *nameTable) useOf(name string) nameUse {
 		return useVersion
 	case propertyReserved:
 		return useReserved
+	case propertyTerm:
+		return useTerm
 	case propertyClaim:
 		return useClaim
 	case propertyLayout:

@@ -3,10 +3,12 @@ package patterns
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
 // skip reads a value that nobody wants. It still has to be JSON.
@@ -103,6 +105,16 @@ func (r *rowReader) readString(same string) (string, error) {
 		return same, nil
 	}
 	return string(text), nil
+}
+
+// readTerm reads a number of seconds. What is none is 0, as if it were not there: a reservation without a term is never freed
+// for its age, and one row that somebody has spoilt does not hide the others of its page.
+func (r *rowReader) readTerm() (time.Duration, error) {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	return lease.ParseTerm(string(raw)), nil
 }
 
 // unquote returns the text of a JSON string, valid until the next read.

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -37,10 +38,12 @@ type RebuildReport struct {
 	Entities  int64 // seen
 	Written   int64 // entities written again, or brought into agreement with an intent
 	Skipped   int64 // entities that had all already
-	Conflicts int64 // writers who were quicker; the entity was read again
+	Conflicts int64 // attempts that another writer, a lost answer or a lost lease ended; the entity was read again
 	Failed    int64 // entities that could not be filled, for the reasons in Problems
-	// Problems are the first 1,000 of these: keys that another entity has (Missing, with ErrDuplicate), and entities that
-	// cannot be read or that an index refuses (Undecodable). Those of earlier runs are not in it.
+	// Problems are the first 1,000 of these: keys that another entity has (Missing, with ErrDuplicate), entities that other
+	// writers changed, or whose lease was lost, at each of Schema.MaxAttempts attempts (Missing), what a pattern does not find, such
+	// as a parent (Missing, with ErrNotFound), and entities that cannot be read or that an index refuses (Undecodable). Those of
+	// earlier runs are not in it.
 	Problems []Discrepancy
 	Elapsed  time.Duration // of this run
 
@@ -57,7 +60,8 @@ func (r RebuildReport) Token() string { return r.token }
 //
 // First all programs that write the entities are given the pattern, then Rebuild is run: what is written behind it by a program
 // without the pattern is not entered. What cannot be entered is told in the report and does not end the run. It can be
-// interrupted anywhere and run again: what is right already is not written.
+// interrupted anywhere and run again: what is right already is not written. Entities that share a row or list, such as those
+// with one value of an indexentities index, are written one after another, so the run does not conflict with itself.
 //
 // Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1 for each
 // copy outside and each fact, and those of an intent for each entity where one of these is not right.
@@ -200,8 +204,8 @@ func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
 			return nil, err
 		}
 		b.state.Report.Entities++
-		if e.bad != nil {
-			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.name, Entity: e.key, Err: e.bad})
+		if !e.known() {
+			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.name, Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 			return nil, nil
 		}
 		kept := *e.row
@@ -241,8 +245,8 @@ func (b *rebuild[T]) add(count func(*RebuildReport)) {
 // fill enters one entity in the patterns that lack it.
 func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 	for attempt := 0; ; attempt++ {
-		err := b.fillOnce(ctx, x)
-		if !LostRace(err) || attempt+1 >= b.r.schema.MaxAttempts {
+		err := b.fillAlone(ctx, x)
+		if !startsAgain(ctx, err) || attempt+1 >= b.r.schema.MaxAttempts {
 			return b.failed(ctx, x, err)
 		}
 		b.add(func(r *RebuildReport) { r.Conflicts++ })
@@ -257,6 +261,29 @@ func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 	}
 }
 
+// fillAlone is fillOnce while no other worker of the run writes what the entity shares with others.
+func (b *rebuild[T]) fillAlone(ctx context.Context, x *rebuilt[T]) error {
+	release, err := b.locks.acquire(ctx, b.r.sharedBy(x.row.key, x.value))
+	if err != nil {
+		return err
+	}
+	defer release()
+	return b.fillOnce(ctx, x)
+}
+
+// startsAgain reports whether an entity is to be read and filled once more. A rewrite of what was read does no harm if an earlier
+// one was applied, so a lost answer is a reason, and so is a lease that ended while the process was held up.
+func startsAgain(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, ErrUnknownOutcome) || errors.Is(err, context.Canceled))
+}
+
+// conflicts reports whether a write of an entity was surely refused because somebody else changed the entity or a row that
+// patterns share among entities.
+func conflicts(err error) bool {
+	e := asError(err)
+	return LostRace(err) || e != nil && errors.Is(e.Kind, ErrConflict) && !errors.Is(err, ErrUnknownOutcome)
+}
+
 // failed notes why an entity could not be filled, unless the reason says that none can.
 func (b *rebuild[T]) failed(ctx context.Context, x *rebuilt[T], err error) error {
 	if err == nil {
@@ -265,7 +292,7 @@ func (b *rebuild[T]) failed(ctx context.Context, x *rebuilt[T], err error) error
 	kind := Undecodable
 	e := asError(err)
 	switch {
-	case errors.Is(err, ErrDuplicate):
+	case errors.Is(err, ErrDuplicate), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, ErrNotFound):
 		kind = Missing
 	case e == nil || ctx.Err() != nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrGarbled):
 		return err

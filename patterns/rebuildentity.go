@@ -61,7 +61,7 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 // lacking looks at what patterns hold of an entity elsewhere than in its own rows.
 func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) {
 	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
-	e := &seenEntity[T]{key: x.row.key, value: x.value, etag: string(x.row.etag), writeID: x.row.writeID, stored: x.row.properties}
+	e := &seenEntity[T]{key: x.row.key, value: x.value, etag: string(x.row.etag), writeID: x.row.writeID, incarnation: x.row.incarnation, stored: x.row.properties}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
@@ -123,7 +123,7 @@ func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyCo
 			continue
 		}
 		var h hasher
-		if own := there.own(); own != nil && h.row(own.properties, outsideMark(&own.outside)) == h.row(project(e.stored, copies[i].Keep), e.etag) {
+		if own := there.own(); own != nil && h.row(own.properties, outsideMark(own)) == h.row(project(e.stored, copies[i].Keep), e.mark()) {
 			continue
 		}
 		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], copies[i].Key.outsideName())

@@ -52,10 +52,11 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
-			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Pattern: pattern, Kind: ErrInvalid,
-				Err: errors.New("the intent names a pattern that this program's repository does not have")}
+			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Pattern: pattern, Kind: ErrUnknownPattern,
+				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 		}
 	}
+	intent.received = true
 	return r.agree(ctx, intent, nil, nil)
 }
 
@@ -72,14 +73,14 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 		}
 		taken := r.agreeOnce(ctx, intent, seen, fresh)
 		if taken != nil && !errors.Is(taken, ErrDuplicate) {
-			return relabel(op, r.table, taken)
+			return labelOutside(op, r.table, taken)
 		}
 		again, err := r.sight(ctx, op, intent.Key)
 		if err != nil {
 			return err
 		}
 		if again.same(seen) || !lease.Holds(ctx, lease.Reread) {
-			return relabel(op, r.table, taken)
+			return labelOutside(op, r.table, taken)
 		}
 		seen, fresh = again, nil
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -87,6 +88,18 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 		}
 	}
 	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
+}
+
+// labelOutside gives an error of an effect the operation that failed. It keeps the table of the effect, such as an index's,
+// and names the entities' table t where the error names none.
+func labelOutside(op string, t *Table, err error) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	labelled := *e
+	labelled.Op, labelled.Table = op, cmp.Or(e.Table, t.name)
+	return &labelled
 }
 
 // agreeOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
@@ -110,7 +123,7 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 		if len(keys) == 0 {
 			continue
 		}
-		rec := &Reconciliation{Key: intent.Key, Keys: keys, pattern: p.PatternName()}
+		rec := &Reconciliation{Key: intent.Key, Keys: keys, Received: intent.received, pattern: p.PatternName()}
 		if seen.row != nil {
 			rec.Entity, rec.Stored = seen.entity, seen.row.properties
 		}

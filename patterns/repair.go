@@ -31,12 +31,13 @@ type Repaired struct {
 //
 //   - what is missing or different in the entity's partition: the entity is written again as it was read, under its ETag, with
 //     all its rows. A row in the way that belongs to another entity is left alone;
-//   - what is spurious: deleted under the ETag with which it was found to be wrong;
+//   - what is spurious: deleted under the ETag with which it was found to be wrong. A claim that says something else than its name
+//     is made right where a copy has a claim of this name, since without it the copy would have none;
 //   - a copy outside that is missing or different: by an intent, as with every write of the entity;
 //   - what an auditor holds: by Mender.Mend or by writing the entity again; of an IntentContributor by an intent.
 //
 // What cannot be decoded is only reported. Requests: those of Verify, and for each discrepancy 2 to 5 to look at it again, and
-// those of one write of the entity, or 1 delete.
+// those of one write of the entity, or 1 delete; for a claim that says something else than its name 1 for each page of its partition.
 func (r *Repository[T]) Repair(ctx context.Context, o *RepairOptions) iter.Seq2[Repaired, error] {
 	return func(yield func(Repaired, error) bool) {
 		if o == nil {
@@ -80,7 +81,7 @@ func (v *verifier[T]) mendAll(ctx context.Context, findings []*finding, dryRun b
 	}
 	for _, group := range [][]int{spurious, rest} {
 		err := each(ctx, v.options.Concurrency, group, func(ctx context.Context, i int) error {
-			err := v.mend(ctx, findings[i])
+			err := v.mendAlone(ctx, findings[i])
 			results[i].Done, results[i].Err = err == nil, err
 			return fatal(ctx, err)
 		})

@@ -23,6 +23,20 @@ func fatal(ctx context.Context, err error) error {
 	return nil
 }
 
+// mendAlone is mend while no other worker of the run writes what the finding's entity shares with others.
+func (v *verifier[T]) mendAlone(ctx context.Context, f *finding) error {
+	names := v.r.sharedBy(f.Entity, nil)
+	if a := v.areas[f.site.area].auditor; a != nil {
+		names = append(names, heldName(a, f.Place))
+	}
+	release, err := v.locks.acquire(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return v.mend(ctx, f)
+}
+
 // mend mends one finding.
 func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
@@ -62,11 +76,24 @@ func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *se
 // removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
 // writes them anew. So a request that arrives late does no harm either.
 func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
-	operations := make([]operation, len(f.evidence))
-	for i, e := range f.evidence {
-		operations[i] = operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), pattern: f.Pattern}
+	if errors.Is(f.Err, errNoTerm) {
+		return &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: f.Entity, Index: -1, Pattern: f.Pattern, Err: errNoTerm}
 	}
-	_, err := v.areas[f.site.area].table.commit(ctx, v.op, operations)
+	table := v.areas[f.site.area].table
+	var operations []operation
+	for _, e := range f.evidence {
+		if e.misplaced {
+			if err := v.removeMisplaced(ctx, table, e); err != nil {
+				return err
+			}
+			continue
+		}
+		operations = append(operations, operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), pattern: f.Pattern})
+	}
+	if len(operations) == 0 {
+		return nil
+	}
+	_, err := table.commit(ctx, v.op, operations)
 	if err == nil {
 		return nil
 	}
@@ -85,7 +112,7 @@ func (v *verifier[T]) removeHeld(ctx context.Context, p Mender, f *finding) erro
 			return false, err
 		}
 		wanted, refused := wantedHeld(p, e, f.Place)
-		return wanted != nil || refused || e.bad != nil || e.foreign, nil // where nobody can tell, it stays
+		return wanted != nil || refused || !e.known(), nil // where nobody can tell, it stays
 	})
 }
 
@@ -100,7 +127,7 @@ func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
 			return v.mend(ctx, is) // the entity has gone, or changed, since
 		}
 		err = v.r.rewriteNow(ctx, v.op, f.Entity)
-		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !LostRace(err) {
+		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !conflicts(err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -174,19 +201,15 @@ func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) erro
 }
 
 // junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
-// of the row that is there, which goes when the row is filled; and a reserved row without its claim.
+// of the row that is there, which goes when the row is filled. A reserved row stays also without its claim: another entity could
+// take a key that is free for a moment.
 func (p *seenPlace) junk() []evidence {
 	var junk []evidence
-	own, claimed := p.own(), false
 	for _, stray := range p.strays {
-		if own != nil && own.outside.reserved != "" && stray.key == claimKey(own.key, p.entity, own.outside.reserved) {
-			claimed = true
+		if p.reserved() && stray.key == claimKey(p.row.key, p.entity, p.row.outside.reserved) {
 			continue
 		}
-		junk = append(junk, evidence{stray.key, string(stray.etag)})
-	}
-	if own != nil && own.outside.reserved != "" && !claimed {
-		junk = append(junk, evidence{own.key, string(own.etag)})
+		junk = append(junk, stray.evidence())
 	}
 	return junk
 }

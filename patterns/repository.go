@@ -43,10 +43,12 @@ type Repository[T any] struct {
 	rows         []RowContributor
 	companions   []CompanionContributor
 	outside      []OutsideCopyContributor
-	intents      []IntentContributor
+	intents      []IntentContributor // Completers last
+	completers   []Completer
 	rememberers  []Rememberer
 	transformers []PropertyTransformer // in order of writing
 	layout       Layout
+	seals        CopyAuthenticator // nil for none
 }
 
 // NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
@@ -116,6 +118,7 @@ func (r *Repository[T]) compose(codec *Codec[T]) (err error) {
 	if name, out := r.firstOutside(); out && isNil(r.schema.Intents) {
 		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
+	slices.SortStableFunc(r.intents, func(a, b IntentContributor) int { return isCompleter(a) - isCompleter(b) })
 	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
 	if err := r.refuseClearText(); err != nil {
 		return err
@@ -179,11 +182,17 @@ func (r *Repository[T]) compile(p Pattern, others []Pattern) error {
 	if x, ok := p.(IntentContributor); ok {
 		r.intents = append(r.intents, x)
 	}
+	if x, ok := p.(Completer); ok {
+		r.completers = append(r.completers, x)
+	}
 	if x, ok := p.(Rememberer); ok {
 		r.rememberers = append(r.rememberers, x)
 	}
 	if x, ok := p.(PropertyTransformer); ok {
 		r.transformers = append(r.transformers, x)
+	}
+	if x, ok := p.(CopyAuthenticator); ok {
+		r.seals = x
 	}
 	if !contributes(p) {
 		return fmt.Errorf("pattern %q of type %T contributes nothing: a method of the interface that it means is missing, or has another signature", name, p)
@@ -253,7 +262,7 @@ func (r *Repository[T]) copiesSource(span compoundkey.Span, keep []string) *sour
 		if !row.isNearCopy() || row.layout == furtherRow {
 			return nil, nil
 		}
-		return r.load(ctx, r.table, row, selected, keep)
+		return r.loadCopy(ctx, r.table, row, selected, keep)
 	}
 	return &src
 }
@@ -265,6 +274,7 @@ func (r *Repository[T]) newPrimary(codec *Codec[T]) (source[T], error) {
 	if len(r.transformers) > 0 || len(r.rememberers) > 0 || r.layout != nil {
 		src.known = nil // they see every stored property
 	}
+	src.system = append(src.system, r.sealed()...)
 	src.skips = r.schema.RowPrefix == "" || r.layout != nil
 	if r.schema.RowPrefix != "" {
 		src.span = compoundkey.All().Under(r.schema.RowPrefix)
@@ -301,7 +311,8 @@ func patternError(p Pattern, err, objection error) error {
 	return e
 }
 
-// GetPrimary reads the entity that a copy belongs to, given the copy's key. Requests: 2.
+// GetPrimary reads the entity that a copy belongs to, given the copy's key. With a CopyAuthenticator it is ErrNotFound where the
+// entity does not have a copy there. Requests: 2.
 func (r *Repository[T]) GetPrimary(ctx context.Context, copied Key) (*T, error) {
 	row, err := r.table.fetch(ctx, "Get", copied, map[string]int{})
 	if err != nil {
@@ -310,5 +321,9 @@ func (r *Repository[T]) GetPrimary(ctx context.Context, copied Key) (*T, error) 
 	if !row.isNearCopy() {
 		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
 	}
-	return r.primary.get(ctx, "Get", Key{copied.Partition, row.primary})
+	v, err := r.primary.get(ctx, "Get", Key{copied.Partition, row.primary})
+	if err == nil && r.seals != nil && !r.belongsUnder(v, r.table, copied, false) {
+		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
+	}
+	return v, err
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -21,8 +23,8 @@ func TestScheduleRivals(t *testing.T) {
 			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 				h := newHistory(t, s, harness.ScheduleSeed())
 				h.rollout = rollout
-				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, _ []error) error {
-					err := h.finish(ctx)
+				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+					err := errors.Join(append(errs, h.finish(ctx))...)
 					if err != nil {
 						t.Log(h.text())
 					}
@@ -42,15 +44,36 @@ func TestScheduleRivals(t *testing.T) {
 						return nil
 					})
 				}
+				if !rollout {
+					stage.Actors = append(stage.Actors, verifier)
+				}
 				return stage
 			}})
 		t.Logf("%d writes applied, %d refused, %d unknown", applied, refused, unknown)
 	}
 }
 
+// verifier is a Verify beside writers whose copies are all in the entities' own transactions: whatever it reports is a false alarm.
+func verifier(ctx context.Context, s *storagetest.Service) error {
+	repo, err := openMembers(s, "Members")
+	if err != nil {
+		return err
+	}
+	for d, err := range repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Second, Concurrency: 1}) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("a false alarm: %v", d)
+	}
+	return nil
+}
+
 // TestScheduleCounters: every update that was told to be applied counts once, and one of unknown outcome at most once.
 func TestScheduleCounters(t *testing.T) {
 	const keys, updates = 2, 8
+	log := &harness.Log{}
+	open := func(s *storagetest.Service) (*members, error) { return openMembers(s, "Members") }
+	jobs := harness.RepositoryJobs(func(m *members) *patterns.Repository[member] { return m.Repository }, time.Second)
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 		rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
@@ -70,7 +93,8 @@ func TestScheduleCounters(t *testing.T) {
 				return countUp(ctx, s, seed, rate, updates, said[:])
 			}
 		}
-		return storagetest.Stage{Actors: []storagetest.Actor{writer(), writer(), writer()},
+		keeper := harness.Keeper(&harness.Trouble{Faults: rate, Deaths: rate / 10, Visibility: time.Minute, Network: s.ClientOptions.Transport, Log: log}, rng.Uint64(), 2, open, jobs...)
+		return storagetest.Stage{Actors: []storagetest.Actor{writer(), writer(), writer(), keeper},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				rows, err := readStored(ctx, repo.Table(), "")
 				if err != nil {
@@ -89,18 +113,20 @@ func TestScheduleCounters(t *testing.T) {
 				return errors.Join(errs...)
 			}}
 	}})
+	t.Log(log)
+	log.MustHave(t, "runs of Verify", "runs of Repair", "runs of Rebuild")
 }
 
 // countUp is a writer that updates the members in turn, and moves their copies. A process that dies has a successor.
 func countUp(ctx context.Context, s *storagetest.Service, seed uint64, rate float64, updates int, said []*outcomes) error {
-	faults := storagetest.SweepFaults()
 	for process := uint64(0); updates > 0; process++ {
 		rng := mathrand.New(mathrand.NewPCG(seed, process))
-		faulty, calls := s.Faulty(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+		faulty, calls := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 			switch n := rng.Float64(); {
 			case n < rate/10:
 				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 			case n < rate:
+				faults := storagetest.FaultsOf(call.Kind)
 				return faults[rng.IntN(len(faults))]
 			}
 			return nil

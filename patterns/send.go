@@ -106,7 +106,7 @@ func (t *Table) sendBatch(ctx context.Context, enc *encoded) reply {
 		r.err, r.unknown = &Error{Index: -1, Kind: ErrGarbled, Err: err}, true
 	case answer.Failure != nil:
 		r.err = batchFailure(answer.Failure, enc)
-		r.unknown = answer.Failure.Status >= 500 || answer.Failure.Status == http.StatusRequestTimeout
+		r.unknown = wire.OutcomeOfStatus(answer.Failure.Status, answer.Failure.Code) == wire.OutcomeUnknown
 	default:
 		return r.applied(enc.operations, answer.ETags)
 	}
@@ -122,7 +122,7 @@ func checkBatch(batch wire.Batch) *Error {
 
 // checkSize finds out whether operations are too large for one transaction without sending them.
 func (t *Table) checkSize(operations []operation) *Error {
-	enc, e := encode(t.name, operations)
+	enc, e := encode(t.name, operations, anyWriteID)
 	if e != nil || len(operations) == 1 {
 		return e
 	}
@@ -143,9 +143,6 @@ func batchFailure(f *wire.BatchFailure, enc *encoded) *Error {
 	e := &Error{Index: f.Index, Code: f.Code, Kind: kindOf(f.Status, f.Code)}
 	if f.Index >= 0 {
 		e.Key = Key{enc.operations[f.Index].Address.PartitionKey, enc.operations[f.Index].Address.RowKey}
-	}
-	if e.Kind == nil && f.Status >= 500 {
-		e.Kind = ErrUnavailable
 	}
 	e.Err = runtime.NewResponseErrorWithErrorCode(&http.Response{
 		StatusCode: f.Status, Status: fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)), Header: http.Header{}, Body: http.NoBody,

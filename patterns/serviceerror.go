@@ -17,26 +17,18 @@ func ServiceError(op, resource string, err error) *Error {
 	e := &Error{Op: op, Table: resource, Index: -1, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOfStatus(answer.StatusCode)
+		e.Code, e.Kind = answer.ErrorCode, kindOfStatus(answer.StatusCode, answer.ErrorCode)
 	}
 	return e
 }
 
 // kindOfStatus is for the services that tell their refusals apart by status; kindOf is for the table service.
-func kindOfStatus(status int) error {
-	switch {
-	case status == http.StatusNotFound:
+func kindOfStatus(status int, code string) error {
+	switch status {
+	case http.StatusNotFound:
 		return ErrNotFound
-	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+	case http.StatusConflict, http.StatusPreconditionFailed:
 		return ErrConflict
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return ErrDenied
-	case status == http.StatusRequestEntityTooLarge:
-		return ErrTooLarge
-	case status == http.StatusBadRequest:
-		return ErrInvalid
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return ErrUnavailable
 	}
-	return nil
+	return kindOfRefusal(status, code)
 }

@@ -18,6 +18,8 @@ func TestServiceError(t *testing.T) {
 		http.StatusUnauthorized: patterns.ErrDenied, http.StatusForbidden: patterns.ErrDenied, http.StatusBadRequest: patterns.ErrInvalid,
 		http.StatusRequestEntityTooLarge: patterns.ErrTooLarge, http.StatusTooManyRequests: patterns.ErrUnavailable,
 		http.StatusInternalServerError: patterns.ErrUnavailable, http.StatusServiceUnavailable: patterns.ErrUnavailable, http.StatusGone: nil,
+		http.StatusNotImplemented: patterns.ErrInvalid, http.StatusMethodNotAllowed: patterns.ErrInvalid, http.StatusUnsupportedMediaType: patterns.ErrInvalid,
+		http.StatusRequestTimeout: patterns.ErrUnavailable, http.StatusGatewayTimeout: patterns.ErrUnavailable,
 	} {
 		answer := &azcore.ResponseError{StatusCode: status, ErrorCode: "Code"}
 		err := patterns.ServiceError("Get", "photos", answer)
@@ -29,6 +31,9 @@ func TestServiceError(t *testing.T) {
 				t.Errorf("%d: %v, want kind %v", status, err, want)
 			}
 		}
+	}
+	if err := patterns.ServiceError("Get", "photos", &azcore.ResponseError{StatusCode: 400, ErrorCode: "InvalidAuthenticationInfo"}); !errors.Is(err, patterns.ErrDenied) || errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("%v", err)
 	}
 	if err := patterns.ServiceError("Get", "photos", errors.New("no connection")); err.Kind != nil || err.Code != "" {
 		t.Errorf("%+v", err)

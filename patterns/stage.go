@@ -59,6 +59,9 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, pr
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)
 	}
+	if err := r.complete(ctx, w); err != nil {
+		return r.located(w, err)
+	}
 	d, err := r.draft(ctx, w)
 	if err != nil {
 		return r.located(w, err)
@@ -68,7 +71,10 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, pr
 	for _, staged := range d.staged {
 		x.planned = append(x.planned, func(etags []azcore.ETag) { staged.x.settle(etags[at+staged.at:]) })
 	}
-	x.planned = append(x.planned, func(etags []azcore.ETag) { r.settle(w.entity, w.change.Kind, d.next, etags[at]) })
+	x.planned = append(x.planned, func(etags []azcore.ETag) {
+		r.settle(w.entity, w.change.Kind, d.next, etags[at])
+		w.handBack()
+	})
 	return nil
 }
 

@@ -223,10 +223,10 @@ func sweptSpike(floor int, before *person, states []string, operate func(ctx con
 func TestSweepAllKinds(t *testing.T) {
 	old, changed := personText(ann()), personText(changedAnn())
 	for name, c := range map[string]storagetest.SweepCase{
-		"Insert": sweptSpike(188, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Insert": sweptSpike(212, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.Insert(ctx, ann())
 		}),
-		"Update": sweptSpike(280, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Update": sweptSpike(304, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
@@ -234,10 +234,10 @@ func TestSweepAllKinds(t *testing.T) {
 			})
 			return err
 		}),
-		"Upsert": sweptSpike(280, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Upsert": sweptSpike(304, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.Upsert(ctx, changedAnn())
 		}),
-		"DeleteUnconditional": sweptSpike(220, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"DeleteUnconditional": sweptSpike(244, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
 		}),
 	} {

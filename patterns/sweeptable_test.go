@@ -65,14 +65,14 @@ func sweptTransaction() swept {
 
 func TestSweepTransaction(t *testing.T) {
 	c := sweptTransaction()
-	c.floor = 96
+	c.floor = 120
 	c.run(t)
 }
 
 // A transaction of the caller's own with staged changes of entities.
 func TestSweepStaged(t *testing.T) {
 	other := func() *member { m := sweptMember(); m.ID, m.Email = 9, "eve@contoso.com"; return m }
-	swept{floor: 128, prepare: insertAll(sweptMember(), sweptNeighbour()), states: []string{"", textOf(moved(sweptMember()), other())},
+	swept{floor: 152, prepare: insertAll(sweptMember(), sweptNeighbour()), states: []string{"", textOf(moved(sweptMember()), other())},
 		operate: onMembers(func(ctx context.Context, repo *members) error {
 			m, err := repo.byEmail.Get(ctx, "red", "ann@contoso.com")
 			if err != nil {
@@ -143,7 +143,7 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 // sweptBulkInsert writes members with their copies into two partitions, in three transactions.
 func sweptBulkInsert() bulkCase {
 	const rows = 36
-	return bulkCase{rows: rows, floor: 96,
+	return bulkCase{rows: rows, floor: 168,
 		write: func(ctx context.Context, s *storagetest.Service, table string, options *patterns.BulkOptions) (patterns.BulkProgress, error) {
 			repo, err := openMembers(s, table)
 			if err != nil {
@@ -171,7 +171,7 @@ func TestSweepBulk(t *testing.T) {
 	const rows = 150
 	for _, verb := range []patterns.BulkVerb{patterns.BulkInsert, patterns.BulkUpsert, patterns.BulkUpsertMerge} {
 		t.Run(fmt.Sprint("verb ", verb), func(t *testing.T) {
-			bulkCase{rows: rows, floor: 64,
+			bulkCase{rows: rows, floor: 112,
 				write: func(ctx context.Context, s *storagetest.Service, name string, options *patterns.BulkOptions) (patterns.BulkProgress, error) {
 					table, err := openTable(s, name)
 					if err != nil {

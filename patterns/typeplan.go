@@ -184,27 +184,53 @@ func isFlattened(t reflect.Type) bool {
 func (p *typePlan) encode(s reflect.Value) (Properties, error) {
 	out := make(Properties, 0, len(p.fields))
 	for i := range p.fields {
-		f := &p.fields[i]
-		v, ok := fieldAt(s, f.index, false)
-		if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
-			continue
-		}
-		if f.pointer {
-			if v.IsNil() {
-				continue
-			}
-			v = v.Elem()
-		}
-		value, err := f.conversion.store(v)
-		if err != nil {
-			return nil, fmt.Errorf("property %s: %w", f.name, err)
-		}
-		if !value.IsNull() {
-			out = append(out, Property{Name: f.name, Value: value})
+		var err error
+		if out, err = p.fields[i].encode(s, out); err != nil {
+			return nil, err
 		}
 	}
 	if p.rest != nil {
 		return p.encodeRest(s, out)
+	}
+	return out, nil
+}
+
+// encodeOnly returns the properties of a struct that are named.
+func (p *typePlan) encodeOnly(s reflect.Value, names []string) (out Properties, err error) {
+	for _, name := range names {
+		if i, known := p.byName[name]; known {
+			if out, err = p.fields[i].encode(s, out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if p.rest == nil {
+		return out, nil
+	}
+	if out, err = p.encodeRest(s, out); err != nil {
+		return nil, err
+	}
+	return project(out, names), nil
+}
+
+// encode appends the property of one field, if the struct s has it.
+func (f *field) encode(s reflect.Value, out Properties) (Properties, error) {
+	v, ok := fieldAt(s, f.index, false)
+	if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
+		return out, nil
+	}
+	if f.pointer {
+		if v.IsNil() {
+			return out, nil
+		}
+		v = v.Elem()
+	}
+	value, err := f.conversion.store(v)
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", f.name, err)
+	}
+	if !value.IsNull() {
+		out = append(out, Property{Name: f.name, Value: value})
 	}
 	return out, nil
 }

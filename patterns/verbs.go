@@ -19,36 +19,6 @@ func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 	return r.run(ctx, w)
 }
 
-// InsertIncarnation is Insert under a given incarnation id, by which a repeated insert of the same thing is known: eventual's
-// Mover makes it of the moved entity's. An entity that is there already is ErrExists, also when it has this incarnation.
-// Requests: 1.
-func (r *Repository[T]) InsertIncarnation(ctx context.Context, v *T, incarnation string) error {
-	const op = "InsertIncarnation"
-	if incarnation == "" {
-		return r.invalid(op, Key{}, fmt.Errorf("the incarnation is empty"))
-	}
-	w, err := r.inserting(op, v)
-	if err != nil {
-		return err
-	}
-	w.change.incarnation = incarnation
-	return r.run(ctx, w)
-}
-
-// ReplaceIncarnation is Replace that begins another life of the entity, with a given incarnation id. Requests: as Replace.
-func (r *Repository[T]) ReplaceIncarnation(ctx context.Context, v *T, incarnation string) error {
-	const op = "ReplaceIncarnation"
-	if incarnation == "" {
-		return r.invalid(op, Key{}, fmt.Errorf("the incarnation is empty"))
-	}
-	w, err := r.replacing(op, v)
-	if err != nil {
-		return err
-	}
-	w.change.incarnation = incarnation
-	return r.run(ctx, w)
-}
-
 // inserting prepares the insert of an entity.
 func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
 	key, err := r.wholeKey(op, v)

@@ -18,8 +18,8 @@ type VerifyOptions struct {
 	// Patterns are the names of the attached patterns to look at; nil is all of them.
 	Patterns []string
 	// Lag is how long a difference outside of the entity's partition must last to count, 5 s for 0. An intent that waits
-	// for a worker is no discrepancy before that. A reservation whose writer is alive lasts as long as the writer: for an
-	// index that reserves its keys, Lag is at least the visibility timeout of the queue.
+	// for a worker is no discrepancy before that. A key that a change has reserved is left alone until the term that is stored
+	// with it, and a grace, are over, whatever Lag is.
 	Lag time.Duration
 	// Concurrency is the number of requests under way at once when suspects are looked at, 8 for 0.
 	Concurrency int
@@ -131,6 +131,9 @@ type OutsideOwner interface {
 // its entity, since every write of the entity writes it anew. So it counts when it has the same ETag still after Lag; and what
 // is missing counts when the entity has. A suspect that has changed is looked at again, three times at most: what changes
 // all the time is set right by its own writes. A difference that was there all the time is found.
+//
+// An entity that a concurrent writer deletes or replaces while the scan reads its blobs or further rows is skipped by the scan;
+// its copies are suspects then, and looked at by themselves.
 //
 // A table that holds several types of entities needs Schema.RowPrefix, so that they are told apart.
 //

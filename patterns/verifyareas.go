@@ -28,6 +28,7 @@ type verifier[T any] struct {
 	scope   map[string]bool // partitions, nil for all
 	near    bool            // the near area is looked at
 	found   func(ctx context.Context, findings []*finding) error
+	locks   sharedLocks // of Repair and Rebuild
 
 	state    verifyState
 	first    bool  // the rows are seen for the first time

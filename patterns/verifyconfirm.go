@@ -15,6 +15,7 @@ type suspect struct {
 	strays []string // row keys of claims that are not the site's own
 
 	tag  string // of what was there when it was looked at last
+	live bool   // it was a reservation that could still be filled: what the entity was then does not tell what becomes of it
 	etag string // of the entity then, "" for none
 	done bool   // it is a finding, or nothing is wrong
 	is   *finding
@@ -30,8 +31,9 @@ type finding struct {
 
 // evidence is a row as it was when it was found to be wrong. It is wrong as long as it has the ETag.
 type evidence struct {
-	key  Key
-	etag string
+	key       Key
+	etag      string
+	misplaced bool // it is a claim that says something else than its name
 }
 
 // rounds bounds how often a suspect is looked at that changes all the time.
@@ -90,7 +92,7 @@ func (v *verifier[T]) lookFirst(ctx context.Context, s *suspect) error {
 		s.done = true
 		return nil
 	}
-	s.tag, s.etag = p.tag(), e.etag
+	s.tag, s.live, s.etag = p.tag(), p.live, e.etag
 	if v.areas[s.area].lag == 0 {
 		return v.lookOnce(ctx, s, e)
 	}
@@ -119,6 +121,9 @@ func (v *verifier[T]) lookOnce(ctx context.Context, s *suspect, e *seenEntity[T]
 	}
 	is := v.judge(s, e, p)
 	exact := p.tag() == s.tag
+	if is != nil && is.Kind == Spurious && s.live {
+		exact = false // the entity may have been read while the reservation could still be filled
+	}
 	if is != nil && len(p.rows()) == 0 {
 		again, err := v.readEntity(ctx, s.entity)
 		if err != nil {
@@ -127,7 +132,7 @@ func (v *verifier[T]) lookOnce(ctx context.Context, s *suspect, e *seenEntity[T]
 		exact = exact && e.etag == s.etag && again.etag == e.etag
 		e = again
 	}
-	s.tag, s.etag = p.tag(), e.etag
+	s.tag, s.live, s.etag = p.tag(), p.live, e.etag
 	switch {
 	case is == nil:
 		s.done = true

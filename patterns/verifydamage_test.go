@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
@@ -67,7 +68,7 @@ func (x *damage) claimRow(table *patterns.Table, copied patterns.Key) patterns.K
 // reserve writes a key's row as a change that died left it.
 func (x *damage) reserve(v *staff, key patterns.Key, copied bool) {
 	if copied {
-		rawRow{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1"}.write(x.t, x.d.badge)
+		rawRow{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1", "_tpTerm": 1}.write(x.t, x.d.badge)
 	}
 	h := sha256.New()
 	for _, s := range []string{key.Row, v.Department, staffKey(v).Row, "R1"} {
@@ -104,6 +105,14 @@ var damages = []damageKind{
 	{"copy of another write", func(x *damage, v *staff) {
 		x.set(x.d.table, nameRow(v), "_tpWrite", "OTHER")
 		x.want(patterns.Different, "name", nameRow(v).Row, staffKey(v))
+	}},
+	{"copy of another incarnation", func(x *damage, v *staff) {
+		x.set(x.d.table, emailRow(v), "_tpIncarnation", "OTHER")
+		x.want(patterns.Different, "email", emailRow(v).Row, staffKey(v))
+	}},
+	{"outside copy of another incarnation", func(x *damage, v *staff) {
+		x.set(x.d.badge, badgeRow(v), "_tpIncarnation", "OTHER")
+		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
 	{"copy under an old key", func(x *damage, v *staff) {
 		row := readRaw(x.t, x.d.table, emailRow(v))
@@ -223,6 +232,10 @@ var damages = []damageKind{
 	}},
 }
 
+// age lets the reservations that were written become older than their term: the term, the grace, and what the service's Date
+// leaves out.
+func (x *damage) age() { x.d.service.Wait(3 * time.Second) }
+
 // harm does every kind of damage, times times, to colleagues chosen at random below n.
 func (x *damage) harm(n, departments, times int) {
 	x.t.Helper()
@@ -233,6 +246,7 @@ func (x *damage) harm(n, departments, times int) {
 			who = who[1:]
 		}
 	}
+	x.age()
 	slices.Sort(x.wants)
 }
 

@@ -30,7 +30,7 @@ func (v *verifier[T]) visitCopy(row *storedRow) {
 	if v.nearTo == nil || !v.mine(owner) {
 		return
 	}
-	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, nearMark(row.layout, row.writeID))}, false)
+	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, nearMark(row.layout, row.writeID, row.incarnation))}, false)
 }
 
 // visitOutside takes the fact that a copy or a claim is there.
@@ -57,7 +57,7 @@ func (v *verifier[T]) outsideFact(at int, row *storedRow) (f fact, ok bool) {
 	}
 	f.site = site{at, copied.outsideName(), owner}
 	if !row.outside.isClaim {
-		f.digest = v.hash.row(row.properties, outsideMark(&row.outside))
+		f.digest = v.hash.row(row.properties, outsideMark(row))
 		return f, true
 	}
 	f.digest = v.hash.claim(row.key.Row)
@@ -67,13 +67,16 @@ func (v *verifier[T]) outsideFact(at int, row *storedRow) (f fact, ok bool) {
 	return f, true
 }
 
-// outsideMark tells which version of its entity a copy is of. A key that is only reserved is of none.
-func outsideMark(f *outsideFacts) string {
-	if f.reserved != "" {
-		return "reserved " + f.reserved
+// outsideMark tells which incarnation and version of its entity a copy is of. A key that is only reserved is of none.
+func outsideMark(row *storedRow) string {
+	if row.outside.reserved != "" {
+		return "reserved " + row.outside.reserved
 	}
-	return f.version
+	return versionMark(row.incarnation, row.outside.version)
 }
+
+// versionMark joins an entity's incarnation and the ETag or write id of its version.
+func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity takes the facts that an entity asks for.
 func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
@@ -84,8 +87,8 @@ func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
 	if err != nil {
 		return err
 	}
-	if e.foreign {
-		return nil
+	if e.foreign || e.busy != nil || e.gone() {
+		return nil // what is stored for a busy entity has no counterpart then, and is looked at by itself
 	}
 	if v.first {
 		v.state.Entities++
@@ -117,31 +120,39 @@ func (v *verifier[T]) fail(d Discrepancy) {
 
 // seenEntity is an entity as one reading of its own row shows it.
 type seenEntity[T any] struct {
-	key     Key
-	value   *T // nil when it is not there, or cannot be read
-	row     *storedRow
-	etag    string
-	writeID string
-	stored  Properties
-	bad     error // why it cannot be read
-	foreign bool  // it is a row of another type's
+	key         Key
+	value       *T // nil when it is not there, or cannot be read
+	row         *storedRow
+	etag        string
+	writeID     string
+	stored      Properties
+	incarnation string
+	bad         error // why it cannot be read
+	foreign     bool  // it is a row of another type's
+	busy        error // the ErrConflict of an entity that was replaced during each attempt to read it
 }
 
+// mark is the outsideMark of the entity's copies.
+func (e *seenEntity[T]) mark() string { return versionMark(e.incarnation, e.etag) }
+
 // gone reports whether the entity is not there.
-func (e *seenEntity[T]) gone() bool { return e.value == nil && e.bad == nil && !e.foreign }
+func (e *seenEntity[T]) gone() bool { return e.value == nil && e.known() }
+
+// known reports whether the reading tells what the entity asks for.
+func (e *seenEntity[T]) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
 
 // decode makes an entity of its own row. An error is one of reading further rows.
 func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T], error) {
-	e := &seenEntity[T]{key: row.key, row: row, etag: string(row.etag), writeID: row.writeID}
+	e := &seenEntity[T]{key: row.key, row: row, etag: string(row.etag), writeID: row.writeID, incarnation: row.incarnation}
 	var err error
 	if v.r.layout == nil && len(v.r.transformers) == 0 {
 		e.value, e.stored, err = v.r.decodePlain(row)
 	} else {
 		var now *storedRow
 		if e.value, now, err = v.r.loadStored(ctx, v.r.table, row, nil, nil); now != nil {
-			e.row, e.stored, e.etag, e.writeID = now, now.properties, string(now.etag), now.writeID
+			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.properties, string(now.etag), now.writeID, now.incarnation
 		} else if err == nil {
-			return e, nil // it has gone since the row was read
+			return &seenEntity[T]{key: row.key}, nil // it has gone since the row was read
 		}
 	}
 	switch {
@@ -152,6 +163,9 @@ func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T
 		return e, nil
 	case err == nil:
 		err = errors.New("it is not stored under the key that Schema.Key gives it")
+	case errors.Is(err, ErrConflict):
+		e.value, e.busy = nil, err
+		return e, nil
 	case !errors.Is(err, ErrGarbled) && !errors.Is(err, ErrInvalid):
 		return nil, v.r.primary.decodeError(v.op, row.key, err)
 	}
@@ -175,11 +189,11 @@ func (r *Repository[T]) decodePlain(row *storedRow) (*T, Properties, error) {
 
 // nearMark tells which version of the entity a row in its partition is of. A further row stays as it is in a merge of what
 // other rows hold; the directory of its first row says which one belongs to the entity.
-func nearMark(layout, writeID string) string {
+func nearMark(layout, writeID, incarnation string) string {
 	if layout == furtherRow {
-		return layout
+		writeID = ""
 	}
-	return writeID + layout
+	return versionMark(incarnation, writeID) + layout
 }
 
 // wantNear takes the rows that an entity asks for in its partition.
@@ -192,7 +206,7 @@ func (v *verifier[T]) wantNear(e *seenEntity[T]) {
 		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.name, Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
-		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, nearMark(rows[i].layout, e.writeID))}, true)
+		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, nearMark(rows[i].layout, e.writeID, e.incarnation))}, true)
 	}
 }
 
@@ -231,7 +245,7 @@ func (v *verifier[T]) wantOutside(at int, p OutsideCopyContributor, e *seenEntit
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.name, Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, copies[i].Key.outsideName(), e.key}}
-		f.digest = v.hash.row(project(e.stored, copies[i].Keep), e.etag)
+		f.digest = v.hash.row(project(e.stored, copies[i].Keep), e.mark())
 		v.count(&f, true)
 		f.digest = v.hash.claim(claimKey(copies[i].Key, e.key, "").Row)
 		v.count(&f, true)

@@ -62,6 +62,7 @@ type office struct {
 
 // desk is one program.
 type desk struct {
+	service             *storagetest.Service
 	repo                *patterns.Repository[staff]
 	queue               *eventual.Queue
 	table, badge, marks *patterns.Table
@@ -91,7 +92,7 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{table: account.Table(o.table), badge: account.Table(o.badge), marks: account.Table(o.marks)}
+	d := &desk{service: s, table: account.Table(o.table), badge: account.Table(o.badge), marks: account.Table(o.marks)}
 	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
 // seenPlace is what is at a site, as one reading shows it.
@@ -15,6 +17,7 @@ type seenPlace struct {
 	claim  *storedRow   // of a place outside: the entity's claim
 	strays []*storedRow // further claims of the entity's
 	held   bool         // of an auditor
+	live   bool         // the row at the place is a reservation whose change may still be committed
 	fact   Fact
 }
 
@@ -30,6 +33,9 @@ func (p *seenPlace) own() *storedRow {
 	return row
 }
 
+// reserved reports whether the row at the place is the entity's reservation of a key.
+func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.outside.reserved != "" }
+
 // rows are the rows at the place that are the entity's.
 func (p *seenPlace) rows() []*storedRow {
 	all := append([]*storedRow{p.own(), p.claim}, p.strays...)
@@ -40,7 +46,7 @@ func (p *seenPlace) rows() []*storedRow {
 func (p *seenPlace) evidence() []evidence {
 	var all []evidence
 	for _, row := range p.rows() {
-		all = append(all, evidence{row.key, string(row.etag)})
+		all = append(all, row.evidence())
 	}
 	return all
 }
@@ -102,7 +108,9 @@ func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *s
 		return err
 	}
 	strays := s.strays
-	if p.own() != nil && p.row.outside.reserved != "" {
+	if p.reserved() {
+		// No Lag of a caller is long enough to tell a live writer from a dead one.
+		p.live = p.row.outside.term > 0 && !p.row.expired() && lease.Holds(ctx, lease.Terms)
 		if claim := claimKey(key, s.entity, p.row.outside.reserved).Row; !slices.Contains(strays, claim) {
 			strays = append(slices.Clip(strays), claim)
 		}
@@ -143,7 +151,7 @@ func (v *verifier[T]) readEntity(ctx context.Context, key Key) (*seenEntity[T], 
 // judge says what is wrong at a suspect's site, given an entity and a place that were there at one moment; nil for nothing, or
 // for what nobody can tell.
 func (v *verifier[T]) judge(s *suspect, e *seenEntity[T], p *seenPlace) *finding {
-	if e.bad != nil || e.foreign {
+	if !e.known() {
 		return nil
 	}
 	a := &v.areas[s.area]
@@ -187,7 +195,7 @@ func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) 
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
-	case own.outside.is || h.row(own.properties, nearMark(own.layout, own.writeID)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID)):
+	case own.outside.is || h.row(own.properties, nearMark(own.layout, own.writeID, own.incarnation)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID, e.incarnation)):
 		d.Kind = Different
 	default:
 		return false
@@ -203,10 +211,13 @@ func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *D
 	wanted, pattern, refused := wantedOutside(a, e, key)
 	if wanted == nil {
 		d.Kind = Spurious
-		if p.own() != nil && p.row.outside.reserved != "" {
+		if p.reserved() {
 			d.Err = errLeftReserved
+			if p.row.outside.term == 0 {
+				d.Err = errNoTerm
+			}
 		}
-		return !refused && len(p.rows()) > 0
+		return !refused && !p.live && len(p.rows()) > 0
 	}
 	d.Pattern = pattern.PatternName()
 	own := p.own()
@@ -217,7 +228,7 @@ func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *D
 		return true
 	case own.outside.reserved != "":
 		d.Err = errLeftReserved
-	case h.row(own.properties, outsideMark(&own.outside)) != h.row(project(e.stored, wanted.Keep), e.etag):
+	case h.row(own.properties, outsideMark(own)) != h.row(project(e.stored, wanted.Keep), e.mark()):
 	case p.claim == nil:
 		d.Err = errors.New("its claim is missing")
 	case !p.claim.outside.isClaim || p.claim.outside.claim != key.Row || p.claim.primary != e.key.Row || p.claim.outside.partition != e.key.Partition:
@@ -233,7 +244,9 @@ func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *D
 
 var (
 	errLeftReserved = errors.New("a reservation is left over")
-	errLeftOver     = errors.New("a claim is left over")
+	// errNoTerm: rows that an earlier version of the library wrote have none.
+	errNoTerm   = errors.New("a reservation without _tpTerm is there: its writer may still be alive. Its intent frees it; if the intent was lost, delete the row and its claim once no program of an earlier version runs")
+	errLeftOver = errors.New("a claim is left over")
 )
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that

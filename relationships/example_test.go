@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -160,28 +159,27 @@ func Example_denormalized() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, employees := open(table, "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	manager := denormalization.New("manager", denormalization.Link[Department, Employee]{
+		Properties: []string{"DepartmentManager"},
+		Find: func(employees patterns.Query[Employee], department patterns.Key) patterns.Query[Employee] {
+			return employees.Partition(department.Partition)
+		},
+		Copy: func(d *Department, e *Employee) {
+			if d == nil {
+				d = &Department{}
+			}
+			e.DepartmentManager = d.Manager
+		},
+		SourceOf: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+	}, nil)
+	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{manager.Holder()} })
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
-		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) }},
-		denormalization.New("manager", denormalization.Link[Department, Employee]{
-			Target:     employees,
-			Properties: []string{"DepartmentManager"},
-			Find: func(ctx context.Context, department patterns.Key) iter.Seq2[*Employee, error] {
-				return employees.Query().Partition(department.Partition).All(ctx)
-			},
-			Copy: func(d *Department, e *Employee) {
-				if d == nil {
-					d = &Department{}
-				}
-				e.DepartmentManager = d.Manager
-			},
-			Held: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
-		}))
+		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223}),
-		departments.Insert(ctx, &Department{DepartmentName: "Sales", Manager: "June"})); err != nil {
+	if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: "Sales", Manager: "June"}),
+		employees.Insert(ctx, &Employee{Department: "Sales", ID: 223})); err != nil {
 		log.Fatal(err)
 	}
 	e, err := employees.Get(ctx, keyOfEmployee("Sales", 223))

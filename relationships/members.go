@@ -91,20 +91,29 @@ func (x *Members[C]) OutsideKeys(_ context.Context, c *patterns.Change) ([]strin
 		return nil, err
 	}
 	var places []string
-	for _, place := range []string{to, from} {
-		if place == "" {
-			continue
-		}
-		parent, err := parsePlace(place)
-		if err != nil {
-			return nil, err
-		}
-		if err := compoundkey.CheckKey(x.memberKey(parent, c.Key).Row); err != nil {
+	if to != "" {
+		if err := x.checkMember(to, c.Key); err != nil {
 			return nil, err // before anything is written
 		}
-		places = append(places, place)
+		places = append(places, to)
+	}
+	// A child that a program without Members has put under a key that is too long has no row at the parent that it leaves.
+	if from != "" && x.checkMember(from, c.Key) == nil {
+		places = append(places, from)
 	}
 	return places, nil
+}
+
+// checkMember refuses a child whose row at a parent would have a key that the service does not accept.
+func (x *Members[C]) checkMember(place string, child patterns.Key) error {
+	parent, err := parsePlace(place)
+	if err != nil {
+		return err
+	}
+	if err := compoundkey.CheckKey(x.memberKey(parent, child).Row); err != nil {
+		return fmt.Errorf("the row key of the member, made of the parent's row key and both keys of the child: %w", err)
+	}
+	return nil
 }
 
 // Reconcile implements patterns.IntentContributor: the child has a row at its parent, and none at another that is named.
@@ -130,6 +139,12 @@ func (x *Members[C]) agree(ctx context.Context, r *patterns.Reconciliation, plac
 	parent, err := parsePlace(place)
 	if err != nil {
 		return err
+	}
+	if err := x.checkMember(place, r.Key); err != nil {
+		if belongs {
+			return err
+		}
+		return nil // an intent of an older build names the parent that the child left: there is no row
 	}
 	for attempt := 0; ; attempt++ {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))

@@ -8,14 +8,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// Facts implements patterns.Auditor: the row at the child's parent.
+// Facts implements patterns.Auditor: the row at the child's parent. A child whose row would have a key that is too long is an
+// error: a program without Members has stored it.
 func (x *Members[C]) Facts(entity any) ([]patterns.Fact, error) {
 	v := entity.(*C)
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return []patterns.Fact{{Place: placeOf(key), Entity: x.repo.KeyOf(v)}}, nil
+	fact := patterns.Fact{Place: placeOf(key), Entity: x.repo.KeyOf(v)}
+	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
+		return nil, err
+	}
+	return []patterns.Fact{fact}, nil
 }
 
 // Held implements patterns.Auditor. Requests: 1 for each page of the table in which the rows are.

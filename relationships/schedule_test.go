@@ -16,7 +16,7 @@ import (
 )
 
 // TestSchedule: rivals insert, move and delete children of the same parents, one of them spends the parents' budget, and
-// processes die. No number is lost, and none is below zero, at any time that a reader looks.
+// processes die, while maintenance runs count anew and repair. No number is lost, and none is below zero, at any time that a reader looks.
 func TestSchedule(t *testing.T) {
 	seeds := 100
 	if testing.Short() || race.Enabled {
@@ -27,20 +27,23 @@ func TestSchedule(t *testing.T) {
 	}
 	for _, f := range []form{ownRow, inParent, members, async} {
 		t.Run(string(f), func(t *testing.T) {
+			log := &harness.Log{}
 			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, visibility + 2*time.Second},
-				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, f) }})
+				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, f, log) }})
+			t.Log(log)
+			log.MustHave(t, "runs of Recount")
 		})
 	}
 }
 
 // rivals are the actors of one schedule.
-func rivals(t testing.TB, s *storagetest.Service, f form) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, f form, log *harness.Log) storagetest.Stage {
 	w := newWorld(t, s, f)
 	var stage storagetest.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, w.career(id))
 	}
-	stage.Actors = append(stage.Actors, w.reader())
+	stage.Actors = append(stage.Actors, w.reader(), harness.Keeper(&harness.Trouble{Log: log}, harness.ScheduleSeed(), 3, w.start, w.jobs()...))
 	if f == members || f == async {
 		for range 2 {
 			stage.Workers = append(stage.Workers, w.worker())
@@ -54,6 +57,22 @@ func rivals(t testing.TB, s *storagetest.Service, f form) storagetest.Stage {
 		return err
 	}
 	return stage
+}
+
+// jobs are the maintenance runs over the children and their numbers.
+func (w *world) jobs() []harness.Job[*process] {
+	return append(harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.employees }, time.Second),
+		harness.Job[*process]{Name: "Recount", Run: func(ctx context.Context, p *process) (err error) {
+			switch w.form {
+			case ownRow:
+				_, _, err = p.count.Recount(ctx, "Sales")
+			case inParent:
+				_, _, err = p.parents.Recount(ctx, departmentKey("Sales", "A"))
+			default:
+				_, _, err = p.members.Recount(ctx, projectKey("P"))
+			}
+			return err
+		}})
 }
 
 // career is a process that inserts an employee, moves and deletes, and inserts again. It may die; then another goes on.

@@ -69,8 +69,8 @@ func swept(f form, before *employee, states []string, operate func(ctx context.C
 // TestSweep breaks every change of a child at every storage call, in every way, in all forms.
 func TestSweep(t *testing.T) {
 	floors := map[form]map[string]int{
-		ownRow: {"Insert": 64, "Move": 60, "Delete": 96}, inParent: {"Insert": 64, "Move": 128, "Delete": 96},
-		members: {"Insert": 216, "Move": 376, "Delete": 248}, async: {"Insert": 88, "Move": 120, "Delete": 120},
+		ownRow: {"Insert": 88, "Move": 60, "Delete": 120}, inParent: {"Insert": 88, "Move": 152, "Delete": 120},
+		members: {"Insert": 240, "Move": 424, "Delete": 272}, async: {"Insert": 88, "Move": 120, "Delete": 120},
 	}
 	for _, f := range []form{ownRow, inParent, members, async} {
 		for name, c := range map[string]storagetest.SweepCase{

@@ -43,14 +43,14 @@ const rivalNumbers = 24
 
 // process opens the table through a network with faults; the process dies in some of them.
 func (r *rivals) process(s *storagetest.Service, rng *mathrand.Rand) (spread, *storagetest.Faults, error) {
-	faults := storagetest.SweepFaults()
-	faulty, calls := s.Faulty(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+	faulty, calls := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.02:
 			r.log.add(func(l *rivalLog) { l.deaths++ })
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.1:
 			r.log.add(func(l *rivalLog) { l.faults++ })
+			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
 		return nil

@@ -20,9 +20,12 @@ type Chaos struct {
 	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
 	Unordered bool
 
-	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError.
-	Busy, Internal float64
-	// Applied is the share of those failures that come after the request was carried out.
+	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError, Limited that of 429
+	// TooManyRequests. Half of the transactions among them get the failure inside an answer with status 202, and half of
+	// these without a code, as Azure does it.
+	Busy, Internal, Limited float64
+	// Applied is the share of the 503 and 500 that come after the request was carried out. Such a 503 has no code, as
+	// from a gateway: the service says ServerBusy before it does anything.
 	Applied float64
 
 	// Latency is how far each request moves the virtual clock, and Jitter the most that is added to it at random.
@@ -32,7 +35,7 @@ type Chaos struct {
 	Before func(*http.Request)
 
 	// PartitionLimit answers 503 ServerBusy to whatever exceeds 2,000 entities a second in one partition, by the virtual
-	// clock. Without Latency that clock stands nearly still: the partition recovers by [Clock.Advance].
+	// clock; to a transaction inside an answer with status 202, half of the time without a code. Without Latency that clock stands nearly still: the partition recovers by [Clock.Advance].
 	PartitionLimit bool
 
 	// QueueOutOfOrder is the rate of queue messages handed out of turn, and QueueTwice that of messages handed to two

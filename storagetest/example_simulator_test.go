@@ -195,7 +195,7 @@ func ExampleFaults() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(errors.Is(hire(ctx, staff, "Sales", "1"), patterns.ErrUnknownOutcome))
+	fmt.Println(errors.Is(hire(ctx, staff, "Sales", "1"), patterns.ErrUnavailable))
 	fmt.Println(calls.Met())
 	// Output:
 	// true

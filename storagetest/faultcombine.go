@@ -7,13 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// Always injects a fault into every call. Modes and cuts do so by themselves.
+// Always injects a fault into every call that it can happen to: a fault that is an [Injector] itself, such as [Inside], is
+// asked. Modes and cuts need no Always.
 func Always(fault Fault) Injector { return always{fault} }
 
 type always struct{ fault Fault }
 
-func (a always) Inject(Call) Fault { return a.fault }
-func (a always) String() string    { return a.fault.String() }
+func (a always) Inject(call Call) Fault {
+	if itself, ok := a.fault.(Injector); ok {
+		return itself.Inject(call)
+	}
+	return a.fault
+}
+
+func (a always) String() string { return a.fault.String() }
 
 // OnIndex asks next about one call, the one that reaches OnIndex after i others: with i = 0, the first. In front of a
 // whole client that is the call whose Index is i; behind [On], it is the call of that kind after i others.

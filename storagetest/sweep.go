@@ -112,8 +112,16 @@ func (p Point) String() string {
 }
 
 // SweepFaults are the faults of a sweep: all that can befall a call and leave the process alive.
-func SweepFaults() []Fault {
-	return []Fault{NotSent, LostAnswer, Applied500, Before500, Throttled, CutAnswerAt(0.5), CutSilentlyAt(0.5)}
+func SweepFaults() []Fault { return FaultsOf(Batch) }
+
+// FaultsOf are those of [SweepFaults] that a call of this kind can meet: only a transaction can fail [Inside] its answer.
+func FaultsOf(kind Kind) []Fault {
+	faults := []Fault{NotSent, LostAnswer, Applied500, Before500, Throttled, CutAnswerAt(0.5), CutSilentlyAt(0.5)}
+	if kind == Batch {
+		faults = append(faults, Inside{Status: 503, Code: "ServerBusy"}, Inside{Status: 503, Applied: true}, Inside{Status: 500, Code: "OperationTimedOut", Applied: true},
+			Inside{Status: 500}, Inside{Status: 429, Code: "TooManyRequests"}, Inside{Status: 429})
+	}
+	return faults
 }
 
 // Sweep runs the operation once without faults, to learn which calls it makes, and then once more in a fresh world for

@@ -36,7 +36,7 @@ func sweep(t subtester, c SweepCase) (points, divergences int) {
 			continue
 		}
 		run++
-		if !t.run(p.String(), func(t testing.TB) { c.runPoint(t, p) }) {
+		if !t.run(p.String(), func(t testing.TB) { c.runPoint(t, p, strike(calls, p)) }) {
 			divergences++
 		}
 	}
@@ -122,7 +122,7 @@ func (n *answerNotes) Meet(call Call, req *http.Request, send Send) (*http.Respo
 }
 
 // points lists the runs of the sweep. A fault that could do nothing to a call is left out: a silent cut of an answer
-// without a body. So are faults that differ for the living only: to the dead, it is all one what they would have heard.
+// without a body, and a failure inside the answer to what is no transaction. So are faults that differ for the living only: to the dead, it is all one what they would have heard.
 func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	var all []Point
 	for i, call := range calls {
@@ -135,6 +135,9 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 				if cut, ok := fault.(Cut); ok && cut.silent && !bodies[i] {
 					continue
 				}
+				if itself, ok := fault.(Injector); ok && itself.Inject(call) == nil {
+					continue
+				}
 				all = append(all, Point{call, fault, caller, 0}, Point{call, fault, caller, sweepRetries})
 			}
 		}
@@ -142,12 +145,24 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	return all
 }
 
+// strike injects the point's fault into its call: into the one that comes after as many of its kind as in the run without
+// faults. Calls that are made at the same time come in any order, and a fault may be for calls of one kind only.
+func strike(calls []Call, p Point) Injector {
+	before := 0
+	for _, call := range calls[:p.Call.Index] {
+		if call.Kind == p.Call.Kind {
+			before++
+		}
+	}
+	return On(p.Call.Kind, OnIndex(before, Always(p.Fault)))
+}
+
 // runPoint is one point, in its own world.
-func (c *SweepCase) runPoint(t testing.TB, p Point) {
+func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 	t.Helper()
 	s := c.Service(t)
 	w := c.world(t, s)
-	faulty, faults := s.WithRetries(p.Retries).Faulty(OnIndex(p.Call.Index, Always(p.Fault)))
+	faulty, faults := s.WithRetries(p.Retries).Faulty(injector)
 	defer func() {
 		if t.Failed() {
 			t.Logf("point %v of sweep %s; faults: %v; calls: %v; alone: %s", p, c.Name, faults.Met(), faults.Calls(), alone(t))

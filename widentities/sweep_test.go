@@ -26,17 +26,17 @@ func TestSweep(t *testing.T) {
 		floor         int
 		operate       func(ctx context.Context, p *process, v *profile) error
 	}{
-		{"Insert", nil, withNumbers(1, 700), 32, func(ctx context.Context, p *process, _ *profile) error {
+		{"Insert", nil, withNumbers(1, 700), 56, func(ctx context.Context, p *process, _ *profile) error {
 			return p.profiles.Insert(ctx, withNumbers(1, 700))
 		}},
-		{"Grow", withNumbers(1, 20), withNumbers(1, 700), 64, replaceBy(withNumbers(1, 700))},
-		{"Shrink", withNumbers(1, 700), withNumbers(1, 20), 96, replaceBy(withNumbers(1, 20))},
-		{"Fewer rows", withText(1, 500_000), withText(1, 40_000), 96, replaceBy(withText(1, 40_000))},
-		{"Merge", withNumbers(1, 700), merged, 160, func(ctx context.Context, p *process, v *profile) error {
+		{"Grow", withNumbers(1, 20), withNumbers(1, 700), 88, replaceBy(withNumbers(1, 700))},
+		{"Shrink", withNumbers(1, 700), withNumbers(1, 20), 120, replaceBy(withNumbers(1, 20))},
+		{"Fewer rows", withText(1, 500_000), withText(1, 40_000), 120, replaceBy(withText(1, 40_000))},
+		{"Merge", withNumbers(1, 700), merged, 184, func(ctx context.Context, p *process, v *profile) error {
 			v.More = map[string]patterns.Value{"Answer00500": patterns.String("another")}
 			return p.profiles.Merge(ctx, v, "Answer00500")
 		}},
-		{"Delete", withNumbers(1, 700), nil, 96, func(ctx context.Context, p *process, v *profile) error { return p.profiles.Delete(ctx, v) }},
+		{"Delete", withNumbers(1, 700), nil, 120, func(ctx context.Context, p *process, v *profile) error { return p.profiles.Delete(ctx, v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

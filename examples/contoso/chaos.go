@@ -17,14 +17,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// faultRate is the share of calls that go wrong on a bad network.
-const faultRate = 0.05
+const (
+	// faultRate is the share of calls that go wrong on a bad network.
+	faultRate = 0.05
+	// insideRate is the share of transactions that the service fails inside an answer with status 202, as Azure reports
+	// throttling and timeouts.
+	insideRate = 0.02
+)
 
 // chaos is what went wrong in a run, on purpose.
 type chaos struct {
-	Calls  int            `json:"calls"`  // on a bad network
-	Faults map[string]int `json:"faults"` // of these, by what they met
-	Kills  int            `json:"kills"`  // of worker processes
+	Calls        int            `json:"calls"`        // on a bad network
+	Transactions int            `json:"transactions"` // of these
+	Inside       int            `json:"inside"`       // transactions that failed inside their answer
+	Faults       map[string]int `json:"faults"`       // of the calls, by what they met
+	Kills        int            `json:"kills"`        // of worker processes
 }
 
 // network is what -chaos puts between the run and the service. While it is bad, calls go wrong in all ways in which calls do,
@@ -38,7 +45,7 @@ type network struct {
 func newNetwork(inner policy.Transporter, seed uint64) *network {
 	n := &network{calls: &storagetest.RequestCounter{}}
 	modes := []storagetest.Injector{storagetest.LostAnswer, storagetest.Applied500, storagetest.Throttled, storagetest.NotSent, storagetest.CutAnswerAt(0.5)}
-	injectors := []storagetest.Injector{n.calls}
+	injectors := append([]storagetest.Injector{n.calls}, failuresInside(seed)...)
 	for i, mode := range modes {
 		injectors = append(injectors, storagetest.Randomly(faultRate/float64(len(modes)), uint64(len(modes))*seed+uint64(i), mode))
 	}
@@ -47,11 +54,30 @@ func newNetwork(inner policy.Transporter, seed uint64) *network {
 	return n
 }
 
+// failuresInside fail transactions inside their answer, in all the ways in which the service does.
+func failuresInside(seed uint64) []storagetest.Injector {
+	var ways []storagetest.Fault
+	for _, fault := range storagetest.FaultsOf(storagetest.Batch) {
+		if _, is := fault.(storagetest.Inside); is {
+			ways = append(ways, fault)
+		}
+	}
+	var injectors []storagetest.Injector
+	for i, fault := range ways {
+		chosen := storagetest.Randomly(insideRate/float64(len(ways)), ^(uint64(len(ways))*seed + uint64(i)), storagetest.Always(fault))
+		injectors = append(injectors, storagetest.On(storagetest.Batch, chosen))
+	}
+	return injectors
+}
+
 // met is what calls have met so far.
 func (n *network) met() chaos {
-	x := chaos{Calls: n.calls.Count(), Faults: map[string]int{}}
+	x := chaos{Calls: n.calls.Count(), Transactions: n.calls.CountOf(storagetest.Batch), Faults: map[string]int{}}
 	for _, met := range n.Met() {
 		x.Faults[faultName(met.Fault)]++
+		if _, is := met.Fault.(storagetest.Inside); is {
+			x.Inside++
+		}
 	}
 	return x
 }
@@ -84,6 +110,9 @@ func patient(options azcore.ClientOptions) azcore.ClientOptions {
 
 // faultName says in words what a fault is.
 func faultName(fault storagetest.Fault) string {
+	if inside, is := fault.(storagetest.Inside); is {
+		return fmt.Sprintf("answered 202 with %d inside", inside.Status)
+	}
 	switch fault {
 	case storagetest.LostAnswer:
 		return "applied, answer lost"
@@ -107,7 +136,8 @@ func (x *chaos) String() string {
 		total += x.Faults[name]
 		kinds = append(kinds, fmt.Sprintf("%d %s", x.Faults[name], name))
 	}
-	return fmt.Sprintf("%s in %s: %s", counted(total, "fault"), counted(x.Calls, "call"), strings.Join(kinds, ", "))
+	return fmt.Sprintf("%s in %s: %s; %d of %s failed inside the answer", counted(total, "fault"), counted(x.Calls, "call"), strings.Join(kinds, ", "),
+		x.Inside, counted(x.Transactions, "transaction"))
 }
 
 // again does something idempotent once more, for as long as nobody can tell whether it was done, or it surely was not.

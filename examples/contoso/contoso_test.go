@@ -318,7 +318,7 @@ func TestChaos(t *testing.T) {
 	if len(r.Sections) != len(scenarios()) {
 		t.Errorf("%d sections", len(r.Sections))
 	}
-	if len(r.Chaos.Faults) != 5 || r.Chaos.Calls < 1000 {
+	if len(r.Chaos.Faults) != 8 || r.Chaos.Calls < 1000 || r.Chaos.Inside < 25 || r.Chaos.Transactions < 30*r.Chaos.Inside {
 		t.Errorf("the run met %v", r.Chaos)
 	}
 	simulated, err := storagetest.Simulated()

@@ -9,7 +9,8 @@
 // its own. A scenario that finds anything other than it should ends the run with an error.
 //
 // With -chaos, a share of the calls goes wrong while the scenarios write: it is not sent, or its answer is lost, cut off, 500
-// though the service did its work, or 503. And the worker that archives former employees is a process of its own, this program
+// though the service did its work, or 503; and 2 % of the transactions fail inside an answer with status 202, with 503, 500 or
+// 429. And the worker that archives former employees is a process of its own, this program
 // once more, which is killed in the middle of its work again and again. A simulator lives in one process, so nothing is killed
 // there. The end of it must be as without: the same answers, nothing for Verify to find, no message given up.
 package main

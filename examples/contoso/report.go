@@ -94,7 +94,8 @@ func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
 	fmt.Fprintf(w, "Each question is asked %d times each way; ms is the middle of %[1]d. \"searched\" are the rows that Azure goes through.\n", repetitions)
 	if r.Chaos != nil {
-		fmt.Fprintf(w, "Chaos: %g %% of the calls of the scenarios' writes go wrong, and the requests and times are those with repetitions.\n", 100*faultRate)
+		fmt.Fprintf(w, "Chaos: %g %% of the calls of the scenarios' writes go wrong, %g %% of the transactions among them inside the answer, and the requests and times are those with repetitions.\n",
+			100*faultRate, 100*insideRate)
 	}
 	switch r.Emulator {
 	case "azurite":

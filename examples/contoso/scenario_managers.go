@@ -51,9 +51,8 @@ func managedKey(name string) patterns.Key {
 }
 
 // managerLink copies a manager's details into the department.
-func managerLink(departments *patterns.Repository[managed]) denormalization.Link[colleague, managed] {
+func managerLink() denormalization.Link[colleague, managed] {
 	return denormalization.Link[colleague, managed]{
-		Target:     departments,
 		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
 		Holders: func(e *colleague) []patterns.Key {
 			if !e.IsManager {
@@ -67,7 +66,7 @@ func managerLink(departments *patterns.Repository[managed]) denormalization.Link
 			}
 			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
 		},
-		Held: func(d *managed) (patterns.Key, bool) { return employeeKey(d.Name, d.ManagerID), d.ManagerID != 0 },
+		SourceOf: func(d *managed) (patterns.Key, bool) { return employeeKey(d.Name, d.ManagerID), d.ManagerID != 0 },
 	}
 }
 
@@ -87,15 +86,16 @@ func (c *company) openManagement(ctx context.Context) (*management, error) {
 	if err != nil {
 		return nil, err
 	}
+	manager := denormalization.NewInPartition("manager", managerLink(), nil)
 	m.departments, err = patterns.NewRepository(table, patterns.Schema[managed]{
 		Key: func(d *managed) patterns.Key { return managedKey(d.Name) }, RowPrefix: "dept",
-	})
+	}, manager.Holder())
 	if err != nil {
 		return nil, err
 	}
 	m.employees, err = patterns.NewRepository(table, patterns.Schema[colleague]{
 		Key: func(e *colleague) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
-	}, denormalization.NewInPartition("manager", managerLink(m.departments)))
+	}, manager.Source())
 	return m, err
 }
 

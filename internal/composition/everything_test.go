@@ -134,7 +134,7 @@ func (d *desk) mend(t *testing.T, want ...*item) {
 		check(t, d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(patterns.String(want[0].Number)))}),
 			d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
 			d.copies.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "badge_" + theSite, Row: must[string](t)(compoundkey.Encode("", byName(want[0])))}),
-			second(d.holders.Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
+			second(d.sitesOn(t, d.away).Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
 			d.away.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
 	}
 	lost()

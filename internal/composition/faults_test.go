@@ -21,7 +21,7 @@ func TestEverythingFaults(t *testing.T) {
 		name          string
 		before, after string
 		floor         int
-	}{{"Insert", "", "b", 772}, {"Replace", "a", "b", 1_048}, {"Delete", "a", "", 684}} {
+	}{{"Insert", "", "b", 844}, {"Replace", "a", "b", 1_168}, {"Delete", "a", "", 756}} {
 		if c.name != "Replace" && harness.Shortened() {
 			continue
 		}

@@ -175,7 +175,7 @@ func (k *kit) prepareFor(t testing.TB, r *patterns.Repository[item], v *item) er
 	sites, away := k.sitesOn(t, r.Table()), k.sitesOn(t, k.away)
 	var errs []error
 	for n := range 2 {
-		for _, name := range []string{"beside", "counted"} {
+		for _, name := range []string{"beside", "counted", "home"} {
 			errs = append(errs, sites.Insert(t.Context(), &site{Partition: r.KeyOf(v).Partition, Name: fmt.Sprint(name, n)}))
 		}
 	}

@@ -88,10 +88,14 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 	if d.sites, err = patterns.NewRepository(d.table, sitesSchema("sites", d.queue)); err != nil {
 		return nil, err
 	}
-	if d.holders, err = patterns.NewRepository(d.away, sitesSchema("holders", d.queue)); err != nil {
+	beside, away := d.links()
+	if _, err = patterns.NewRepository(d.table, sitesSchema("sites with a chief", d.queue), beside.Holder()); err != nil {
 		return nil, err
 	}
-	all, err := d.patterns()
+	if d.holders, err = patterns.NewRepository(d.away, sitesSchema("holders", d.queue), away.Holder()); err != nil {
+		return nil, err
+	}
+	all, err := d.patterns(beside.Source(), away.Source())
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +104,23 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 	return d, err
 }
 
-// patterns makes all patterns of a process.
-func (d *desk) patterns() ([]patterns.Pattern, error) {
+// links copy the first item, the chief of the site, into two holders.
+func (d *desk) links() (beside, away *denormalization.Copies[item, site]) {
+	ofChief := func(holder patterns.Key) denormalization.Link[item, site] {
+		link := d.link(0, nil)
+		link.Holders = func(v *item) []patterns.Key {
+			if v.ID != 1 {
+				return nil
+			}
+			return []patterns.Key{holder}
+		}
+		return link
+	}
+	return denormalization.New("beside", ofChief(siteKey(theSite, "beside")), nil), denormalization.New("away", ofChief(siteKey("away", "chief")), nil)
+}
+
+// patterns makes all patterns of a process, besides those of links.
+func (d *desk) patterns(links ...patterns.Pattern) ([]patterns.Pattern, error) {
 	sealer, err := encryption.NewStream(d.registry, nil)
 	if err != nil {
 		return nil, err
@@ -116,22 +135,10 @@ func (d *desk) patterns() ([]patterns.Pattern, error) {
 	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	d.members = relationships.NewMembers("members", d.away, projectOf)
 	d.typ = newType()
-	// The first one is the chief of the site, whose details two holders have.
-	ofChief := func(holder patterns.Key) func(v *item) []patterns.Key {
-		return func(v *item) []patterns.Key {
-			if v.ID != 1 {
-				return nil
-			}
-			return []patterns.Key{holder}
-		}
-	}
-	beside, away := d.link(0, d.sites, nil), d.link(0, d.holders, nil)
-	beside.Holders, away.Holders = ofChief(siteKey(theSite, "beside")), ofChief(siteKey("away", "chief"))
-	return []patterns.Pattern{
+	return append(links,
 		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.counted, d.members, d.typ,
-		denormalization.NewInPartition("beside", beside), denormalization.New("away", away),
 		encrypting("encryption", d.registry), widentities.New(&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
-	}, nil
+	), nil
 }
 
 // projectOf is the parent of an item outside of its partition.

@@ -38,6 +38,16 @@ type item struct {
 	Doc        string // large
 	Photo      []byte // large
 	Clip, Song largeentities.Stream
+
+	HomeRow, HomeName, WorkRow, WorkName, Region, Country string // copies
+}
+
+// site is the row key and the name of a site that the item has a copy of.
+func (v *item) site(n int) (row, name *string) {
+	if n == 0 {
+		return &v.HomeRow, &v.HomeName
+	}
+	return &v.WorkRow, &v.WorkName
 }
 
 // encrypting encrypts what is secret in an item. It goes by a resolver, since a repository without encryption refuses a type
@@ -45,7 +55,7 @@ type item struct {
 func encrypting(name string, registry *encryption.Registry) *encryption.Encryption {
 	return encryption.New(name, registry, &encryption.Options{
 		Resolver: func(_, _, property string) bool { return property == "Number" || property == "Essay" },
-		Plain:    []string{"EntityType", "Site", "ID", "Name", "Team", "Doc", "Photo", "Clip", "Song"},
+		Plain:    []string{"EntityType", "Site", "ID", "Name", "Team", "Doc", "Photo", "Clip", "Song", "HomeRow", "HomeName", "WorkRow", "WorkName", "Region", "Country"},
 	})
 }
 
@@ -101,6 +111,7 @@ type kit struct {
 	sites     *patterns.Repository[site] // on table
 	at        time.Time                  // of the items; the day may end while a test runs
 	wide      bool                       // the entity needs several rows
+	made      int                        // repositories that have a name of their own
 }
 
 func newKit(t testing.TB, registry *encryption.Registry) *kit {
@@ -122,16 +133,22 @@ func (k *kit) sitesOn(t testing.TB, table *patterns.Table, attached ...patterns.
 	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
 }
 
+// nameOf is a name that no other repository with intents on the queue has.
+func (k *kit) nameOf(what string) string {
+	k.made++
+	return fmt.Sprint(what, k.made, k.table.Name())
+}
+
 func sitesSchema(name string, queue *eventual.Queue) patterns.Schema[site] {
 	return patterns.Schema[site]{Name: name, Key: func(v *site) patterns.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site", Intents: queue}
 }
 
 // link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.
-func (k *kit) link(n int, target *patterns.Repository[site], holder func(*item) patterns.Key) denormalization.Link[item, site] {
+func (k *kit) link(n int, holder func(*item) patterns.Key) denormalization.Link[item, site] {
 	role := []string{"Chief", "Deputy"}[n]
 	return denormalization.Link[item, site]{
-		Target: target, Properties: []string{role + "Partition", role + "Row", role + "Name"},
-		Holders: func(v *item) []patterns.Key { return []patterns.Key{holder(v)} },
+		Properties: []string{role + "Partition", role + "Row", role + "Name"},
+		Holders:    func(v *item) []patterns.Key { return []patterns.Key{holder(v)} },
 		Copy: func(v *item, h *site) {
 			partition, row, name := h.details(n)
 			*partition, *row, *name = "", "", ""
@@ -140,10 +157,46 @@ func (k *kit) link(n int, target *patterns.Repository[site], holder func(*item) 
 				*partition, *row, *name = key.Partition, key.Row, v.Name
 			}
 		},
-		Held: func(h *site) (patterns.Key, bool) {
+		SourceOf: func(h *site) (patterns.Key, bool) {
 			partition, row, _ := h.details(n)
 			return patterns.Key{Partition: *partition, Row: *row}, *row != ""
 		},
+	}
+}
+
+// homeLink copies a site into the first item of its partition.
+func (k *kit) homeLink(n int) denormalization.Link[site, item] {
+	name := []string{"Home", "Work"}[n]
+	return denormalization.Link[site, item]{
+		Properties: []string{name + "Row", name + "Name"},
+		Holders:    func(*site) []patterns.Key { return []patterns.Key{k.keyOf(k.itemOf(1, "", false))} },
+		Copy: func(p *site, v *item) {
+			row, name := v.site(n)
+			*row, *name = "", ""
+			if p != nil {
+				*row, *name = siteKey(p.Partition, p.Name).Row, p.Name
+			}
+		},
+		SourceOf: func(v *item) (patterns.Key, bool) {
+			row, _ := v.site(n)
+			return patterns.Key{Partition: k.keyOf(v).Partition, Row: *row}, *row != ""
+		},
+	}
+}
+
+// awayLink copies the site of all items into them.
+func (k *kit) awayLink(n int) denormalization.Link[site, item] {
+	return denormalization.Link[site, item]{
+		Properties: []string{[]string{"Region", "Country"}[n]},
+		Find:       func(items patterns.Query[item], _ patterns.Key) patterns.Query[item] { return items.AllowTableScan() },
+		Copy: func(p *site, v *item) {
+			name := []*string{&v.Region, &v.Country}[n]
+			*name = ""
+			if p != nil {
+				*name = p.Name
+			}
+		},
+		SourceOf: func(*item) (patterns.Key, bool) { return siteKey("away", "one"), true },
 	}
 }
 
@@ -190,14 +243,26 @@ func parts() []part {
 // relations are the patterns between entities.
 func relations() []part {
 	return []part{
-		{"denormalization.DetailsInPartition", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
 			holder := func(v *item) patterns.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
-			return denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, k.sites, holder))
+			copies := denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, holder), nil)
+			k.sitesOn(t, k.table, copies.Holder())
+			return copies.Source()
 		}},
-		{"denormalization.Details", func(t testing.TB, k *kit, n int) patterns.Pattern {
-			target := must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(fmt.Sprint("away", n, k.table.Name()), k.queue)))
-			holder := func(*item) patterns.Key { return siteKey("away", "one") }
-			return denormalization.New(fmt.Sprint("away", n), k.link(n, target, holder))
+		{"denormalization.NewInPartition, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern {
+			copies := denormalization.NewInPartition(fmt.Sprint("home", n), k.homeLink(n), nil)
+			k.sitesOn(t, k.table, copies.Source())
+			return copies.Holder()
+		}},
+		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
+			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) patterns.Key { return siteKey("away", "one") }), nil)
+			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("away"), k.queue), copies.Holder()))
+			return copies.Source()
+		}},
+		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern {
+			copies := denormalization.New(fmt.Sprint("region", n), k.awayLink(n), nil)
+			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("region"), k.queue), copies.Source()))
+			return copies.Holder()
 		}},
 		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
 			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
@@ -243,7 +308,8 @@ func newType() *heterogeneous.Type[item] {
 // itemOf is an item in one of its states.
 func (k *kit) itemOf(id int, state string, streams bool) *item {
 	v := &item{Entry: logtail.Entry{LoggedAt: k.at, LogID: fmt.Sprint("id", id)}, Site: "Sales", ID: id,
-		Name: "name " + state, Team: "team " + state, Number: "number " + state, Doc: "doc " + state, Photo: []byte("photo " + state)}
+		Name: "name " + state, Team: "team " + state, Number: "number " + state, Doc: "doc " + state, Photo: []byte("photo " + state),
+		HomeRow: siteKey("", "home0").Row, WorkRow: siteKey("", "home1").Row}
 	if k.wide {
 		v.Essay = strings.Repeat("essay "+state, 10_000)
 	}

@@ -29,6 +29,7 @@ func TestRefused(t *testing.T) {
 		return relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	}
 	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }))
+	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) patterns.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
 		both []patterns.Pattern
 		want string
@@ -36,7 +37,7 @@ func TestRefused(t *testing.T) {
 		"one property encrypted and in a blob": {[]patterns.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
 		"steps, and copies without a type":     {[]patterns.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
 		"parents with effects outside":         {[]patterns.Pattern{count(outgoing)}, `"names"`},
-		"holders with effects outside":         {[]patterns.Pattern{denormalization.NewInPartition("beside", k.link(0, outgoing, func(v *item) patterns.Key { return siteKey(v.Site, "beside") }))}, `"beside"`},
+		"a source with effects outside":        {[]patterns.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName)}, `"badge"`},
 		"a layout without EntityType in front": {[]patterns.Pattern{newType(), widentities.New(nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
@@ -62,7 +63,9 @@ func TestRefusedOnWriting(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	one := func(v *item) patterns.Key { return siteKey(v.Site, "counted0") }
 	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (patterns.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
-	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern{byCount, denormalization.NewInPartition("beside", k.link(0, k.sites, one))}))
+	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
+	k.sitesOn(t, k.table, copies.Holder())
+	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern{byCount, copies.Source()}))
 	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
 	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, patterns.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)

@@ -15,13 +15,18 @@ import (
 )
 
 // TestEverythingSchedules: rivals insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
-// and workers carry on, in seeded orders. When all have ended, all that is kept agrees with the items.
+// workers carry on, and maintenance runs go through all items meanwhile, in seeded orders. When all have ended, all that is kept agrees with the items.
 func TestEverythingSchedules(t *testing.T) {
 	log := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: max(5, harness.Seeds(40)), Steps: 40_000, Pauses: harness.Pauses(visibility),
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: max(5, harness.Seeds(60)), Steps: 80_000, Pauses: harness.Pauses(visibility),
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, log) }})
 	t.Log(log)
 	log.MustHave(t, harness.Applied, harness.Handled)
+	if !harness.Shortened() {
+		for _, job := range jobs() {
+			log.MustHave(t, "runs of "+job.Name)
+		}
+	}
 }
 
 func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.Stage {
@@ -39,6 +44,7 @@ func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.
 	for n := range uint64(3) {
 		stage.Actors = append(stage.Actors, trouble.Actor(seed+n, o.career(seed+n, log)))
 	}
+	stage.Actors = append(stage.Actors, harness.Keeper(trouble, seed+3, 3, o.open, jobs()...))
 	stage.Workers = append(stage.Workers, trouble.Worker(seed+10, workers))
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 		time.Sleep(2 * visibility) // until what is late has arrived

@@ -85,7 +85,7 @@ func makers() []use {
 		{"highvolumedelete.New", func(t testing.TB, k *kit, p part) error {
 			tables, err := highvolumedelete.New(k.account, highvolumedelete.Schema[item]{Name: "Days", Time: func(v *item) time.Time { return v.LoggedAt },
 				Open: func(table *patterns.Table) (*patterns.Repository[item], error) {
-					k.sites = k.sitesOn(t, table)
+					k.table, k.sites = table, k.sitesOn(t, table)
 					return k.plainOn(table, k.queue, k.makeParts(t, p))
 				}})
 			if err != nil {

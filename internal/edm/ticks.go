@@ -68,13 +68,19 @@ func appendPadded(dst []byte, n, width int) []byte {
 	return dst
 }
 
-// parseDateTime reads what the service writes. The common shape is read by hand, since time.Parse costs as
-// much as the rest of an entity; anything else (an offset, a lower-case t) goes to time.Parse.
+// localDateTime is a date and time without an offset. The service takes it as UTC.
+const localDateTime = "2006-01-02T15:04:05.999999999"
+
+// parseDateTime reads what the service takes and writes. The common shape is read by hand, since time.Parse costs as
+// much as the rest of an entity; anything else (an offset, none, a lower-case t) goes to time.Parse.
 func parseDateTime(text []byte) (int64, error) {
 	if ticks, ok := parseCommonDateTime(text); ok {
 		return ticks, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		t, err = time.Parse(localDateTime, string(text))
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%d characters are no date and time", len(text))
 	}

@@ -40,8 +40,7 @@ func Pauses(visibility time.Duration) []time.Duration {
 // injector decides which calls of a process meet what.
 func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 	rng := mathrand.New(mathrand.NewPCG(seed, process))
-	faults := storagetest.SweepFaults()
-	return storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < x.Deaths:
 			x.Log.Add(Deaths, 1)
@@ -51,6 +50,7 @@ func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 			return LateRequest{x.Network, lease.Margin(x.Visibility) * 9 / 10}
 		case n < x.Deaths+x.Faults:
 			x.Log.Add(Faults, 1)
+			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
 		return nil

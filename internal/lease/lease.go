@@ -117,6 +117,9 @@ func (l *Lease) end(cause error) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
+	for _, b := range l.bounds {
+		b.timer.Stop()
+	}
 	for _, cancel := range l.cancels {
 		cancel(cause)
 	}
@@ -132,7 +135,10 @@ func (l *Lease) Check() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over == nil && l.waived&Expiry == 0 && (l.left() <= 0 || l.bounded()) {
+	if late := l.overdue(); late != nil {
+		l.end(late)
+	}
+	if l.waived&Expiry == 0 && l.left() <= 0 {
 		l.end(ErrLost)
 	}
 	return l.over
@@ -189,25 +195,21 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 		return nil, refused{err}
 	}
 	resp, err := req.Next()
-	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown && !isBusy(resp) {
+	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		l.doubt()
 	}
 	return resp, err
 }
 
-// isBusy reports whether the service itself has turned a request away, which then is not under way any more.
-func isBusy(resp *http.Response) bool {
-	return resp != nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("x-ms-error-code") == "ServerBusy"
-}
-
 // Rules are what keeps messages that name the same keys from undoing each other's work.
 type Rules uint8
 
-// The three rules.
+// The rules.
 const (
 	Expiry  Rules = 1 << iota // nothing is sent once the lease may have run out
 	OwnKeys                   // a holder writes only what its message names
 	Reread                    // a message is deleted only after a round in which the entity stayed the same
+	Terms                     // a holder sends nothing once a bound of its lease has passed, and a cleaner waits for the term
 )
 
 type waivedKey struct{}

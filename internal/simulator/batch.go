@@ -49,10 +49,10 @@ func parseBatch(contentType string, body []byte) (*batch, *Fault) {
 		return nil, faultBatch()
 	}
 	inner, ok := splitMultipart(content, boundary)
-	if !ok || len(inner) == 0 {
+	if !ok {
 		return nil, faultBatch()
 	}
-	b := &batch{parts: make([]batchPart, len(inner))}
+	b := &batch{parts: make([]batchPart, len(inner))} // none of an empty change set, which the service carries out
 	for i := range inner {
 		header, content, ok := cutHeader(inner[i])
 		if !ok || !isHTTP(header) {
@@ -186,13 +186,19 @@ func (p *batchPart) address(prefix string) (address, *Fault) {
 	return parseAddress(path)
 }
 
+// format is the part's $format.
+func (p *batchPart) format() string {
+	_, query, _ := strings.Cut(p.target, "?")
+	return formatOf(query)
+}
+
 // operation reads the part's operation and holds it against the rules.
 func (p *batchPart) operation(prefix string) (*operation, *Fault) {
 	a, fault := p.address(prefix)
 	if fault != nil {
 		return nil, fault
 	}
-	op, fault := parseOperation(p.method, a, p.header, p.body)
+	op, fault := parseOperation(p.method, a, p.header, p.format(), p.body)
 	if fault == nil {
 		op.contentID = p.header.Get("Content-ID")
 	}

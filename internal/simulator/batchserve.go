@@ -27,7 +27,7 @@ func (s *tableService) serveBatch(c *call, g *grant) (*answer, *Fault) {
 	case fault == nil:
 		return c.batchAnswer(s.parts(c, changes)), nil
 	case fault.Status >= http.StatusInternalServerError:
-		return nil, fault
+		return c.batchRefusal(s.dice.forgetful(fault)), nil
 	}
 	return c.batchFault(b, index, fault), nil
 }
@@ -39,13 +39,27 @@ func (c *call) batchFault(b *batch, index int, f *Fault) *answer {
 	if len(b.parts) > 1 {
 		told.Message = strconv.Itoa(index) + ":" + f.Message
 	}
+	failed := &b.parts[min(index, len(b.parts)-1)]
+	level, _ := metadataOf(headerOf(failed.header, "Accept"), failed.format())
 	part := newAnswer(f.Status)
-	part.header["Content-Type"] = []string{minimalMetadata.contentType()}
+	part.header["Content-Type"] = []string{level.contentType()}
 	part.header["Dataserviceversion"] = []string{"3.0;"}
-	if id := b.parts[min(index, len(b.parts)-1)].header.Get("Content-ID"); id != "" {
+	if prefer := preferenceOf(failed.header); prefer != "" && failed.method == http.MethodPost {
+		part.header["Preference-Applied"] = []string{prefer}
+	}
+	if id := failed.header.Get("Content-ID"); id != "" {
 		part.header["Content-Id"] = []string{id}
 	}
 	part.body = told.appendJSON(nil, c.requestID, c.now)
+	return c.batchAnswer([]*answer{part})
+}
+
+// batchRefusal answers a transaction that failed for no fault of any operation: the service is too busy, or too slow.
+func (c *call) batchRefusal(f *Fault) *answer {
+	part := newAnswer(f.Status)
+	part.header["Content-Type"] = []string{minimalMetadata.contentType()}
+	part.header["Dataserviceversion"] = []string{"3.0;"}
+	part.body = f.appendJSON(nil, c.requestID, c.now)
 	return c.batchAnswer([]*answer{part})
 }
 

@@ -70,7 +70,7 @@ func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*
 		}
 		k.metadata = c.metadata
 	} else {
-		policies, err := parseXMLPolicies(c.body)
+		policies, err := parseXMLPolicies(c.body, containerRights)
 		if err != nil {
 			return nil, err
 		}

@@ -22,9 +22,12 @@ type Chaos struct {
 	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
 	Unordered bool
 
-	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError.
-	Busy, Internal float64
-	// Applied is the share of those failures that come after the request was carried out.
+	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError, Limited that of 429
+	// TooManyRequests. Half of the transactions among them get the failure inside an answer with status 202, and half of
+	// these without a code, as Azure does it.
+	Busy, Internal, Limited float64
+	// Applied is the share of the 503 and 500 that come after the request was carried out. Such a 503 has no code, as
+	// from a gateway: the service says ServerBusy before it does anything.
 	Applied float64
 
 	// Latency is how far each request moves the virtual clock, and Jitter the most that is added to it at random.
@@ -34,7 +37,7 @@ type Chaos struct {
 	Before func(*http.Request)
 
 	// PartitionLimit answers 503 ServerBusy to whatever exceeds PartitionRate entities a second in one partition, by
-	// the virtual clock. Without Latency that clock stands nearly still: the partition recovers by Clock.Advance.
+	// the virtual clock; to a transaction inside an answer with status 202, half of the time without a code. Without Latency that clock stands nearly still: the partition recovers by Clock.Advance.
 	PartitionLimit bool
 
 	// QueueOutOfOrder is the rate of queue messages handed out of turn, and QueueTwice that of messages handed to two
@@ -90,15 +93,59 @@ func (c *Chaos) delay(d *dice, clock *Clock) {
 	}
 }
 
-// failure decides whether a request fails for no fault of its own, and whether it is carried out all the same.
-func (c *Chaos) failure(d *dice) (f *Fault, applied bool) {
+// failure is what a request meets for no fault of its own.
+type failure struct {
+	fault   *Fault
+	applied bool // the request is carried out all the same
+	inside  bool // it is a transaction, and the failure is the part of an answer with status 202
+}
+
+// failure decides whether a request fails, and how; nil is not at all.
+func (c *Chaos) failure(d *dice, transaction bool) *failure {
+	f := &failure{}
 	switch {
 	case d.chance(c.Busy):
-		f = faultServerBusy()
+		f.fault, f.applied = faultServerBusy(), d.chance(c.Applied)
+		if f.applied {
+			f.fault.Code = ""
+		}
 	case d.chance(c.Internal):
-		f = faultInternal()
+		f.fault, f.applied = faultInternal(), d.chance(c.Applied)
+	case d.chance(c.Limited):
+		f.fault = faultTooMany()
 	default:
-		return nil, false
+		return nil
 	}
-	return f, d.chance(c.Applied)
+	if transaction && d.chance(0.5) {
+		f.inside, f.fault = true, d.forgetful(f.fault)
+	}
+	return f
+}
+
+// forgetful is the failure of a transaction as its part tells it: half of them have no code.
+func (d *dice) forgetful(f *Fault) *Fault {
+	told := *f
+	if d.chance(0.5) {
+		told.Code = ""
+	}
+	return &told
+}
+
+// answer is what the request is answered with.
+func (f *failure) answer(c *call) *answer {
+	switch {
+	case f.inside:
+		return c.batchRefusal(f.fault)
+	case f.fault.Code == "":
+		return c.gatewayAnswer(f.fault.Status)
+	}
+	return c.refuse(f.fault)
+}
+
+// gatewayAnswer is the answer of something between client and service, which knows neither code nor message.
+func (c *call) gatewayAnswer(status int) *answer {
+	a := newAnswer(status)
+	a.header["Content-Type"] = []string{"text/html"}
+	a.body = []byte("<html><body>" + http.StatusText(status) + "</body></html>")
+	return a
 }

@@ -2,8 +2,11 @@ package simulator
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,7 +60,8 @@ func TestFailuresComeBeforeOrAfter(t *testing.T) {
 		rows   int
 	}{
 		{Chaos{Busy: 1}, 503, "ServerBusy", 0}, {Chaos{Internal: 1}, 500, "InternalError", 0},
-		{Chaos{Busy: 1, Applied: 1}, 503, "ServerBusy", 1}, {Chaos{Internal: 1, Applied: 1}, 500, "InternalError", 1},
+		{Chaos{Busy: 1, Applied: 1}, 503, "", 1}, {Chaos{Internal: 1, Applied: 1}, 500, "InternalError", 1},
+		{Chaos{Limited: 1}, 429, "TooManyRequests", 0}, {Chaos{Limited: 1, Applied: 1}, 429, "TooManyRequests", 0},
 	} {
 		a := withTable(t, Options{})
 		a.SetChaos(c.chaos)
@@ -68,6 +72,42 @@ func TestFailuresComeBeforeOrAfter(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, a.QueueEndpoint()+"/q", nil)
 		if c.chaos.Applied == 0 {
 			a.do(req).check(t, "queue", c.status, c.code)
+		}
+	}
+}
+
+// TestTransactionsFailInside: half of the transactions that fail do so inside an answer with status 202, half of these without a
+// code, before or after they are carried out. 429 and ServerBusy are said before, always.
+func TestTransactionsFailInside(t *testing.T) {
+	const runs = 200
+	for _, c := range []struct {
+		chaos Chaos
+		want  []string
+	}{
+		{Chaos{Busy: 1}, []string{"202 503 0 rows", "202 503 ServerBusy 0 rows", "503 ServerBusy 0 rows"}},
+		{Chaos{Busy: 1, Applied: 1}, []string{"202 503 2 rows", "503 2 rows"}},
+		{Chaos{Internal: 1}, []string{"202 500 0 rows", "202 500 InternalError 0 rows", "500 InternalError 0 rows"}},
+		{Chaos{Internal: 1, Applied: 1}, []string{"202 500 2 rows", "202 500 InternalError 2 rows", "500 InternalError 2 rows"}},
+		{Chaos{Limited: 1, Applied: 1}, []string{"202 429 0 rows", "202 429 TooManyRequests 0 rows", "429 TooManyRequests 0 rows"}},
+	} {
+		a, seen := withTable(t, Options{}), map[string]int{}
+		a.SetChaos(c.chaos)
+		for i := range runs {
+			before := len(a.Rows("Employees"))
+			r := a.transact(part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='a')", i), "{}"), part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='b')", i), "{}"))
+			what := strings.TrimSpace(r.code(t))
+			if m := regexp.MustCompile(`HTTP/1.1 (\d+)`).FindStringSubmatch(r.text); m != nil {
+				what = strings.TrimSpace(strings.Replace(what, "202", "202 "+m[1], 1))
+			}
+			seen[fmt.Sprintf("%s %d rows", what, len(a.Rows("Employees"))-before)]++
+		}
+		if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c.chaos, seen)
+		}
+		for what, n := range seen {
+			if want := runs / 2; !strings.HasPrefix(what, "202") && (n < want-30 || n > want+30) {
+				t.Errorf("%+v: %d of %d are answered %s", c.chaos, n, runs, what)
+			}
 		}
 	}
 }
@@ -124,7 +164,17 @@ func TestPartitionRate(t *testing.T) {
 	a.want(http.MethodGet, first, "", 200, "")
 	a.want(http.MethodGet, first, "", 503, "ServerBusy")
 	a.want(http.MethodPut, "/Employees(PartitionKey='p000',RowKey='new')", "{}", 503, "ServerBusy")
-	a.transact(part("PUT", "(PartitionKey='p000',RowKey='new')", "{}")).check(t, "transaction", 503, "ServerBusy")
+	inside := map[string]bool{}
+	for range 20 {
+		r := a.transact(part("PUT", "(PartitionKey='p000',RowKey='new')", "{}"))
+		if r.StatusCode != 202 || !strings.Contains(r.text, "HTTP/1.1 503 Service Unavailable") {
+			t.Fatalf("transaction: %d %s", r.StatusCode, clip(r.text))
+		}
+		inside[r.code(t)] = true
+	}
+	if !inside["202 "] || !inside["202 ServerBusy"] || len(inside) != 2 {
+		t.Errorf("transactions are answered %v", inside)
+	}
 	a.want(http.MethodGet, second, "", 200, "")
 	a.Clock().Advance(time.Second / PartitionRate)
 	a.want(http.MethodGet, "/Employees(PartitionKey='p000',RowKey='r000001')", "", 200, "")

@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -46,27 +45,12 @@ const (
 	etagSuffix = `'"`
 )
 
-// isETag tells whether text may be the ETag of an entity.
+// isETag tells whether text has the form of a weak ETag. Whether it can be that of an entity is no question of form: one that
+// cannot is like one that was.
 func isETag(text string) bool {
-	inner, ok := strings.CutPrefix(text, etagPrefix)
-	if !ok {
-		return false
-	}
-	inner, ok = strings.CutSuffix(inner, etagSuffix)
-	if !ok {
-		return false
-	}
-	if inner, ok = unescape(inner); !ok {
-		return false
-	}
-	_, err := edm.FromText(edm.TypeDateTime, []byte(inner))
-	return err == nil
-}
-
-// unescape undoes percent-encoding, in which a plus sign is a plus sign.
-func unescape(text string) (string, bool) {
-	plain, err := url.PathUnescape(text)
-	return plain, err == nil
+	inner, weak := strings.CutPrefix(text, `W/"`)
+	inner, closed := strings.CutSuffix(inner, `"`)
+	return weak && closed && !strings.Contains(inner, `"`)
 }
 
 // get returns a property by name, the service's own included, and the zero Value for one that is not there.
@@ -87,8 +71,8 @@ func (e *entity) get(name string) edm.Value {
 	return edm.Value{}
 }
 
-// sorted puts the properties in the order the service gives them to an entity that was updated: by name. One that was
-// only inserted keeps the order of its request.
+// sorted puts the properties in the order the service gives them to an entity that was replaced or merged, also where that
+// inserted it: by name. One that was only inserted keeps the order of its request.
 func (e *entity) sorted() {
 	slices.SortFunc(e.properties, func(a, b property) int { return compoundkey.Compare(a.name, b.name) })
 }

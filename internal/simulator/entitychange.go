@@ -27,13 +27,12 @@ func (t *table) plan(op *operation) (change, *Fault) {
 		return change{op: op}, nil
 	}
 	e := &entity{pk: op.pk, rk: op.rk, properties: op.properties}
-	if old == nil {
-		return change{op, e}, nil
-	}
-	switch op.verb {
-	case verbInsert:
+	switch {
+	case op.verb == verbInsert && old != nil:
 		return change{}, refuse(http.StatusConflict, "EntityAlreadyExists", "The specified entity already exists.")
-	case verbMerge:
+	case op.verb == verbInsert:
+		return change{op, e}, nil // keeps the order of its request
+	case op.verb == verbMerge && old != nil:
 		e.properties = merged(old.properties, op.properties)
 		if fault := checkEntity(e.pk, e.rk, e.properties); fault != nil {
 			return change{}, fault
@@ -43,16 +42,16 @@ func (t *table) plan(op *operation) (change, *Fault) {
 	return change{op, e}, nil
 }
 
-// apply carries a change out.
-func (t *table) apply(c change, clock *Clock) {
+// apply carries a change of a change set out.
+func (t *table) apply(c change, set *stamps) {
 	if c.entity == nil {
-		if clock.still {
+		if set.clock.still {
 			t.bury(c.op.pk, c.op.rk)
 		}
 		t.rows.remove(c.op.pk, c.op.rk)
 		return
 	}
-	c.entity.stamp(clock.after(t.lastStamp(c.entity.pk, c.entity.rk, clock)))
+	c.entity.stamp(set.of(c.op.verb, t.lastStamp(c.entity.pk, c.entity.rk, set.clock)))
 	t.rows.put(c.entity)
 }
 
@@ -83,6 +82,9 @@ func (t *table) bury(pk, rk string) {
 // commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation
 // that failed.
 func (s *tableService) commit(g *grant, ops []*operation) (changes []change, index int, fault *Fault) {
+	if len(ops) == 0 {
+		return nil, 0, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, fault := s.find(ops[0].table)
@@ -101,8 +103,9 @@ func (s *tableService) commit(g *grant, ops []*operation) (changes []change, ind
 	if !s.admit(t, ops[0].pk, len(ops)) {
 		return nil, 0, faultServerBusy()
 	}
+	set := &stamps{clock: s.clock}
 	for _, c := range changes {
-		t.apply(c, s.clock)
+		t.apply(c, set)
 	}
 	return changes, 0, nil
 }

@@ -30,8 +30,8 @@ type operation struct {
 	contentID string // of a part
 }
 
-// parseOperation reads a request that changes an entity.
-func parseOperation(method string, a address, h http.Header, body []byte) (*operation, *Fault) {
+// parseOperation reads a request that changes an entity; format is its $format.
+func parseOperation(method string, a address, h http.Header, format string, body []byte) (*operation, *Fault) {
 	method, fault := tunnelled(method, h)
 	if fault != nil {
 		return nil, fault
@@ -49,12 +49,10 @@ func parseOperation(method string, a address, h http.Header, body []byte) (*oper
 	default:
 		return nil, faultMethod()
 	}
-	if op.metadata, fault = metadataOf(headerOf(h, "Accept"), ""); fault != nil {
+	if op.metadata, fault = metadataOf(headerOf(h, "Accept"), format); fault != nil {
 		return nil, fault
 	}
-	if prefer := headerOf(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
-		op.prefer = prefer
-	}
+	op.prefer = preferenceOf(h)
 	if fault := op.checkConditions(h); fault != nil {
 		return nil, fault
 	}
@@ -126,6 +124,14 @@ func (op *operation) readBody(h http.Header, body []byte) *Fault {
 	}
 	op.properties = sent.properties
 	return checkEntity(op.pk, op.rk, op.properties)
+}
+
+// preferenceOf reads what an insert is to be answered with: return-content, return-no-content or nothing.
+func preferenceOf(h http.Header) string {
+	if prefer := headerOf(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
+		return prefer
+	}
+	return ""
 }
 
 func faultMediaType() *Fault {

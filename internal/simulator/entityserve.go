@@ -1,13 +1,10 @@
 package simulator
 
-import (
-	"net/http"
-	"strings"
-)
+import "net/http"
 
 // servePoint answers with one entity.
 func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault) {
-	accept, fields, fault := c.shape()
+	accept, fields, selected, fault := c.shape()
 	if fault != nil {
 		return nil, fault
 	}
@@ -21,7 +18,7 @@ func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault
 	if fault != nil {
 		return nil, fault
 	}
-	w := entityWriter{metadata: accept, endpoint: c.endpoint(), account: s.account, table: name, fields: fields}
+	w := newEntityWriter(accept, c, s.account, name, fields, selected)
 	out := c.answer(http.StatusOK)
 	out.header["Content-Type"] = []string{accept.contentType()}
 	out.header["Etag"] = []string{e.etag}
@@ -29,18 +26,18 @@ func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault
 	return out, nil
 }
 
-// shape reads what form of an answer a request for entities asks for.
-func (c *call) shape() (m metadata, fields []string, fault *Fault) {
+// shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
+func (c *call) shape() (m metadata, fields []string, selected bool, fault *Fault) {
 	if c.req.URL.RawQuery == "" {
 		m, fault = metadataOf(headerOf(c.req.Header, "Accept"), "")
-		return m, nil, fault
+		return m, nil, false, fault
 	}
 	values := queryOf(c.req.URL)
 	if m, fault = metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format")); fault != nil {
-		return m, nil, fault
+		return m, nil, false, fault
 	}
 	fields, fault = parseSelect(values.Get("$select"))
-	return m, fields, fault
+	return m, fields, values.Has("$select"), fault
 }
 
 func (s *tableService) point(a address) (name string, e *entity, fault *Fault) {
@@ -61,7 +58,7 @@ func (s *tableService) point(a address) (name string, e *entity, fault *Fault) {
 
 // serveChange carries one operation out.
 func (s *tableService) serveChange(c *call, g *grant, a address) (*answer, *Fault) {
-	op, fault := parseOperation(c.req.Method, a, c.req.Header, c.body)
+	op, fault := parseOperation(c.req.Method, a, c.req.Header, formatOf(c.req.URL.RawQuery), c.body)
 	if fault != nil {
 		return nil, fault
 	}
@@ -92,7 +89,7 @@ func (s *tableService) describe(c *call, out *answer, made change) {
 		out.header["Dataserviceid"] = []string{address}
 		return
 	}
-	w := entityWriter{metadata: op.metadata, endpoint: c.endpoint(), account: s.account, table: op.table}
+	w := newEntityWriter(op.metadata, c, s.account, op.table, nil, false)
 	out.status = http.StatusCreated
 	out.header["Content-Type"] = []string{op.metadata.contentType()}
 	out.body = w.appendOne(nil, made.entity)
@@ -116,7 +113,7 @@ func (s *tableService) serveQuery(c *call, g *grant, table string) (*answer, *Fa
 	if fault != nil {
 		return nil, fault
 	}
-	w := entityWriter{metadata: accept, endpoint: c.endpoint(), account: s.account, table: name, fields: q.fields}
+	w := newEntityWriter(accept, c, s.account, name, q.fields, values.Has("$select"))
 	out := c.answer(http.StatusOK)
 	out.header["Content-Type"] = []string{accept.contentType()}
 	if p.next != nil {
@@ -125,26 +122,6 @@ func (s *tableService) serveQuery(c *call, g *grant, table string) (*answer, *Fa
 			out.header["X-Ms-Continuation-Nextrowkey"] = []string{appendToken(p.next.rk, p.after)}
 		}
 	}
-	out.body = w.appendPage(nil, p.entities, values.Has("$select"))
+	out.body = w.appendPage(nil, p.entities)
 	return out, nil
-}
-
-// appendPage appends an answer that is a list of entities.
-func (w *entityWriter) appendPage(dst []byte, entities []*entity, selected bool) []byte {
-	dst = append(dst, '{')
-	if w.metadata != noMetadata {
-		dst = w.appendContext(dst)
-		if selected {
-			dst = append(append(dst, "&$select="...), strings.Join(w.fields, ",")...)
-		}
-		dst = append(dst, `",`...)
-	}
-	dst = append(dst, `"value":[`...)
-	for i, e := range entities {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = w.appendBody(append(dst, '{'), e)
-	}
-	return append(dst, "]}"...)
 }

@@ -1,8 +1,16 @@
 package simulator
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -32,23 +40,82 @@ type entityWriter struct {
 	endpoint string // of the service, without a slash at its end
 	account  string
 	table    string
-	fields   []string // of $select; nil is all
+	fields   []string // of $select, as they were asked for; nil is all
+	selected bool     // there is a $select, which may be empty
+	// ordered are the fields as an entity has them: see inOrder.
+	ordered []string
+}
+
+// newEntityWriter makes the writer of a request for entities.
+func newEntityWriter(m metadata, c *call, account, table string, fields []string, selected bool) *entityWriter {
+	return &entityWriter{metadata: m, endpoint: c.endpoint(), account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
+}
+
+// inOrder returns selected properties in the order in which the service gives them: the system properties, then the others
+// by name, however they were asked for.
+func inOrder(fields []string) []string {
+	system := [...]string{partitionKeyName, rowKeyName, timestampName}
+	sorted := slices.Clone(fields)
+	slices.SortFunc(sorted, func(a, b string) int {
+		i, j := slices.Index(system[:], a), slices.Index(system[:], b)
+		return cmp.Or(cmp.Compare(uint(i), uint(j)), compoundkey.Compare(a, b)) // as a uint, -1 is behind all others
+	})
+	return sorted
 }
 
 // appendOne appends an answer that is one entity.
 func (w *entityWriter) appendOne(dst []byte, e *entity) []byte {
 	dst = append(dst, '{')
 	if w.metadata != noMetadata {
-		dst = w.appendContext(dst)
-		dst = append(dst, `/@Element",`...)
+		dst = w.appendContext(dst, "/@Element")
 	}
-	return w.appendBody(dst, e)
+	return escapedText(w.appendBody(dst, e))
 }
 
-// appendContext appends the metadata address, open at its end.
-func (w *entityWriter) appendContext(dst []byte) []byte {
+// appendPage appends an answer that is a list of entities.
+func (w *entityWriter) appendPage(dst []byte, entities []*entity) []byte {
+	dst = append(dst, '{')
+	if w.metadata != noMetadata {
+		dst = w.appendContext(dst, "")
+	}
+	dst = append(dst, `"value":[`...)
+	for i, e := range entities {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = w.appendBody(append(dst, '{'), e)
+	}
+	return escapedText(append(dst, "]}"...))
+}
+
+// appendContext appends the metadata address, which names what was selected.
+func (w *entityWriter) appendContext(dst []byte, of string) []byte {
 	dst = append(append(dst, `"odata.metadata":"`...), w.endpoint...)
-	return append(append(dst, `/$metadata#`...), w.table...)
+	dst = append(append(append(dst, `/$metadata#`...), w.table...), of...)
+	if w.selected {
+		dst = append(append(dst, "&$select="...), strings.Join(w.fields, ",")...)
+	}
+	return append(dst, `",`...)
+}
+
+// escapedText writes the characters of a JSON text that are not ASCII as the service does: as \u and the hexadecimal digits of
+// their UTF-16 units. They stand in strings and names alone.
+func escapedText(text []byte) []byte {
+	at := bytes.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+	if at < 0 {
+		return text
+	}
+	escaped := append(make([]byte, 0, len(text)+len(text)/2), text[:at]...)
+	for _, r := range string(text[at:]) {
+		if r < utf8.RuneSelf {
+			escaped = append(escaped, byte(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped
 }
 
 // appendBody appends what follows an entity's opening brace.
@@ -67,7 +134,7 @@ func (w *entityWriter) appendBody(dst []byte, e *entity) []byte {
 		dst = append(edm.AppendQuoted(dst, e.etag), ',')
 	}
 	if w.fields != nil {
-		for _, name := range w.fields {
+		for _, name := range w.ordered {
 			dst = append(w.appendProperty(dst, name, e.get(name)), ',')
 		}
 	} else {

@@ -22,7 +22,7 @@ const faultTime = "2006-01-02T15:04:05.0000000Z"
 func (f *Fault) appendJSON(dst []byte, requestID string, at time.Time) []byte {
 	dst = append(append(dst, `{"odata.error":{"code":"`...), f.Code...)
 	dst = append(dst, `","message":{"lang":"en-US","value":`...)
-	dst = edm.AppendQuoted(dst, strings.ToValidUTF8(f.Message, "\uFFFD"))
+	dst = append(dst, escapedText(edm.AppendQuoted(nil, strings.ToValidUTF8(f.Message, "\uFFFD")))...)
 	dst = append(append(dst[:len(dst)-1], `\nRequestId:`...), requestID...)
 	dst = at.UTC().AppendFormat(append(dst, `\nTime:`...), faultTime)
 	return append(dst, `"}}}`...)
@@ -59,8 +59,20 @@ func faultMethod() *Fault {
 	return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
 }
 
+func faultQueryValue() *Fault {
+	return refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+}
+
+func faultNotImplemented() *Fault {
+	return refuse(http.StatusNotImplemented, "NotImplemented", "The requested operation is not implemented on the specified resource.")
+}
+
 func faultServerBusy() *Fault {
 	return refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
+}
+
+func faultTooMany() *Fault {
+	return refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
 }
 
 func faultInternal() *Fault {

@@ -32,7 +32,10 @@ type continuation struct {
 // parseQuery reads a query's options.
 func parseQuery(values url.Values) (*query, *Fault) {
 	q := &query{}
-	var fault *Fault
+	fault := checkOptions(values)
+	if fault != nil {
+		return nil, fault
+	}
 	if q.filter, fault = CheckFilter(values.Get("$filter")); fault != nil {
 		return nil, fault
 	}
@@ -47,12 +50,23 @@ func parseQuery(values url.Values) (*query, *Fault) {
 	return q, fault
 }
 
+// checkOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
+func checkOptions(values url.Values) *Fault {
+	for _, name := range []string{"$orderby", "$skip", "$inlinecount"} {
+		if values.Has(name) {
+			return faultNotImplemented()
+		}
+	}
+	return nil
+}
+
+// parseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
 func parseTop(values url.Values) (int, *Fault) {
 	if !values.Has("$top") {
 		return edm.MaxPageSize, nil
 	}
 	top, err := strconv.Atoi(values.Get("$top"))
-	if err != nil || top < 1 || top > edm.MaxPageSize {
+	if err != nil || top < 0 || top > edm.MaxPageSize {
 		return 0, faultInput("One of the request inputs is not valid.")
 	}
 	return top, nil

@@ -39,7 +39,7 @@ func (s *tableService) read(g *grant, tableName string, q *query) (name string, 
 	if fault != nil {
 		return "", page{}, fault
 	}
-	if q.plan.Empty {
+	if q.plan.Empty || q.top == 0 {
 		return t.name, page{}, nil
 	}
 	if s.chaos.Unordered {

@@ -138,7 +138,7 @@ func (q *queue) attributes(c *xmlCall) (*answer, *xmlError) {
 		q.metadata = c.metadata
 		return newAnswer(http.StatusNoContent), nil
 	}
-	policies, err := parseXMLPolicies(c.body)
+	policies, err := parseXMLPolicies(c.body, queueRights)
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ func TestQueuePolicies(t *testing.T) {
 		one("a") + one("a"):          "InvalidXmlNodeValue",
 		one(""):                      "InvalidXmlNodeValue",
 		one(strings.Repeat("a", 64)): "",
-		one(strings.Repeat("a", 65)): "InvalidXmlNodeValue",
+		one(strings.Repeat("a", 65)): "InvalidXmlDocument",
 		"<SignedIdentifier>":         "InvalidXmlDocument",
 	} {
 		status := map[bool]int{true: 204, false: 400}[code == ""]

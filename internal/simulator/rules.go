@@ -20,7 +20,7 @@ func CheckTableName(name string) *Fault {
 		c := name[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		if !letter && (i == 0 || c < '0' || c > '9') {
-			return refuse(http.StatusBadRequest, "InvalidResourceName", "The specified resource name contains invalid characters.")
+			return refuse(http.StatusBadRequest, "InvalidResourceName", "The specifed resource name contains invalid characters.")
 		}
 	}
 	if len(name) < 3 || len(name) > 63 {
@@ -96,6 +96,9 @@ func checkEntity(pk, rk string, properties []property) *Fault {
 // CheckFilter parses a $filter and holds the rules for it.
 func CheckFilter(text string) (odata.Expr, *Fault) {
 	e, err := odata.Parse(text)
+	if err != nil && odata.Unimplemented(text) {
+		return nil, faultNotImplemented()
+	}
 	if err != nil {
 		return nil, faultSyntax()
 	}

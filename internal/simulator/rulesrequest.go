@@ -30,6 +30,9 @@ func (s Screen) Refuse(req *http.Request, body []byte, serial uint64, now time.T
 
 // check returns an answer for a transaction that fails, which has a form of its own.
 func (s Screen) check(c *call) (*answer, *Fault) {
+	if fault := checkVersion(c.req); fault != nil {
+		return nil, fault
+	}
 	if len(c.body) > edm.MaxBatchBytes {
 		return nil, faultTooLarge()
 	}
@@ -57,7 +60,7 @@ func (s Screen) check(c *call) (*answer, *Fault) {
 		_, fault := parseQuery(values)
 		return nil, fault
 	case a.kind == addressEntitySet || a.kind == addressEntity:
-		_, fault := parseOperation(c.req.Method, a, c.req.Header, c.body)
+		_, fault := parseOperation(c.req.Method, a, c.req.Header, formatOf(c.req.URL.RawQuery), c.body)
 		return nil, fault
 	}
 	return nil, nil

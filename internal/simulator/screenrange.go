@@ -51,7 +51,7 @@ func (s Screen) confine(c *call, g *grant) (*answer, *Fault) {
 			return nil, faultAuthorization()
 		}
 	case a.kind == addressEntitySet && c.req.Method == http.MethodPost:
-		op, fault := parseOperation(c.req.Method, a, c.req.Header, c.body)
+		op, fault := parseOperation(c.req.Method, a, c.req.Header, formatOf(c.req.URL.RawQuery), c.body)
 		if fault == nil && !g.covers(op.pk, op.rk) {
 			fault = faultAuthorization()
 		}

@@ -172,9 +172,12 @@ func (s *Simulator) service(host string) (serviceName, bool) {
 // answer serves a request, or fails it if chance will have it so.
 func (s *Simulator) answer(name serviceName, req *http.Request, body []byte) *answer {
 	c := s.call(name, req, body)
-	failure, applied := s.chaos.failure(s.dice)
-	if failure != nil && !applied {
-		return c.refuse(failure)
+	failure := s.chaos.failure(s.dice, name == serviceTable && strings.HasSuffix(req.URL.Path, "/$batch"))
+	if failure != nil && !failure.applied {
+		return failure.answer(c)
+	}
+	if fault := checkVersion(req); fault != nil {
+		return c.refuse(fault)
 	}
 	g, fault := s.auth.check(name, req)
 	if fault != nil {
@@ -182,7 +185,7 @@ func (s *Simulator) answer(name serviceName, req *http.Request, body []byte) *an
 	}
 	a := s.serve(name, c, g)
 	if failure != nil {
-		return c.refuse(failure)
+		return failure.answer(c)
 	}
 	return a
 }

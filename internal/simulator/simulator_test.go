@@ -125,7 +125,7 @@ func (r reply) check(t testing.TB, what string, status int, code string) {
 		t.Errorf("%s: %d %s, want %d %s", what, r.StatusCode, clip(r.text), status, code)
 	}
 	id := "RequestId:" + r.Header.Get("x-ms-request-id")
-	if code != "" && !strings.Contains(r.text, `\n`+id+`\nTime:2`) && !strings.Contains(r.text, "&#xA;"+id+"&#xA;Time:2") {
+	if code != "" && !strings.Contains(r.text, `\n`+id+`\nTime:2`) && !strings.Contains(r.text, "\n"+id+"\nTime:2") {
 		t.Errorf("%s: the message names no request: %s", what, clip(r.text))
 	}
 }

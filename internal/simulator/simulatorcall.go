@@ -55,8 +55,10 @@ func (c *call) refuse(f *Fault) *answer {
 
 func (c *call) refuseJSON(f *Fault) *answer {
 	a := c.answer(f.Status)
-	a.header["Content-Type"] = []string{minimalMetadata.contentType()}
-	if prefer := headerOf(c.req.Header, "Prefer"); c.req.Method == http.MethodPost && (prefer == "return-content" || prefer == "return-no-content") {
+	// A refusal is written at the level that the request accepts, or at the minimum: a level that is none has no text.
+	level, _ := c.level()
+	a.header["Content-Type"] = []string{level.contentType()}
+	if prefer := preferenceOf(c.req.Header); prefer != "" && c.req.Method == http.MethodPost {
 		a.header["Preference-Applied"] = []string{prefer}
 	}
 	a.body = f.appendJSON(nil, c.requestID, c.now)
@@ -87,12 +89,26 @@ func (c *call) answer(status int) *answer {
 	return &answer{status: status, header: h}
 }
 
+// level is the level of metadata that the request asks for.
+func (c *call) level() (metadata, *Fault) {
+	return metadataOf(headerOf(c.req.Header, "Accept"), formatOf(c.req.URL.RawQuery))
+}
+
 // endpoint is the service's address as the request has it.
 func (c *call) endpoint() string { return c.req.URL.Scheme + "://" + c.req.URL.Host }
 
 // queryOf reads a query. A semicolon is a character like any other, though Go's reader drops what holds one.
-func queryOf(u *url.URL) url.Values {
-	raw := u.RawQuery
+func queryOf(u *url.URL) url.Values { return parseQueryText(u.RawQuery) }
+
+// formatOf is the $format of a query.
+func formatOf(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	return parseQueryText(raw).Get("$format")
+}
+
+func parseQueryText(raw string) url.Values {
 	if strings.IndexByte(raw, ';') >= 0 {
 		raw = strings.ReplaceAll(raw, ";", "%3B")
 	}

@@ -5,7 +5,7 @@ import "net/http"
 // serveACL reads and sets a table's stored access policies, which only the account's key may do.
 func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
 	if queryOf(c.req.URL).Get("comp") != "acl" {
-		return c.refuseXML(refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid."))
+		return c.refuseXML(faultQueryValue())
 	}
 	if !g.owner {
 		return c.refuseXML(faultAuthorization())
@@ -20,7 +20,7 @@ func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
 	case http.MethodGet, http.MethodHead:
 		return writeXMLPolicies(c.aclAnswer(http.StatusOK), t.policies)
 	case http.MethodPut:
-		policies, err := parseXMLPolicies(c.body)
+		policies, err := parseXMLPolicies(c.body, tableRights)
 		if err != nil {
 			return c.refuseXML(refuse(err.status, err.code, err.message))
 		}

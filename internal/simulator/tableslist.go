@@ -13,6 +13,9 @@ import (
 // serveList lists tables by name, in pages like those of a query, or names one.
 func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
 	values := queryOf(c.req.URL)
+	if fault := checkOptions(values); fault != nil {
+		return nil, fault
+	}
 	filter, fault := CheckFilter(values.Get("$filter"))
 	if fault != nil {
 		return nil, fault
@@ -53,33 +56,50 @@ func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
 	out := c.answer(http.StatusOK)
 	out.header["Content-Type"] = []string{m.contentType()}
 	if len(names) > top {
-		out.header["X-Ms-Continuation-Nexttablename"] = []string{appendToken(strings.ToLower(names[top]), false)}
+		if top > 0 {
+			out.header["X-Ms-Continuation-Nexttablename"] = []string{appendToken(strings.ToLower(names[top]), false)}
+		}
 		names = names[:top]
 	}
-	out.body = s.listBody(c, m, names, a.kind == addressTable)
+	if a.kind == addressTable {
+		out.body = s.oneTable(c, m, names[0])
+	} else {
+		out.body = s.listBody(c, m, names)
+	}
 	return out, nil
 }
 
-func (s *tableService) listBody(c *call, m metadata, names []string, one bool) []byte {
+// oneTable is the body of an answer that is one table.
+func (s *tableService) oneTable(c *call, m metadata, name string) []byte {
 	body := []byte{'{'}
-	context := func(suffix string) {
-		if m != noMetadata {
-			body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables`+suffix+`",`...)
-		}
+	if m != noMetadata {
+		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables/@Element",`...)
 	}
-	if one {
-		context("/@Element")
-		return append(body, `"TableName":"`+names[0]+`"}`...)
+	return s.appendTable(body, c, m, name)
+}
+
+func (s *tableService) listBody(c *call, m metadata, names []string) []byte {
+	body := []byte{'{'}
+	if m != noMetadata {
+		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables",`...)
 	}
-	context("")
 	body = append(body, `"value":[`...)
 	for i, name := range names {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, `{"TableName":"`+name+`"}`...)
+		body = s.appendTable(append(body, '{'), c, m, name)
 	}
 	return append(body, "]}"...)
+}
+
+// appendTable appends what follows the opening brace of a table.
+func (s *tableService) appendTable(dst []byte, c *call, m metadata, name string) []byte {
+	if m == fullMetadata {
+		address := "Tables('" + name + "')"
+		dst = append(dst, `"odata.type":"`+s.account+`.Tables","odata.id":"`+c.endpoint()+"/"+address+`","odata.editLink":"`+address+`",`...)
+	}
+	return append(dst, `"TableName":"`+name+`"}`...)
 }
 
 // names are the tables' names in the order of their listing.

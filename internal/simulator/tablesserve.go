@@ -67,6 +67,10 @@ func (s *tableService) serveTables(c *call, g *grant, a address) (*answer, *Faul
 }
 
 func (s *tableService) serveCreate(c *call) (*answer, *Fault) {
+	m, fault := c.level()
+	if fault != nil {
+		return nil, fault
+	}
 	name, fault := readTableName(c.body)
 	if fault != nil {
 		return nil, fault
@@ -86,8 +90,8 @@ func (s *tableService) serveCreate(c *call) (*answer, *Fault) {
 	case "return-content":
 		out.header["Preference-Applied"] = []string{prefer}
 	}
-	out.header["Content-Type"] = []string{minimalMetadata.contentType()}
-	out.body = []byte(`{"odata.metadata":"` + c.endpoint() + `/$metadata#Tables/@Element","TableName":"` + name + `"}`)
+	out.header["Content-Type"] = []string{m.contentType()}
+	out.body = s.oneTable(c, m, name)
 	return out, nil
 }
 

@@ -1,16 +1,17 @@
 package simulator
 
 import (
+	"encoding/xml"
+	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 )
 
-// serveService answers for the service itself: its properties, which are kept as they are set, and its statistics.
+// serveService answers for the service itself: its properties, which are kept as they are set.
 func (s *tableService) serveService(c *call, g *grant) (*answer, *Fault) {
 	query := queryOf(c.req.URL)
 	if query.Get("restype") != "service" {
-		return nil, refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+		return nil, faultQueryValue()
 	}
 	letter := "r"
 	if c.req.Method == http.MethodPut {
@@ -24,14 +25,10 @@ func (s *tableService) serveService(c *call, g *grant) (*answer, *Fault) {
 	out := c.answer(http.StatusOK)
 	switch comp := query.Get("comp"); {
 	case comp == "stats" && c.req.Method == http.MethodGet:
-		w := newXMLWriter("StorageServiceStats")
-		w.begin("GeoReplication")
-		w.element("Status", "live")
-		w.element("LastSyncTime", c.now.Truncate(time.Second).Format(http.TimeFormat))
-		return w.answer(out), nil
+		// Only a secondary location tells how far it is behind, and the simulator has none.
+		return nil, faultQueryValue()
 	case comp == "properties" && c.req.Method == http.MethodPut:
-		var any struct{}
-		if err := parseXML(c.body, &any); err != nil {
+		if err := checkServiceProperties(c.body); err != nil {
 			return nil, refuse(err.status, err.code, err.message)
 		}
 		s.properties = c.body
@@ -45,6 +42,41 @@ func (s *tableService) serveService(c *call, g *grant) (*answer, *Fault) {
 		return defaultProperties().answer(out), nil
 	}
 	return nil, faultMethod()
+}
+
+// What the properties of a service may say at most.
+const (
+	maxCorsRules     = 5
+	maxRetentionDays = 365
+)
+
+// retentionPolicy says how long logs or metrics are kept, if they are.
+type retentionPolicy struct {
+	Enabled bool `xml:"RetentionPolicy>Enabled"`
+	Days    int  `xml:"RetentionPolicy>Days"`
+}
+
+// checkServiceProperties holds the documented limits of the properties of a service.
+func checkServiceProperties(body []byte) *xmlError {
+	var document struct {
+		XMLName       xml.Name        `xml:"StorageServiceProperties"`
+		Logging       retentionPolicy `xml:"Logging"`
+		HourMetrics   retentionPolicy `xml:"HourMetrics"`
+		MinuteMetrics retentionPolicy `xml:"MinuteMetrics"`
+		Rules         []struct{}      `xml:"Cors>CorsRule"`
+	}
+	if err := parseXML(body, &document); err != nil {
+		return err
+	}
+	if n := len(document.Rules); n > maxCorsRules {
+		return xmlInvalidDocument(fmt.Sprintf("%d CORS rules, at most %d", n, maxCorsRules))
+	}
+	for _, policy := range [...]retentionPolicy{document.Logging, document.HourMetrics, document.MinuteMetrics} {
+		if policy.Enabled && (policy.Days < 1 || policy.Days > maxRetentionDays) {
+			return xmlInvalidNode("Days", strconv.Itoa(policy.Days))
+		}
+	}
+	return nil
 }
 
 // defaultProperties are the properties of a service that nobody has set.

@@ -89,6 +89,11 @@ func xmlInvalidDocument(reason string) *xmlError {
 		with("Reason", reason)
 }
 
+func xmlInvalidNode(name, value string) *xmlError {
+	return newXMLError(http.StatusBadRequest, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.").
+		with("XmlNodeName", name).with("XmlNodeValue", value)
+}
+
 func xmlBodyTooLarge(limit int64) *xmlError {
 	return newXMLError(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge",
 		"The request body is too large and exceeds the maximum permissible limit.").
@@ -107,7 +112,7 @@ func xmlCheckName(name string) *xmlError {
 		dash := c == '-' && i > 0 && i < len(name)-1 && name[i-1] != '-'
 		if !dash && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
 			return newXMLError(http.StatusBadRequest, "InvalidResourceName",
-				"The specified resource name contains invalid characters.")
+				"The specifed resource name contains invalid characters.")
 		}
 	}
 	return nil

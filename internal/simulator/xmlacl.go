@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 )
 
@@ -22,8 +21,16 @@ const (
 	xmlMaxPolicyID = 64
 )
 
-// parseXMLPolicies reads the body of a request that sets the policies; an empty body clears them.
-func parseXMLPolicies(body []byte) ([]xmlPolicy, *xmlError) {
+// The letters of the rights that a policy may give, by service.
+const (
+	tableRights     = "raud"
+	queueRights     = "raup"
+	containerRights = "racwdxyltmeopi"
+)
+
+// parseXMLPolicies reads the body of a request that sets the policies; an empty body clears them. rights are the letters that
+// the service knows.
+func parseXMLPolicies(body []byte, rights string) ([]xmlPolicy, *xmlError) {
 	if len(body) == 0 {
 		return nil, nil
 	}
@@ -39,10 +46,13 @@ func parseXMLPolicies(body []byte) ([]xmlPolicy, *xmlError) {
 	}
 	seen := map[string]bool{}
 	for _, p := range document.Policies {
-		if p.ID == "" || len(p.ID) > xmlMaxPolicyID || seen[p.ID] {
-			return nil, newXMLError(http.StatusBadRequest, "InvalidXmlNodeValue",
-				"The value for one of the XML nodes is not in the correct format.").
-				with("XmlNodeName", "Id").with("XmlNodeValue", p.ID)
+		switch {
+		case len(p.ID) > xmlMaxPolicyID:
+			return nil, xmlInvalidDocument(fmt.Sprintf("an Id of %d characters, at most %d", len(p.ID), xmlMaxPolicyID))
+		case p.ID == "" || seen[p.ID]:
+			return nil, xmlInvalidNode("Id", p.ID)
+		case strings.Trim(p.Permission, rights) != "":
+			return nil, xmlInvalidNode("Permission", p.Permission)
 		}
 		seen[p.ID] = true
 	}
@@ -55,11 +65,13 @@ func writeXMLPolicies(a *answer, policies []xmlPolicy) *answer {
 	for _, p := range policies {
 		w.begin("SignedIdentifier")
 		w.element("Id", p.ID)
-		w.begin("AccessPolicy")
-		w.optional("Start", p.Start)
-		w.optional("Expiry", p.Expiry)
-		w.optional("Permission", p.Permission)
-		w.end()
+		if p.Start != "" || p.Expiry != "" || p.Permission != "" { // one that says nothing comes back without it
+			w.begin("AccessPolicy")
+			w.optional("Start", p.Start)
+			w.optional("Expiry", p.Expiry)
+			w.optional("Permission", p.Permission)
+			w.end()
+		}
 		w.end()
 	}
 	return w.answer(a)

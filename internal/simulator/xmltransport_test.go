@@ -120,7 +120,7 @@ func TestXMLErrorBody(t *testing.T) {
 	a := serveFunc(s.serve).want(t, call, 404, "QueueNotFound")
 	id := a.header.Get("x-ms-request-id")
 	want := "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error><Code>QueueNotFound</Code><Message>` +
-		"The specified queue does not exist.&#xA;RequestId:" + id + "&#xA;Time:2026-11-20T12:00:00.0000000Z</Message></Error>"
+		"The specified queue does not exist.\nRequestId:" + id + "\nTime:2026-11-20T12:00:00.0000000Z</Message></Error>"
 	if string(a.body) != want {
 		t.Errorf("body\n%s, want\n%s", a.body, want)
 	}

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"bytes"
-	"encoding/xml"
 	"maps"
 	"net/url"
 	"slices"
@@ -13,8 +12,9 @@ import (
 // xmlWriter writes one document. A document begins with a byte order mark, as the services' do: a reader that trips over it
 // would trip in production.
 type xmlWriter struct {
-	buf  bytes.Buffer
-	open []string
+	buf   bytes.Buffer
+	open  []string
+	empty bool // the element opened last holds nothing yet, and its start tag is not closed
 }
 
 func newXMLWriter(root string, attributes ...string) *xmlWriter {
@@ -26,32 +26,42 @@ func newXMLWriter(root string, attributes ...string) *xmlWriter {
 
 // begin opens an element; attributes are names and values in turn.
 func (w *xmlWriter) begin(name string, attributes ...string) {
+	w.fill()
 	w.buf.WriteString("<" + name)
 	for i := 0; i+1 < len(attributes); i += 2 {
 		w.buf.WriteString(" " + attributes[i] + `="`)
-		w.text(attributes[i+1])
+		w.escape(attributes[i+1], true)
 		w.buf.WriteByte('"')
 	}
-	w.buf.WriteByte('>')
-	w.open = append(w.open, name)
+	w.open, w.empty = append(w.open, name), true
 }
 
-// end closes the element opened last.
+// fill closes the start tag of the element opened last, since something goes into the element.
+func (w *xmlWriter) fill() {
+	if w.empty {
+		w.buf.WriteByte('>')
+	}
+	w.empty = false
+}
+
+// end closes the element opened last. One that holds nothing is written as <Name />.
 func (w *xmlWriter) end() {
 	last := len(w.open) - 1
-	w.buf.WriteString("</" + w.open[last] + ">")
-	w.open = w.open[:last]
+	if w.empty {
+		w.buf.WriteString(" />")
+	} else {
+		w.buf.WriteString("</" + w.open[last] + ">")
+	}
+	w.open, w.empty = w.open[:last], false
 }
 
 // element writes an element that holds text only.
 func (w *xmlWriter) element(name, text string) {
-	if text == "" {
-		w.buf.WriteString("<" + name + " />")
-		return
+	w.begin(name)
+	if text != "" {
+		w.text(text)
 	}
-	w.buf.WriteString("<" + name + ">")
-	w.text(text)
-	w.buf.WriteString("</" + name + ">")
+	w.end()
 }
 
 // optional writes an element unless its text is empty.
@@ -80,9 +90,34 @@ func (w *xmlWriter) metadata(m map[string]string) {
 	w.end()
 }
 
+// text writes text into the element opened last.
 func (w *xmlWriter) text(s string) {
-	// The buffer's writes cannot fail.
-	_ = xml.EscapeText(&w.buf, []byte(s))
+	w.fill()
+	w.escape(s, false)
+}
+
+// escape writes text with what must be escaped and nothing more, as the services do: some clients read a numeric reference as
+// the characters that it is written with. Only a carriage return has no other form in which a reader keeps it. What XML cannot
+// hold becomes a replacement character.
+func (w *xmlWriter) escape(s string, inAttribute bool) {
+	for _, r := range s { // what is no UTF-8 is a replacement character already
+		switch {
+		case r == '&':
+			w.buf.WriteString("&amp;")
+		case r == '<':
+			w.buf.WriteString("&lt;")
+		case r == '>':
+			w.buf.WriteString("&gt;")
+		case r == '"' && inAttribute:
+			w.buf.WriteString("&quot;")
+		case r == '\r':
+			w.buf.WriteString("&#xD;")
+		case xmlRune(r):
+			w.buf.WriteRune(r)
+		default:
+			w.buf.WriteRune(utf8.RuneError)
+		}
+	}
 }
 
 // answer closes all that is open and makes the document a's body.
@@ -103,9 +138,13 @@ func xmlLegal(s string) bool {
 				return false
 			}
 		}
-		if r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+		if !xmlRune(r) {
 			return false
 		}
 	}
 	return true
+}
+
+func xmlRune(r rune) bool {
+	return (r >= 0x20 || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
 }

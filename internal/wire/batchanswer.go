@@ -32,42 +32,47 @@ func garbled(format string, args ...any) error {
 // ParseBatchAnswer reads the multipart answer to a transaction of n operations. It accepts an answer only whole:
 // both closing boundaries, n successes or one failure.
 func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, error) {
-	boundary, ok := boundaryOf([]byte(contentType))
-	if !ok {
-		return BatchAnswer{}, garbled("no boundary in its content type")
-	}
-	outer, err := splitParts(body, boundary)
-	if err != nil || len(outer) != 1 {
-		return BatchAnswer{}, garbled("%d parts in the batch", len(outer))
-	}
-	head, content, ok := cutHead(outer[0])
-	if !ok {
-		return BatchAnswer{}, garbled("no end of the batch's header")
-	}
-	inner, ok := boundaryOf(header(head, "Content-Type"))
-	if !ok {
-		return BatchAnswer{}, garbled("no boundary of a change set")
-	}
-	parts, err := splitParts(content, inner)
+	parts, err := changeSetParts(contentType, body)
 	if err != nil {
 		return BatchAnswer{}, err
 	}
 	answer := BatchAnswer{ETags: make([]string, 0, n)}
-	for i, part := range parts {
-		etag, failure, err := parsePart(part)
+	for i, raw := range parts {
+		p, err := readPart(raw)
 		if err != nil {
 			return BatchAnswer{}, err
 		}
-		if failure != nil {
-			failure.Index = failureIndex(failure.Message, n, i)
-			return BatchAnswer{Failure: failure}, nil
+		if p.status >= 400 {
+			code, message := ErrorCode(p.content)
+			return BatchAnswer{Failure: &BatchFailure{Status: p.status, Index: failureIndex(message, n, i), Code: code, Message: message}}, nil
 		}
-		answer.ETags = append(answer.ETags, etag)
+		answer.ETags = append(answer.ETags, string(header(p.head, "ETag")))
 	}
 	if len(answer.ETags) != n {
 		return BatchAnswer{}, garbled("%d answers to %d operations", len(answer.ETags), n)
 	}
 	return answer, nil
+}
+
+// changeSetParts returns the parts of the one change set in a multipart answer.
+func changeSetParts(contentType string, body []byte) ([][]byte, error) {
+	boundary, ok := boundaryOf([]byte(contentType))
+	if !ok {
+		return nil, garbled("no boundary in its content type")
+	}
+	outer, err := splitParts(body, boundary)
+	if err != nil || len(outer) != 1 {
+		return nil, garbled("%d parts in the batch", len(outer))
+	}
+	head, content, ok := cutHead(outer[0])
+	if !ok {
+		return nil, garbled("no end of the batch's header")
+	}
+	inner, ok := boundaryOf(header(head, "Content-Type"))
+	if !ok {
+		return nil, garbled("no boundary of a change set")
+	}
+	return splitParts(content, inner)
 }
 
 // splitParts returns the contents between the boundary's lines; the closing one must be there.
@@ -96,25 +101,27 @@ func splitParts(body []byte, boundary string) ([][]byte, error) {
 	}
 }
 
-func parsePart(part []byte) (etag string, failure *BatchFailure, err error) {
-	start := bytes.Index(part, []byte("HTTP/1."))
-	if start < 0 || len(part) < start+12 {
-		return "", nil, garbled("a part without status line")
+// part is the answer to one operation, or to all of them.
+type part struct {
+	status        int
+	head, content []byte
+}
+
+func readPart(raw []byte) (part, error) {
+	start := bytes.Index(raw, []byte("HTTP/1."))
+	if start < 0 || len(raw) < start+12 {
+		return part{}, garbled("a part without status line")
 	}
-	response := part[start:]
+	response := raw[start:]
 	status, err := strconv.Atoi(string(response[9:12]))
 	if err != nil || status < 200 || status >= 300 && status < 400 || status > 599 {
-		return "", nil, garbled("a part whose status says nothing of an operation")
+		return part{}, garbled("a part whose status says nothing of an operation")
 	}
 	head, content, ok := cutHead(response)
 	if !ok {
-		return "", nil, garbled("a part whose header does not end")
+		return part{}, garbled("a part whose header does not end")
 	}
-	if status < 300 {
-		return string(header(head, "ETag")), nil, nil
-	}
-	code, message := ErrorCode(content)
-	return "", &BatchFailure{Status: status, Code: code, Message: message}, nil
+	return part{status, head, content}, nil
 }
 
 // failureIndex reads the index before the message's first colon; a lone operation has none there. Where the

@@ -11,10 +11,8 @@ package wire
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -40,11 +38,6 @@ type Exchange struct {
 	Last    Outcome
 
 	sent bool // the attempt under way got past every policy
-}
-
-// Address is the address of one entity.
-type Address struct {
-	Table, PartitionKey, RowKey string
 }
 
 type exchangeKey struct{}
@@ -101,7 +94,7 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 func stub(req *http.Request, real *http.Response) *http.Response {
 	resp := &http.Response{Status: real.Status, StatusCode: real.StatusCode, Header: http.Header{}, Request: req, Body: http.NoBody}
 	switch {
-	case strings.HasSuffix(req.URL.Path, "/$batch"):
+	case strings.HasSuffix(req.URL.Path, batchPath):
 		// Whatever the status: the SDK panics when it takes one for a success and finds no parts.
 		resp.Body = io.NopCloser(strings.NewReader(stubBatchAnswer))
 	case real.StatusCode == http.StatusOK:
@@ -112,50 +105,3 @@ func stub(req *http.Request, real *http.Response) *http.Response {
 
 const stubBatchAnswer = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" +
 	"--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n--c--\r\n--b--\r\n"
-
-// replaceStub puts the address in place of the stub that the SDK addressed. An SDK that addresses otherwise is stopped:
-// the request would be for the stub.
-func (a *Address) replaceStub(u *url.URL) error {
-	stub := a.Table + "(PartitionKey='" + StubKey + "',RowKey='" + StubKey + "')"
-	prefix, ok := strings.CutSuffix(u.Path, stub)
-	if !ok {
-		return errors.New("the SDK addressed an entity in a way that is not known")
-	}
-	escaped := (&url.URL{Path: prefix}).EscapedPath()
-	u.Path = prefix + a.Table + "(PartitionKey='" + doubleQuotes(a.PartitionKey) + "',RowKey='" + doubleQuotes(a.RowKey) + "')"
-	u.RawPath = string(a.AppendEscaped([]byte(escaped)))
-	return nil
-}
-
-// AppendEscaped appends the entity's path segment, escaped for a URL: quotes doubled, then percent-encoded.
-func (a *Address) AppendEscaped(dst []byte) []byte {
-	dst = append(append(dst, a.Table...), "(PartitionKey='"...)
-	dst = appendEscapedKey(dst, a.PartitionKey)
-	dst = append(dst, "',RowKey='"...)
-	dst = appendEscapedKey(dst, a.RowKey)
-	return append(dst, "')"...)
-}
-
-func doubleQuotes(key string) string {
-	if strings.IndexByte(key, '\'') < 0 {
-		return key
-	}
-	return strings.ReplaceAll(key, "'", "''")
-}
-
-// appendEscapedKey percent-encodes everything but RFC 3986's unreserved characters and a few that are safe in a
-// path segment, the same set that the SDK leaves alone.
-func appendEscapedKey(dst []byte, key string) []byte {
-	const upperHex = "0123456789ABCDEF"
-	for i := 0; i < len(key); i++ {
-		switch c := key[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.~$&+=:@", c) >= 0:
-			dst = append(dst, c)
-		case c == '\'':
-			dst = append(dst, "%27%27"...)
-		default:
-			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
-		}
-	}
-	return dst
-}

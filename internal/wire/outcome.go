@@ -68,7 +68,8 @@ func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 // a credential or a policy of the caller failed or the context is over, was surely not sent.
 type Sender struct{}
 
-// Do notes that the attempt goes out, and removes secrets from what comes back.
+// Do notes that the attempt goes out, exposes a transient failure inside the answer to a transaction, and removes secrets
+// from what comes back. What stands before it, the SDK's retry rule included, sees that failure as the attempt's answer.
 func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if ex := from(req); ex != nil {
 		ex.sent = true
 	}
-	return withoutSecrets(req.Next())
+	return withoutSecrets(exposeTransient(req))
 }
 
 // OutcomeOf tells what an answer, or the lack of one, says of an attempt that was sent.
@@ -92,14 +93,11 @@ func OutcomeOf(resp *http.Response, err error) Outcome {
 		}
 		return OutcomeUnknown
 	}
-	switch status := resp.StatusCode; {
-	case status < 400:
-		return OutcomeSucceeded
-	case status == http.StatusRequestTimeout, status >= 500 && status != http.StatusNotImplemented:
-		// Gateways answer with 5xx numbers of their own when they lose the service's answer.
-		return OutcomeUnknown
+	code := ""
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		code = codeOf(resp)
 	}
-	return OutcomeRefused
+	return OutcomeOfStatus(resp.StatusCode, code)
 }
 
 // EarlierUnknown reports whether an attempt before the last one may have been applied.

@@ -144,6 +144,7 @@ func hundred(w *world) {
 func badBatches(w *world) {
 	name := w.newTable()
 	good := changeSet(w.changeOp("PUT", name, "p", "r", ``))
+	w.do(tables, "no operations", "202 []", "POST", "/$batch", changeSet(), batchType...)
 	w.do(tables, "no body", "400 InvalidInput", "POST", "/$batch", "", batchType...)
 	w.do(tables, "another type", "400 InvalidInput", "POST", "/$batch", good, "Content-Type", "application/json")
 	w.do(tables, "nonsense", "400 InvalidInput", "POST", "/$batch", "nonsense", batchType...)

@@ -87,6 +87,7 @@ func updating(w *world, method string) {
 	w.do(tables, "no table to upsert in", "404 TableNotFound", method, entityPath(noTable, "p", "r"), `{"Age":5}`)
 	w.do(tables, "other keys in the body", "400 InvalidInput", method, at, `{"PartitionKey":"q","RowKey":"r","Age":5}`, "If-Match", "*")
 	w.do(tables, "an ETag that is none", "400 InvalidInput", method, at, `{"Age":6}`, "If-Match", "nonsense")
+	w.do(tables, "an ETag that no row can have", "412 UpdateConditionNotSatisfied", method, at, `{"Age":6}`, "If-Match", `W/"wrong"`)
 	w.do(tables, "If-None-Match", "400 InvalidInput", method, at, `{"Age":5}`, "If-None-Match", "*")
 	w.do(tables, "a null", "204", method, at, `{"Age":null,"Name":"last"}`, "If-Match", "*")
 	w.do(tables, "after a null", "200", "GET", at, "")

@@ -65,8 +65,11 @@ var filters = []struct{ filter, want string }{
 func badFilters(w *world) {
 	name := w.newTable()
 	w.must(tables, "POST", "/"+name, `{"PartitionKey":"p","RowKey":"r","A":1}`)
-	for _, f := range []string{"A eq", "A equals 1", "A eq 1 and", "(A eq 1", "A eq 'x", "A eq 1 or or A eq 2", "A eq datetime'never'", "A eq guid'x'", "A eq 1)", "startswith(A,'x')"} {
+	for _, f := range []string{"A eq", "A equals 1", "A eq 1 and", "(A eq 1", "A eq 'x", "A eq 1 or or A eq 2", "A eq datetime'never'", "A eq guid'x'", "A eq 1)"} {
 		w.do(tables, f, "400 InvalidInput", "GET", "/"+name+"()?$filter="+url.QueryEscape(f), "")
+	}
+	for _, f := range []string{"startswith(A,'x')", "A add 1 eq 2"} {
+		w.do(tables, f, "501 NotImplemented", "GET", "/"+name+"()?$filter="+url.QueryEscape(f), "")
 	}
 }
 
@@ -126,7 +129,8 @@ func queryAnswers(w *world) {
 	w.do(tables, "no properties by name", "200", "GET", at+"?$select=", "")
 	w.do(tables, "nothing found", "200", "GET", at+"?$filter="+url.QueryEscape("RowKey eq 'x'"), "")
 	w.do(tables, "no table", "404 TableNotFound", "GET", "/"+noTable+"()", "")
-	w.do(tables, "$top of 0", "400 InvalidInput", "GET", at+"?$top=0", "")
+	w.do(tables, "$top of 0", "200", "GET", at+"?$top=0", "")
+	w.do(tables, "$orderby", "501 NotImplemented", "GET", at+"?$orderby=Name", "")
 	w.do(tables, "$top that is no number", "400 InvalidInput", "GET", at+"?$top=x", "")
 	w.do(tables, "a continuation that is none", "400 InvalidInput", "GET", at+"?NextPartitionKey=x&NextRowKey=y", "")
 }

@@ -25,7 +25,7 @@ type try struct {
 	timed bool
 	// stored is set for what depends on the entity as it is stored, and queue for what is no table's: Strict does not hold it.
 	stored, queue bool
-	// narrow is set for what Azurite refuses though Azure takes it: no transport in front of it can change that.
+	// narrow is set for what Azurite refuses though Azure takes it, or answers otherwise: no transport in front of it can change that.
 	narrow bool
 }
 

@@ -47,6 +47,7 @@ func tablesInPages(w *world) {
 	w.do(tables, "all", "200", "GET", filter, "")
 	w.do(tables, "none", "200", "GET", "/Tables?$filter="+url.QueryEscape("TableName eq '"+base+"'"), "")
 	w.do(tables, "without metadata", "200", "GET", filter, "", "Accept", "application/json;odata=nometadata")
+	w.do(tables, "with full metadata", "200", "GET", filter, "", "Accept", "application/json;odata=fullmetadata")
 	token := ""
 	for page := 1; page == 1 || token != "" && page < 10; page++ {
 		r := w.do(tables, fmt.Sprint("page ", page), "200", "GET", filter+"&$top=2"+token, "")

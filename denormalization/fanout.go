@@ -1,0 +1,191 @@
+package denormalization
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// fanOut brings the holders of one source into agreement with it, several at the same time.
+type fanOut[S, H any] struct {
+	*relation[S, H]
+	*crew
+	key    patterns.Key
+	source *S // as it was seen, nil when it did not exist
+	named  map[patterns.Key]bool
+
+	mu    sync.Mutex
+	other map[patterns.Key]namedBy // sources whose copies holders have, as they were read last
+}
+
+// namedBy is which holders a source names, in one of its versions.
+type namedBy struct {
+	etag azcore.ETag
+	keys map[patterns.Key]bool
+}
+
+func (r *relation[S, H]) newFanOut(of *patterns.Reconciliation) (*fanOut[S, H], error) {
+	source, _ := of.Entity.(*S)
+	keys, err := r.holdersOf(source)
+	if err != nil {
+		return nil, err
+	}
+	return &fanOut[S, H]{relation: r, crew: newCrew(r.options.Concurrency), key: of.Key, source: source, named: setOf(keys), other: map[patterns.Key]namedBy{}}, nil
+}
+
+func setOf(keys []patterns.Key) map[patterns.Key]bool {
+	set := make(map[patterns.Key]bool, len(keys))
+	for _, key := range keys {
+		set[key] = true
+	}
+	return set
+}
+
+// names reports whether the source names a holder.
+func (f *fanOut[S, H]) names(holder patterns.Key) bool {
+	return f.source != nil && (f.link.Find != nil || f.named[holder])
+}
+
+// all brings all holders that Find yields into agreement. Those that are right already cost nothing more, so a fan-out that was
+// interrupted does only what is left.
+func (f *fanOut[S, H]) all(ctx context.Context) error {
+	if f.link.Find == nil {
+		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find")
+	}
+	found := 0
+	for holder, err := range f.link.Find(f.holders.Query(), f.key).All(ctx) {
+		if err != nil {
+			return err
+		}
+		if found++; found > f.limit() {
+			return f.tooMany(f.key)
+		}
+		key, inStep, err := f.inStep(holder)
+		if err != nil {
+			return err
+		}
+		if !inStep {
+			f.do(func() error { return f.one(ctx, key, false) })
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inStep reports whether a holder that Find yielded is right as it is. One that was read through an index may have changed.
+func (f *fanOut[S, H]) inStep(holder *H) (patterns.Key, bool, error) {
+	meta := f.holders.MetaOf(holder)
+	key := meta.Key()
+	if key == (patterns.Key{}) {
+		return key, false, errors.New("a holder that Link.Find yields was not read from a table")
+	}
+	if meta.ReadRow() != key.Row {
+		return key, false, nil
+	}
+	right, err := f.isAsAsked(holder, f.key, f.source, f.names(key))
+	return key, right, err
+}
+
+// one brings one holder into agreement with the source as it was seen, under the holder's ETag. isNew says that the source has
+// just begun to name it.
+func (f *fanOut[S, H]) one(ctx context.Context, key patterns.Key, isNew bool) error {
+	_, err := f.holders.Update(by(ctx, bySource, f.relation), key, func(holder *H) error {
+		changed, err := f.give(ctx, key, holder)
+		if err == nil && isNew && f.holds(holder, f.key) {
+			return nil
+		}
+		return unlessChanged(changed, err)
+	})
+	if err = passed(err); err != nil {
+		return f.holderError(key, err)
+	}
+	return nil
+}
+
+// give makes one holder, which was just read, as the source asks.
+func (f *fanOut[S, H]) give(ctx context.Context, key patterns.Key, holder *H) (changed bool, err error) {
+	names := f.names(key)
+	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
+		if takes, err := f.takes(ctx, other, key); err != nil || !takes {
+			return false, err
+		}
+	}
+	return f.bring(holder, f.key, f.source, names)
+}
+
+// takes reports whether the source takes a holder from the one whose copy the holder has: if that one does not name it any
+// more, or was written before. A message that comes late cannot give the holder back to a source that was followed by another.
+func (f *fanOut[S, H]) takes(ctx context.Context, other, holder patterns.Key) (bool, error) {
+	if checkKey(other) != nil {
+		return true, nil
+	}
+	theirs, err := f.naming(ctx, other, holder)
+	if err != nil || theirs == nil {
+		return err == nil, err
+	}
+	ours, err := f.naming(ctx, f.key, holder)
+	if err != nil || ours == nil {
+		return false, err // it has changed since it was seen, and the intent is carried out again
+	}
+	return follows(ours, theirs), nil
+}
+
+// follows reports whether a was written after b. Two sources may have one Timestamp: the service gives it to all rows of a change
+// set, and to rows that are written within a millisecond. Then the greater key wins, so that every order of messages ends with
+// the same holder.
+func follows(a, b *patterns.Meta) bool {
+	x, y := a.Key(), b.Key()
+	return cmp.Or(a.Timestamp.Compare(b.Timestamp), compoundkey.Compare(x.Partition, y.Partition), compoundkey.Compare(x.Row, y.Row)) > 0
+}
+
+// naming reads a source as it is now, nil for one that does not name the holder.
+func (f *fanOut[S, H]) naming(ctx context.Context, source, holder patterns.Key) (*patterns.Meta, error) {
+	v, err := f.sources.Get(ctx, source)
+	if patterns.IsAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	meta := f.sources.MetaOf(v)
+	if !f.namedIn(v, meta)[holder] {
+		return nil, nil
+	}
+	return meta, nil
+}
+
+// namedIn returns the holders that a source names, and works that out once for each of its versions: thousands of holders may
+// have the copy of the same other source.
+func (f *fanOut[S, H]) namedIn(source *S, meta *patterns.Meta) map[patterns.Key]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.other[meta.Key()]
+	if known.keys == nil || known.etag != meta.ETag {
+		keys, err := f.holdersOf(source)
+		if err != nil {
+			keys = nil // what the link refuses names nobody
+		}
+		known = namedBy{meta.ETag, setOf(keys)}
+		f.other[meta.Key()] = known
+	}
+	return known.keys
+}
+
+// holderError says of which holder an error is: what is reported of an intent names the source.
+func (r *relation[S, H]) holderError(key patterns.Key, err error) error {
+	where := fmt.Errorf("the holder (%q, %q) in %s: %w", key.Partition, key.Row, r.holders.Table().Name(), err)
+	var e *patterns.Error
+	if !errors.As(err, &e) {
+		return where
+	}
+	return &patterns.Error{Index: -1, Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+}

@@ -1,0 +1,272 @@
+package denormalization_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestHolderAfterItsSource: a department that is inserted, replaced, merged or upserted has the details of the manager whom it
+// says, or of the one who names it, whatever its writer has put there.
+func TestHolderAfterItsSource(t *testing.T) {
+	everywhere(t, func(t tested) {
+		ctx := t.Context()
+		check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		a := &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID, ManagerName: "?"}
+		check(t, t.departments.Insert(ctx, a))
+		if a.ManagerName != "Jones" {
+			t.Errorf("the caller has the manager %q", a.ManagerName)
+		}
+		t.want("A", "Jones jones@contoso.com")
+		check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "B", ManagerSite: "Sales", ManagerID: kwok().ID, ManagerName: "?"}))
+		t.want("B", "") // he does not name it
+		check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerName: "?"}))
+		t.want("C", "")
+		read := func() *department {
+			return must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+		}
+		a = read()
+		a.ManagerID, a.ManagerName, a.ManagerEmail, a.Budget = 0, "", "", 2
+		check(t, t.departments.Replace(ctx, a))
+		t.want("A", "Jones jones@contoso.com")
+		a = read()
+		a.ManagerName, a.Budget = "?", 3
+		check(t, t.departments.Merge(ctx, a, "ManagerName", "Budget"))
+		t.want("A", "Jones jones@contoso.com")
+		check(t, t.departments.Upsert(ctx, &department{Site: "Sales", Name: "A", Budget: 4}))
+		t.want("A", "Jones jones@contoso.com")
+		a = read()
+		a.ManagerID = kwok().ID // who does not name it
+		check(t, t.departments.Replace(ctx, a))
+		t.want("A", "Jones jones@contoso.com")
+		if a = read(); a.Budget != 4 {
+			t.Errorf("the budget is %d", a.Budget)
+		}
+		check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
+		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+			t.Errorf("Verify finds %q", got)
+		}
+	})
+}
+
+// TestHolderOfNoSource: where the source is required, a holder that refers to none that exists is refused before anything is
+// written; elsewhere it has no copy, and gets it when the source is inserted.
+func TestHolderOfNoSource(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	w := newOffices(t, s, 0)
+	p := must[*officeProcess](t)(w.start(s))
+	early := &member{ID: 1, Office: "L", Note: "kept", OfficeCity: "?"}
+	check(t, p.members.Insert(ctx, early))
+	if early.OfficeCity != "" {
+		t.Errorf("the city is %q", early.OfficeCity)
+	}
+	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	must[map[string]int](t)(w.agree(ctx, s))
+
+	w.required = true
+	p = must[*officeProcess](t)(w.start(s))
+	check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
+	err := p.members.Insert(ctx, &member{ID: 3, Office: "X"})
+	var e *patterns.Error
+	if !errors.Is(err, patterns.ErrMissingReference) || !errors.As(err, &e) || e.Pattern != "city.holder" {
+		t.Errorf("the insert without its office: %v", err)
+	}
+	_, err = p.members.Update(ctx, memberKey(2), func(m *member) error { m.Office = "X"; return nil })
+	if !errors.Is(err, patterns.ErrMissingReference) {
+		t.Errorf("the move to no office: %v", err)
+	}
+	if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
+		t.Errorf("%d intents are left", n)
+	}
+	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 2 {
+		t.Errorf("cities are %v", cities)
+	}
+	in := must[*process](t)(newWorld(t, s, inPartition).start(s))
+	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7}); !errors.Is(err, patterns.ErrMissingReference) {
+		t.Errorf("in the partition, without its manager: %v", err)
+	}
+	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "North", ManagerID: 7}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("in the partition, with a manager elsewhere: %v", err)
+	}
+}
+
+// TestHolderWriterDies: the source changes after the holder's writer has read it, and the writer dies once the holder is stored.
+// A worker gives the holder its source's copy.
+func TestHolderWriterDies(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := newOffices(t, s, 0)
+	own := must[*officeProcess](t)(w.start(s))
+	check(t, own.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	change := storagetest.Before("the office moves", func() {
+		check(t, own.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"}))
+	})
+	moved, _ := s.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(change))))
+	dying, faults := moved.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.DiesAfter)))
+	alive, cancel := faults.Context(ctx)
+	defer cancel()
+	_ = must[*officeProcess](t)(w.start(dying)).members.Insert(alive, &member{ID: 1, Office: "L", Note: "kept"})
+	if !faults.Dead() {
+		t.Fatal("it lives")
+	}
+	if m := must[*member](t)(own.members.Get(ctx, memberKey(1))); m.OfficeCity != "London" {
+		t.Fatalf("the city is %q before a worker comes", m.OfficeCity)
+	}
+	check(t, w.drain(ctx, s))
+	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["Leeds"] != 1 {
+		t.Errorf("cities are %v", cities)
+	}
+}
+
+// dated is a holder whose zero value cannot be stored: it has a plain time.
+type dated struct {
+	patterns.Meta
+	ID     int
+	Hired  time.Time
+	Office string
+	City   string
+}
+
+// TestHolderWithATime: what a holder holds beside the copy need not be storable in a zero holder.
+func TestHolderWithATime(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	account, queue, err := connect(s, s.QueueName(t))
+	check(t, err)
+	link := denormalization.Link[office, dated]{
+		Properties: []string{"City", "Office"},
+		Holders:    func(o *office) []patterns.Key { return []patterns.Key{memberKey(1), memberKey(2)} },
+		Copy: func(o *office, d *dated) {
+			if o == nil {
+				o = &office{}
+			}
+			d.City, d.Office = o.City, o.Code
+		},
+		SourceOf: func(d *dated) (patterns.Key, bool) { return officeKey(d.Office), d.Office != "" },
+	}
+	copies := denormalization.New("city", link, nil)
+	holders := must[*patterns.Repository[dated]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
+		patterns.Schema[dated]{Intents: queue, Key: func(d *dated) patterns.Key { return memberKey(d.ID) }}, copies.Holder()))
+	offices := must[*patterns.Repository[office]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
+		patterns.Schema[office]{Intents: queue, Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, copies.Source()))
+	check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
+	hired := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	london := &office{Code: "L", City: "London"}
+	check(t, holders.Insert(ctx, &dated{ID: 1, Hired: hired}), offices.Insert(ctx, london))
+	check(t, holders.Insert(ctx, &dated{ID: 2, Hired: hired, Office: "L"}))
+	london.City = "Leeds"
+	check(t, offices.Replace(ctx, london))
+	for id := 1; id <= 2; id++ {
+		if d := must[*dated](t)(holders.Get(ctx, memberKey(id))); d.City != "Leeds" || !d.Hired.Equal(hired) {
+			t.Errorf("holder %d is %+v", id, d)
+		}
+	}
+	if got := wrong(t, offices.Verify(ctx, atOnce())); len(got) != 0 {
+		t.Errorf("Verify finds %q", got)
+	}
+	err = holders.Insert(ctx, &dated{ID: 3})
+	if !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a holder that cannot be stored: %v", err)
+	}
+	check(t, offices.Delete(ctx, london))
+	if d := must[*dated](t)(holders.Get(ctx, memberKey(2))); d.City != "" || d.Office != "" {
+		t.Errorf("after its source it is %+v", d)
+	}
+}
+
+// fanOutWorld is one employee who names n departments.
+type fanOutWorld struct {
+	n       int
+	calls   atomic.Int64 // of Link.Holders
+	holders *patterns.Repository[department]
+	sources *patterns.Repository[employee]
+}
+
+func (w *fanOutWorld) insert(ctx context.Context) error { return w.sources.Insert(ctx, jones()) }
+
+// stored is an error unless all holders have the copy.
+func (w *fanOutWorld) stored(ctx context.Context) error {
+	copied := 0
+	for d, err := range w.holders.Query().Partition("Sales").All(ctx) {
+		if err != nil {
+			return err
+		}
+		if d.ManagerName == "Jones" {
+			copied++
+		}
+	}
+	if copied != w.n {
+		return fmt.Errorf("%d holders of %d have the copy", copied, w.n)
+	}
+	return nil
+}
+
+func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
+	t.Helper()
+	w := &fanOutWorld{n: n}
+	s := storagetest.Simulator(t, nil)
+	account, queue, err := connect(s, "queue")
+	check(t, err)
+	keys := make([]patterns.Key, n)
+	for i := range keys {
+		keys[i] = departmentKey("Sales", fmt.Sprint(i))
+	}
+	l := managing()
+	l.Holders = func(*employee) []patterns.Key {
+		w.calls.Add(1)
+		return keys
+	}
+	copies := denormalization.New("manager", l, nil)
+	schema := patterns.Schema[department]{Intents: queue, Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}
+	w.holders = must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema, copies.Holder()))
+	w.sources = must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Sources"),
+		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
+	_, err = account.Container("queue").Create(t.Context(), nil)
+	check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
+	schema.Intents = nil
+	older := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
+	_, err = older.BulkInsertNonAtomic(t.Context(), func(yield func(*department, error) bool) {
+		for i := range n {
+			if !yield(&department{Site: "Sales", Name: fmt.Sprint(i)}, nil) {
+				return
+			}
+		}
+	}, nil)
+	check(t, err)
+	return w
+}
+
+// TestFanOutIsLinear: how often Link.Holders is called for a change does not depend on the number of holders.
+func TestFanOutIsLinear(t *testing.T) {
+	calls := map[int]int64{}
+	for _, n := range []int{20, 400} {
+		w := newFanOutWorld(t, n)
+		check(t, w.insert(t.Context()), w.stored(t.Context()))
+		calls[n] = w.calls.Load()
+	}
+	if calls[20] != calls[400] || calls[20] == 0 {
+		t.Errorf("Link.Holders is called %d times for 20 holders, and %d times for 400", calls[20], calls[400])
+	}
+}
+
+// BenchmarkFanOut is a change of a source whose holders all need the copy.
+func BenchmarkFanOut(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				w := newFanOutWorld(b, n)
+				b.StartTimer()
+				check(b, w.insert(b.Context()))
+				b.StopTimer()
+				check(b, w.stored(b.Context()))
+				b.StartTimer()
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package denormalization_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+type link = denormalization.Link[employee, department]
+
+// linked makes repositories of both ends of a link on the tables of a world.
+func linked(p *process, copies *denormalization.Copies[employee, department], attached ...patterns.Pattern) (*patterns.Repository[employee], *patterns.Repository[department], error) {
+	departments, err := patterns.NewRepository(p.departments.Table(),
+		patterns.Schema[department]{Name: "other departments", Key: p.departments.KeyOf, Intents: p.queue}, append(attached, copies.Holder())...)
+	if err != nil {
+		return nil, nil, err
+	}
+	employees, err := patterns.NewRepository(p.employees.Table(),
+		patterns.Schema[employee]{Name: "other employees", Key: p.employees.KeyOf, Intents: p.queue}, copies.Source())
+	return employees, departments, err
+}
+
+func wantInvalid(t testing.TB, err error, want string) {
+	t.Helper()
+	if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// TestRefusedLinks: a link that does not fit is refused when the repositories are made.
+func TestRefusedLinks(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	for _, c := range []struct {
+		name    string
+		where   placement
+		in      bool
+		edit    func(l *link)
+		options *denormalization.Options
+		want    string
+	}{
+		{"no holders", anywhere, false, func(l *link) { l.Holders = nil }, nil, "Link.Holders and Link.Find"},
+		{"no copy", anywhere, false, func(l *link) { l.Copy = nil }, nil, "Link.Copy or Link.SourceOf"},
+		{"no properties", anywhere, false, func(l *link) { l.Properties = nil }, nil, "Link.Properties is empty"},
+		{"unknown property", anywhere, false, func(l *link) { l.Properties = []string{"Boss"} }, nil, "property Boss"},
+		{"limit", anywhere, false, nil, &denormalization.Options{Limit: -1}, "Options.Limit is -1"},
+		{"another table", elsewhere, true, nil, nil, "needs one table"},
+		{"Find in the partition", anywhere, true, func(l *link) {
+			l.Holders, l.Find = nil, func(q patterns.Query[department], _ patterns.Key) patterns.Query[department] { return q }
+		}, nil, "NewInPartition needs Link.Holders"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := must[*process](t)(newWorld(t, s, c.where).start(s))
+			l := managing()
+			if c.edit != nil {
+				c.edit(&l)
+			}
+			made := denormalization.New[employee, department]
+			if c.in {
+				made = denormalization.NewInPartition[employee, department]
+			}
+			_, _, err := linked(p, made("other", l, c.options))
+			wantInvalid(t, err, c.want)
+		})
+	}
+}
+
+// TestEffectsOutside: no end of a link in the partition has patterns with effects outside of it.
+func TestEffectsOutside(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	_, _, err := linked(p, denormalization.NewInPartition("other", managing(), nil), denormalization.New("away", managing(), nil).Holder())
+	wantInvalid(t, err, "effects outside")
+	copies := denormalization.NewInPartition("other", managing(), nil)
+	_, err = patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: p.queue},
+		copies.Source(), denormalization.New("away", managing(), nil).Source())
+	wantInvalid(t, err, "effects outside")
+}
+
+// TestBothEndsAreNeeded: a link whose other end is in no repository refuses each change that needs it.
+func TestBothEndsAreNeeded(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
+		source := made.Source()
+		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: p.queue}, source))
+		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
+		_, err := source.(patterns.Auditor).Facts(jones())
+		if err == nil {
+			t.Error("an audit of half a link")
+		}
+		check(t, source.Attach(nil))
+		_, queue, err := connect(s, p.queue.Name())
+		check(t, err)
+		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: queue}, made.Holder()))
+		wantInvalid(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
+		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
+	}
+}
+
+// TestLinkOfOneRepository: each end belongs to one repository of its type, and is free again where that did not come to be.
+func TestLinkOfOneRepository(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
+		departments := patterns.Schema[department]{Name: "strangers", Key: p.departments.KeyOf, Intents: &recorder{}}
+		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Source())
+		wantInvalid(t, err, "this end of the link is for")
+		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
+		wantInvalid(t, err, "broken")
+		employees, _, err := linked(p, made)
+		check(t, err)
+		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
+		wantInvalid(t, err, "already")
+		_, err = patterns.NewRepository(employees.Table(), patterns.Schema[employee]{Name: "third", Key: p.employees.KeyOf, Intents: &recorder{}}, made.Source())
+		wantInvalid(t, err, "already")
+		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
+	}
+}
+
+// broken is a pattern that no repository takes.
+type broken struct{ orphaned }
+
+func (*broken) PatternName() string        { return "broken" }
+func (*broken) Attach(patterns.Host) error { return errors.New("broken on purpose") }
+
+// TestRefusedChanges: what a link does not allow is refused before anything is sent.
+func TestRefusedChanges(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	for _, c := range []struct {
+		name string
+		in   bool
+		edit func(l *link)
+		want string
+	}{
+		{"a holder elsewhere", true, func(l *link) {
+			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{departmentKey("Marketing", "A")} }
+		}, "is not in the partition of its source"},
+		{"itself", false, func(l *link) {
+			l.Holders = func(e *employee) []patterns.Key { return []patterns.Key{employeeKey(e.Site, e.ID)} }
+		}, "a copy of itself"},
+		{"no key", false, func(l *link) {
+			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{{Partition: "a/b"}} }
+		}, "the key of a holder"},
+		{"another property", false, func(l *link) {
+			l.Copy = func(_ *employee, d *department) { d.Budget = 7 }
+		}, "property Budget"},
+		{"too many", false, func(l *link) {
+			l.Holders = func(*employee) []patterns.Key {
+				return []patterns.Key{departmentKey("Sales", "A"), departmentKey("Sales", "B")}
+			}
+		}, "more than 1 holders"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, s, anywhere)
+			counter := &storagetest.RequestCounter{}
+			counted := *s
+			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+			p := must[*process](t)(w.start(&counted))
+			l := managing()
+			c.edit(&l)
+			copies := denormalization.New("other", l, &denormalization.Options{Limit: 1})
+			if c.in {
+				copies = denormalization.NewInPartition("other", l, nil)
+			}
+			repo, _, err := linked(p, copies)
+			check(t, err)
+			err = repo.Insert(ctx, jones())
+			if !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error is %v", err)
+			}
+			if counter.Count() != 0 {
+				t.Fatalf("%d requests", counter.Count())
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package denormalization_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestSourcesOfOneTimestamp: two sources that name one holder may have one Timestamp, as all rows of a change set do, and rows
+// that were written within a millisecond. Which of them the holder follows must not depend on whose intent is carried out last:
+// intents come in any order and more than once.
+func TestSourcesOfOneTimestamp(t *testing.T) {
+	for _, order := range [][]*employee{{jones(), kwok()}, {kwok(), jones()}} {
+		t.Run(order[0].Name+" first", func(t *testing.T) {
+			ctx, s := t.Context(), storagetest.Simulator(t, nil)
+			w := newWorld(t, s, elsewhere)
+			p := must[*process](t)(w.start(s))
+			check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+			for _, e := range order {
+				e.ManagesSite, e.Manages = "Sales", "A"
+				check(t, p.employees.Insert(ctx, e))
+			}
+			tie(t, p, jones().key(), kwok().key())
+			place := "Sales\t" + departmentKey("Sales", "A").Row
+			carryOut := func(e *employee) {
+				t.Helper()
+				check(t, p.employees.Reconcile(ctx, patterns.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
+			}
+			etag := ""
+			for range 3 { // again and again
+				for _, e := range order {
+					carryOut(e)
+				}
+				d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
+				if d.ManagerName != "Kwok" {
+					t.Errorf("the department has the details of %s; of two managers with one Timestamp it must follow the one whose key is greater", d.ManagerName)
+				}
+				if now := string(d.ETag); etag != "" && now != etag {
+					t.Error("the department was written again, although nothing had changed")
+				} else {
+					etag = now
+				}
+			}
+			// Whoever stops naming the department does not take it from the other.
+			check(t, p.employees.Replace(ctx, unmanaged(t, p, jones().key())))
+			carryOut(jones())
+			carryOut(kwok())
+			if d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != "Kwok" {
+				t.Errorf("after the other one stopped, the department has the details of %q", d.ManagerName)
+			}
+		})
+	}
+}
+
+// tie writes both rows in one change set, as they are, so that they have one Timestamp and ETag.
+func tie(t *testing.T, p *process, keys ...patterns.Key) {
+	t.Helper()
+	var actions []aztables.TransactionAction
+	for _, key := range keys {
+		row := must[[]byte](t)(json.Marshal(map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}))
+		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeUpdateMerge, Entity: row})
+	}
+	must[aztables.TransactionResponse](t)(p.employees.Table().Client().SubmitTransaction(t.Context(), actions, nil))
+	first := must[*employee](t)(p.employees.Get(t.Context(), keys[0]))
+	for _, key := range keys[1:] {
+		if e := must[*employee](t)(p.employees.Get(t.Context(), key)); !e.Timestamp.Equal(first.Timestamp) || e.ETag != first.ETag {
+			t.Fatalf("the rows have the Timestamps %v and %v", first.Timestamp, e.Timestamp)
+		}
+	}
+}
+
+// unmanaged reads an employee, and has them stop.
+func unmanaged(t *testing.T, p *process, key patterns.Key) *employee {
+	t.Helper()
+	e := must[*employee](t)(p.employees.Get(t.Context(), key))
+	e.ManagesSite, e.Manages = "", ""
+	return e
+}

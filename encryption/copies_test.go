@@ -1,0 +1,221 @@
+package encryption_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// intruder writes rows as they are, with all their system properties, as whoever can write the table can.
+type intruder struct{ client *aztables.Client }
+
+func intrude(t testing.TB, s *storagetest.Service, table string) intruder {
+	t.Helper()
+	service := must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions}))
+	return intruder{service.NewClient(table)}
+}
+
+func (i intruder) read(t testing.TB, key patterns.Key) map[string]any {
+	t.Helper()
+	answer := must[aztables.GetEntityResponse](t)(i.client.GetEntity(t.Context(), key.Partition, key.Row, nil))
+	row := map[string]any{}
+	check(t, json.Unmarshal(answer.Value, &row))
+	for name := range row {
+		if strings.HasPrefix(name, "odata.") || strings.HasPrefix(name, "Timestamp") {
+			delete(row, name)
+		}
+	}
+	return row
+}
+
+// put stores a row under a key, in the place of whatever is there.
+func (i intruder) put(t testing.TB, key patterns.Key, row map[string]any) {
+	t.Helper()
+	row["PartitionKey"], row["RowKey"] = key.Partition, key.Row
+	text := must[[]byte](t)(json.Marshal(row))
+	check(t, second(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
+}
+
+func (i intruder) copy(t testing.TB, from, to patterns.Key) {
+	t.Helper()
+	i.put(t, to, i.read(t, from))
+}
+
+// lookups are indexes of every kind by a beacon of Number.
+type lookups struct {
+	near, nearLean *intrapartition.Index[employee]
+	far, farLean   *interpartition.Index[employee]
+	list           *indexentities.InPartition[employee]
+	beacon         encryption.Beacon
+	repo           *patterns.Repository[employee]
+}
+
+func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *lookups {
+	t.Helper()
+	x := &lookups{}
+	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, patterns.ErrExists) {
+		check(t, err)
+	}
+	x.beacon = must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	key := func(e *employee) compoundkey.Part { return x.beacon.Part(patterns.String(e.Number)) }
+	x.near, x.nearLean = intrapartition.NewIndex("near", key), intrapartition.NewIndex("nearlean", key).Keep("Salary")
+	x.far, x.farLean = interpartition.NewIndex("far", key), interpartition.NewIndex("farlean", key).Keep("Salary")
+	x.list = indexentities.NewInPartition("list", key)
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	check(t, queue.Create(t.Context()))
+	x.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	}, encryption.New("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
+	check(t, x.repo.Table().CreateIfMissing(t.Context()))
+	return x
+}
+
+// row is where an index has the copy of a value.
+func (x *lookups) row(t testing.TB, index, number string) patterns.Key {
+	t.Helper()
+	key := patterns.Key{Partition: "Sales", Row: must[string](t)(compoundkey.Encode(index, x.beacon.Part(patterns.String(number))))}
+	if strings.HasPrefix(index, "far") {
+		key = patterns.Key{Partition: index + "_Sales", Row: must[string](t)(compoundkey.Encode("", x.beacon.Part(patterns.String(number))))}
+	}
+	return key
+}
+
+// reads are all ways to look a value up.
+func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*employee, error) {
+	part := x.beacon.Part(patterns.String(number))
+	first := func(seq func(func(*employee, error) bool)) (found *employee, err error) {
+		err = patterns.ErrNotFound
+		seq(func(e *employee, failed error) bool { found, err = e, failed; return false })
+		return found, err
+	}
+	query := func(q patterns.Query[employee], err error) (*employee, error) {
+		if err != nil {
+			return nil, err
+		}
+		return q.AllowTableScan().Select("Name", "Salary").First(ctx)
+	}
+	return map[string]func() (*employee, error){
+		"near GetPart":      func() (*employee, error) { return x.near.GetPart(ctx, "Sales", part) },
+		"near GetWhole":     func() (*employee, error) { return x.near.GetWhole(ctx, "Sales", part) },
+		"near Range":        func() (*employee, error) { return first(x.near.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"near projection":   func() (*employee, error) { return query(x.near.Query(compoundkey.Exactly(part))) },
+		"nearlean GetPart":  func() (*employee, error) { return x.nearLean.GetPart(ctx, "Sales", part) },
+		"nearlean GetWhole": func() (*employee, error) { return x.nearLean.GetWhole(ctx, "Sales", part) },
+		"nearlean Range":    func() (*employee, error) { return first(x.nearLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"far GetPart":       func() (*employee, error) { return x.far.GetPart(ctx, "Sales", part) },
+		"far GetWhole":      func() (*employee, error) { return x.far.GetWhole(ctx, "Sales", part) },
+		"far Range":         func() (*employee, error) { return first(x.far.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"far projection":    func() (*employee, error) { return query(x.far.Query(compoundkey.Exactly(part))) },
+		"far Verified":      func() (*employee, error) { return x.far.Verified().GetPart(ctx, "Sales", part) },
+		"far Verified Range": func() (*employee, error) {
+			return first(x.far.Verified().Range(ctx, "Sales", compoundkey.Exactly(part)))
+		},
+		"farlean GetPart":  func() (*employee, error) { return x.farLean.GetPart(ctx, "Sales", part) },
+		"farlean GetWhole": func() (*employee, error) { return x.farLean.GetWhole(ctx, "Sales", part) },
+		"farlean Range":    func() (*employee, error) { return first(x.farLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"list Find":        func() (*employee, error) { return first(x.list.FindPart(ctx, "Sales", part, nil)) },
+	}
+}
+
+// TestLookUpsAreNotRedirected: a copy of B's row in an index, as it is, under A's key makes no look-up of A return B, by any kind of
+// index and read; and each look-up that is honest finds its entity, for the requests that it takes without encryption.
+func TestLookUpsAreNotRedirected(t *testing.T) {
+	s := storagetest.Open(t)
+	w := worldOn(t, s)
+	ctx := t.Context()
+	table := s.TableName(t)
+	counter := &storagetest.RequestCounter{}
+	counted, _ := s.Faulty(counter)
+	at := *w
+	at.s, at.account = s, open(t, counted)
+	x := at.lookups(t, table, nil)
+	a, b := june("Sales", 1), june("Sales", 2)
+	a.Number, b.Number, b.Salary = "A", "B", 1_000_000
+	check(t, x.repo.Insert(ctx, a), x.repo.Insert(ctx, b), second(x.repo.Get(ctx, employeeKey("Sales", 1))))
+	for what, read := range x.reads(ctx, "A") {
+		counter.Reset()
+		e, err := read()
+		if err != nil || e.Salary != a.Salary {
+			t.Errorf("%s: before: %+v, %v", what, e, err)
+		}
+		want := 1
+		if strings.HasSuffix(what, "GetWhole") || strings.Contains(what, "Verified") || strings.HasPrefix(what, "list") {
+			want = 2
+		}
+		if counter.Count() != want {
+			t.Errorf("%s: %d requests, want %d", what, counter.Count(), want)
+		}
+	}
+	rows := intrude(t, s, table)
+	for _, index := range []string{"near", "nearlean", "far", "farlean", "list"} {
+		rows.copy(t, x.row(t, index, "B"), x.row(t, index, "A"))
+	}
+	for what, read := range x.reads(ctx, "A") {
+		e, err := read()
+		if e != nil || err == nil {
+			t.Errorf("%s: a look-up of A returns the entity with number %q, salary %d", what, e.Number, e.Salary)
+		} else if !errors.Is(err, encryption.ErrNotAuthentic) && !errors.Is(err, patterns.ErrNotFound) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, read := range x.reads(ctx, "B") {
+		if e, err := read(); err != nil || e.Salary != b.Salary {
+			t.Errorf("%s: B's own row: %+v, %v", what, e, err)
+		}
+	}
+}
+
+// TestCopiesThatProveNothing: an index that keeps less, and was attached after the entities were sealed, is read all the same, for 1
+// request more, until the entities are written again. Copies that are forged are left out.
+func TestCopiesThatProveNothing(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := worldOn(t, s)
+	ctx := t.Context()
+	for id := range 2 {
+		check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", id)))
+	}
+	counter := &storagetest.RequestCounter{}
+	counted, _ := s.Faulty(counter)
+	account := open(t, counted)
+	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }).Keep("Salary")
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
+	check(t, queue.Create(ctx))
+	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{
+		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	}, encryption.New("encryption", w.registry, nil), lean))
+	must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
+	requests := func(when string, want int) {
+		t.Helper()
+		counter.Reset()
+		e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6))
+		if err != nil || e.Salary != june("Sales", 1).Salary || e.Number != "" {
+			t.Errorf("%s: %+v, %v", when, e, err)
+		}
+		if counter.Count() != want {
+			t.Errorf("%s: %d requests, want %d", when, counter.Count(), want)
+		}
+	}
+	requests("before", 2)
+	rows := intrude(t, s, "Employees")
+	intact := rows.read(t, patterns.Key{Partition: "lean_Sales", Row: "000001"})
+	rows.copy(t, patterns.Key{Partition: "lean_Sales", Row: "000000"}, patterns.Key{Partition: "lean_Sales", Row: "000001"})
+	if e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, patterns.ErrNotFound) {
+		t.Errorf("a forged copy: %+v, %v", e, err)
+	}
+	rows.put(t, patterns.Key{Partition: "lean_Sales", Row: "000001"}, intact)
+	check(t, second(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
+	requests("afterwards", 1)
+}

@@ -1,0 +1,89 @@
+package encryption_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// FuzzEncryptedRow changes the stored values of a row: nothing but what was written is read, whole or in part, by one error, and no
+// input makes it panic.
+func FuzzEncryptedRow(f *testing.F) {
+	a := loaderIn(f, worldOn(f, storagetest.Simulator(f, nil)), "Employees", &encryption.Options{Sign: func(_, _, name string) bool { return name == "S" }})
+	p := a.stored(f, aKey, text("A", "a secret"), patterns.Property{Name: "B", Value: patterns.Int64(42)}, text("S", "signed"))
+	intact := func(name string) []byte { b, _ := p.Get(name).Bytes(); return b }
+	value, other, seal := intact("A"), intact("B"), intact(encryption.SealProperty)
+	f.Add(value, seal, "signed")
+	f.Add(other, seal, "signed")
+	f.Add(value, seal, "changed")
+	f.Add(value[:88], seal[:90], "")
+	f.Add(seal, value, "signed")
+	f.Add([]byte("TPE\x01"), []byte("TPE\x02\x02"), "x")
+	f.Fuzz(func(t *testing.T, gotValue, gotSeal []byte, signed string) {
+		named, signedNames, copies, ok := encryption.ParseSeal(gotSeal)
+		if ok && (2*named+18*signedNames+16*copies > len(gotSeal)) {
+			t.Fatalf("a seal of %d bytes names %d, %d and %d things", len(gotSeal), named, signedNames, copies)
+		}
+		changed := with(with(with(p, "A", patterns.Binary(gotValue)), encryption.SealProperty, patterns.Binary(gotSeal)), "S", patterns.String(signed))
+		same := bytes.Equal(gotValue, value) && bytes.Equal(gotSeal, seal) && signed == "signed"
+		for _, of := range []patterns.Reading{allOf(aKey), partOf(aKey)} {
+			read, err := a.Load(t.Context(), of, changed)
+			if same != (err == nil) || err != nil && !errors.Is(err, encryption.ErrNotAuthentic) {
+				t.Fatalf("read %v, %v; the same: %v", read, err, same)
+			}
+		}
+		if read, err := a.Load(t.Context(), partOf(aKey), without(changed, encryption.SealProperty)); err == nil {
+			t.Fatalf("without its seal %v is read", read)
+		}
+		if proven, _ := a.ProvesCopy(t.Context(), partOf(aKey), a.table, aKey, changed); proven {
+			t.Fatal("a copy is proven that the entity does not have")
+		}
+	})
+}
+
+// FuzzRegistryRow changes the row of a data key and the one that names it: of rows that were read so, the registry hands out the key
+// that was put there, as they were, or an error that nothing else can be, and never another key. They are not stored, so that a run
+// of some seconds tries many.
+func FuzzRegistryRow(f *testing.F) {
+	w := worldOn(f, storagetest.Simulator(f, nil))
+	id, key := w.dataKey(f)
+	row := bag(f, w.keys, patterns.Key{Partition: "datakeys", Row: "key_" + id.String()})
+	current := bag(f, w.keys, patterns.Key{Partition: "datakeys", Row: "current"})
+	made, _ := row.Get("Created").Time()
+	since, _ := current.Get("Since").Time()
+	wrapped, check, currentCheck := octetsOf(row, "Wrapped"), octetsOf(row, "Check"), octetsOf(current, "Check")
+	intact := encryption.RegistryRows{Row: row.Key.Row, Wrapped: wrapped, WrappedBy: "local", Algorithm: "A256KW", State: "active", Check: check, Created: time.UnixMilli(made.UnixMilli()).UTC(),
+		DataKey: id.String(), Since: time.UnixMilli(since.UnixMilli()).UTC(), CurrentCheck: currentCheck}
+	f.Add(intact.Row, wrapped, "local", "A256KW", "active", check, made.UnixMilli(), id.String(), since.UnixMilli(), currentCheck)
+	f.Add(intact.Row, wrapped, "local", "A256KW", "retired", check, made.UnixMilli(), id.String(), since.UnixMilli(), currentCheck)
+	f.Add(intact.Row, check, "rsa", "RSA-OAEP", "", wrapped, int64(-1), "00", int64(0), []byte{})
+	f.Add(intact.Row, wrapped, "local", "A256KW", "", check, made.UnixMilli(), id.String(), since.UnixMilli(), []byte{})
+	f.Fuzz(func(t *testing.T, rowKey string, wrapped []byte, by, algorithm, state string, check []byte, created int64, names string, since int64, currentCheck []byte) {
+		got := encryption.RegistryRows{Row: rowKey, Wrapped: wrapped, WrappedBy: by, Algorithm: algorithm, State: state, Check: check, Created: time.UnixMilli(created).UTC(),
+			DataKey: names, Since: time.UnixMilli(since).UTC(), CurrentCheck: currentCheck}
+		lower := got
+		lower.DataKey = strings.ToLower(names) // hexadecimal digits name one key either way
+		same := reflect.DeepEqual(lower, intact)
+		handed, octets, err := w.open(t, w.wrapper, nil).OpenRows(t.Context(), &got)
+		switch {
+		case err == nil && (!same || handed != id || !bytes.Equal(octets, key)):
+			t.Fatalf("the registry hands out %s", handed)
+		case err != nil && same:
+			t.Fatal(err)
+		case err != nil && !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrGarbled):
+			t.Fatalf("%v is neither invalid nor garbled", err)
+		}
+	})
+}
+
+func octetsOf(e *patterns.Entity, name string) []byte {
+	b, _ := e.Get(name).Bytes()
+	return b
+}

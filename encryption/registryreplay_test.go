@@ -1,0 +1,236 @@
+package encryption_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestRegistryReplay: a wrapped data key that was copied to the registry of another tenant, under the same wrapping key, is neither
+// written with nor read with, whether "current" is copied with it or made up; in another table it is not either.
+func TestRegistryReplay(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	other := w.account.Table("OtherKeys")
+	check(t, other.Create(ctx))
+	tenants := map[string]struct {
+		table *patterns.Table
+		name  string
+	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
+	for what, tenant := range tenants {
+		registry := must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
+		check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
+		from := intrude(t, w.s, tenant.table.Name())
+		to := intrude(t, w.s, w.keys.Name())
+		theirs, _ := from.read(t, patterns.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
+		ours := to.read(t, patterns.Key{Partition: "datakeys", Row: "current"})
+		for _, row := range []string{"key_" + theirs, "beacon_theirs", "current"} {
+			to.put(t, patterns.Key{Partition: "datakeys", Row: row}, from.read(t, patterns.Key{Partition: tenant.name, Row: row}))
+		}
+		r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
+		check(t, r.Table().CreateIfMissing(ctx))
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: a write under their key: %v", what, err)
+		}
+		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
+		to.put(t, patterns.Key{Partition: "datakeys", Row: "current"}, forged)
+		fresh := w.open(t, w.wrapper, nil)
+		r = must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, patterns.ErrInvalid) {
+			t.Errorf("%s: a write under their key, with our own row: %v", what, err)
+		}
+		if _, err := fresh.Beacon(ctx, "theirs", 0); !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("%s: their beacon: %v", what, err)
+		}
+		if err := fresh.Check(ctx); err == nil || !strings.Contains(err.Error(), theirs) {
+			t.Errorf("%s: Check: %v", what, err)
+		}
+		to.put(t, patterns.Key{Partition: "datakeys", Row: "current"}, ours)
+	}
+}
+
+// TestRetiredDataKeys: a data key that was replaced decrypts, and is not written with again: not when "current" is made to name it,
+// not when both rows are put back as a backup has them while a program has used a later one, and not after it was deleted.
+func TestRetiredDataKeys(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	rows := intrude(t, w.s, w.keys.Name())
+	current := patterns.Key{Partition: "datakeys", Row: "current"}
+	r := w.employees(t, "Employees", nil)
+	check(t, r.Insert(ctx, june("Sales", 1)))
+	id, _ := w.dataKey(t)
+	old := patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}
+	backup := map[patterns.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
+	if backup[old]["State"] != "active" {
+		t.Errorf("the state of the first key is %v", backup[old]["State"])
+	}
+	next := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	check(t, r.Insert(ctx, june("Sales", 2)))
+	if state := rows.read(t, old)["State"]; state != "retired" {
+		t.Errorf("the state of a key that was replaced is %v", state)
+	}
+	refuses := func(what string, registry *encryption.Registry) {
+		t.Helper()
+		writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
+		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+			t.Errorf("%s: a write: %v", what, err)
+		}
+		if err := registry.Check(ctx); !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("%s: Check: %v", what, err)
+		}
+		check(t, second(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
+	}
+	ours := rows.read(t, current)
+	rows.put(t, current, backup[current])
+	refuses("current is put back", w.open(t, w.wrapper, nil))
+	forged := rows.read(t, old)
+	forged["State"] = "active"
+	rows.put(t, old, forged)
+	fresh := w.open(t, w.wrapper, nil)
+	writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
+	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a state that was changed: %v", err)
+	}
+	refusedBy(t, second(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
+
+	now := time.Now()
+	running := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
+	running.SetNow(func() time.Time { return now })
+	rows.put(t, current, ours)
+	writer = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), running, nil))
+	check(t, writer.Insert(ctx, june("Sales", 4)))
+	now = now.Add(2 * time.Minute)
+	for key, row := range backup {
+		rows.put(t, key, row)
+	}
+	refuses("both are put back while a program runs", running)
+	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, id}})
+	writer = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), trusting, nil))
+	check(t, writer.Insert(ctx, june("Works", 1)))
+	if uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table())); uses[next] != 27 || uses[id] != 9 {
+		t.Errorf("with Trusted the key of a backup is written with: %v", uses)
+	}
+	for info, err := range trusting.DataKeys(ctx) {
+		check(t, err)
+		if info.Current != (info.ID == next) {
+			t.Errorf("%+v", info)
+		}
+	}
+}
+
+// TestClocksThatDiffer: a data key that a program makes whose clock is behind is taken for the newer one all the same.
+func TestClocksThatDiffer(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	r := w.employees(t, "Employees", nil)
+	check(t, r.Insert(ctx, june("Sales", 1)))
+	behind := w.open(t, w.wrapper, nil)
+	behind.SetNow(func() time.Time { return time.Now().Add(-time.Hour) })
+	check(t, second(behind.CreateDataKey(ctx)))
+	now := time.Now().Add(time.Hour)
+	w.registry.SetNow(func() time.Time { return now })
+	check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
+}
+
+// TestPublicWrappingKeys: what is wrapped by RSA, or by an algorithm that nobody knows, is accepted only by its id or by TrustTable:
+// for writes, reads, beacons and Rewrap. Each error says what to do.
+func TestPublicWrappingKeys(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	public := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
+	in := func(o encryption.RegistryOptions) *encryption.Registry {
+		o.Name = "rsa"
+		return w.open(t, encryption.NewChain(public, w.wrapper), &o)
+	}
+	id := must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
+	check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
+	table := w.account.Table("Employees")
+	check(t, table.Create(ctx))
+	employees := func(registry *encryption.Registry) *patterns.Repository[employee] {
+		return must[*patterns.Repository[employee]](t)(employeesOf(table, registry, nil))
+	}
+	check(t, employees(in(encryption.RegistryOptions{TrustTable: true})).Insert(ctx, june("Sales", 1)),
+		employees(in(encryption.RegistryOptions{Trusted: []encryption.DataKeyID{id}})).Insert(ctx, june("Sales", 2)))
+
+	strict := in(encryption.RegistryOptions{})
+	refusedBy(t, second(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
+	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": second(strict.Beacon(ctx, "number", 0)),
+		"Rewrap": second(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
+		if !errors.Is(err, patterns.ErrInvalid) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
+	check(t, second(unknown.CreateDataKey(ctx)))
+	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a wrapper of an unknown algorithm: %v", err)
+	}
+}
+
+// renamed says that it wraps by an algorithm of its own.
+type renamed struct{ encryption.KeyWrapper }
+
+func (renamed) Holds(string, string) bool { return true }
+
+func (r renamed) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, error) {
+	wrapped, err := r.KeyWrapper.Wrap(ctx, key)
+	wrapped.Algorithm = "ACME-1"
+	return wrapped, err
+}
+
+// TestDamagedKeysAreNotUnwrappedAgain: 100 reads under a data key whose row is damaged unwrap it once, and 100 reads under one that is in
+// no registry look for it once; what was mended is read again when the refusal's time is over; and an outage is kept by nobody.
+func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
+	w := worldOn(t, storagetest.Simulator(t, nil))
+	ctx := t.Context()
+	check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
+	id, _ := w.dataKey(t)
+	key := patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}
+	intact := bag(t, w.keys, key)
+	check(t, second(w.registry.CreateDataKey(ctx)))
+	counter := &storagetest.RequestCounter{}
+	counted, _ := w.s.Faulty(counter)
+	account := open(t, counted)
+	for what, damage := range map[string]func(){
+		"damaged": func() {
+			wrapped, _ := intact.Get("Wrapped").Bytes()
+			put(t, w.keys, &patterns.Entity{Key: key, Properties: with(intact.Properties, "Wrapped", patterns.Binary(flipped(bytes.Clone(wrapped))))})
+		},
+		"missing": func() { check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
+	} {
+		damage()
+		now := time.Now()
+		vault := &counting{KeyWrapper: w.wrapper}
+		registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+		registry.SetNow(func() time.Time { return now })
+		r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
+		counter.Reset()
+		for range 100 {
+			refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), what)
+		}
+		if vault.unwrapped.Load() > 1 || counter.Count() != 101 {
+			t.Errorf("%s: 100 reads made %d calls to unwrap and %d requests", what, vault.unwrapped.Load(), counter.Count())
+		}
+		put(t, w.keys, intact)
+		refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), "right after it was mended")
+		now = now.Add(30 * time.Second)
+		check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+	}
+	vault := &counting{KeyWrapper: w.wrapper}
+	vault.fail.Store(true)
+	r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
+	if _, err := r.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, errDown) {
+		t.Errorf("while the vault is down: %v", err)
+	}
+	vault.fail.Store(false)
+	check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+}

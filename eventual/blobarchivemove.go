@@ -1,0 +1,256 @@
+package eventual
+
+import (
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// containerMove is one delivery of a move into a container. internal/models/archive is the model of this protocol; S, D and R
+// there are the entity, its blob and the record.
+type containerMove[T any] struct {
+	*moving[T]
+	toContainer[T]
+	looks bool // something was refused: find out what is there
+}
+
+func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
+	if len(w.to) != 1 || w.to[0] == "" {
+		return w.failure(patterns.ErrInvalid, errors.New("the message does not name a blob; ask for the move again"))
+	}
+	m := &containerMove[T]{moving: w, toContainer: d}
+	return w.rounds(ctx, m.round)
+}
+
+func (m *containerMove[T]) round(ctx context.Context) (done bool, err error) {
+	if m.looks {
+		return m.look(ctx)
+	}
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if entity == nil {
+		return m.gone(ctx)
+	}
+	m.looks = true
+	absent := azcore.ETagAny
+	pending := m.metadata(rand.Text(), metaPending, "1")
+	base, err := m.put(ctx, m.to[0], nil, pending, blob.ModifiedAccessConditions{IfNoneMatch: &absent})
+	if done, err = unlessRefused(err); err != nil {
+		return false, err
+	}
+	if !done || base == "" {
+		return m.look(ctx)
+	}
+	return m.begin(ctx, entity, nil, base)
+}
+
+// metadata is that of a write of this move.
+func (m *containerMove[T]) metadata(write, key, value string) map[string]*string {
+	incarnation := movedIncarnation(m.incarnation)
+	return map[string]*string{metaMove: &m.id, metaIncarnation: &incarnation, metaWrite: &write, key: &value}
+}
+
+func (m *containerMove[T]) readBlob(ctx context.Context) (*archiveBlob, error) {
+	return m.stat(ctx, m.to[0])
+}
+
+func (m *containerMove[T]) readRecord(ctx context.Context) (*moverRow, error) {
+	return m.readRow(ctx, m.source.Table(), m.key.Partition, recordRow)
+}
+
+// ours reports whether a blob has the metadata of a write of this move.
+func (m *containerMove[T]) ours(b *archiveBlob) bool { return b != nil && b.move == m.id }
+
+// begin writes a record of the entity as it was read, in place of an earlier one if there is one, and goes on. base is the ETag of
+// the blob as it is.
+func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverRow, base azcore.ETag) (done bool, err error) {
+	record := m.row(recordRow, m.key.Partition)
+	record.Source, record.Base, record.Write, record.Round = string(m.source.MetaOf(entity).ETag), string(base), rand.Text(), 1
+	verb := patterns.InsertRow
+	if earlier != nil {
+		verb, record.ETag, record.Round = patterns.ReplaceRow, earlier.ETag, earlier.Round+1
+	}
+	done, err = writeRow(ctx, verb, m.source.Table(), record)
+	if err != nil {
+		return false, err
+	}
+	if !done || record.ETag == "" {
+		return m.look(ctx)
+	}
+	return m.fill(ctx, entity, record)
+}
+
+// fill puts the content in place of the blob that the record names, and commits.
+func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
+	body, err := m.encode(m.key, entity)
+	if err != nil {
+		return false, err
+	}
+	sum, base := md5.Sum(body), azcore.ETag(record.Base)
+	_, err = m.put(ctx, m.to[0], body, m.metadata(record.Write, metaMD5, hex.EncodeToString(sum[:])), blob.ModifiedAccessConditions{IfMatch: &base})
+	if done, err = unlessRefused(err); !done || err != nil {
+		return false, err
+	}
+	return m.finish(ctx, entity, record)
+}
+
+// finish deletes the entity, of which the record was made, together with the record.
+func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
+	beside, err := besideRow(patterns.DeleteRow, m.source.Table(), record)
+	if err != nil {
+		return false, err
+	}
+	return m.commit(ctx, entity, beside)
+}
+
+// look finds out what others have left. The record is read before the entity, and the entity before the blob.
+func (m *containerMove[T]) look(ctx context.Context) (done bool, err error) {
+	record, err := m.readRecord(ctx)
+	if err != nil {
+		return false, err
+	}
+	if record == nil {
+		return m.unrecorded(ctx)
+	}
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if entity == nil {
+		return m.gone(ctx)
+	}
+	b, err := m.readBlob(ctx)
+	if err != nil {
+		return false, err
+	}
+	current := record.Source == string(m.source.MetaOf(entity).ETag)
+	switch {
+	case b != nil && string(b.etag) == record.Base && current:
+		return m.fill(ctx, entity, record)
+	case b != nil && string(b.etag) == record.Base:
+		return m.begin(ctx, entity, record, b.etag)
+	case m.ours(b) && !b.pending && b.write == record.Write && current:
+		return m.finish(ctx, entity, record)
+	case m.ours(b) && !b.pending && b.unchanged:
+		return m.begin(ctx, entity, record, b.etag) // it is of an earlier record
+	case m.ours(b) && b.pending:
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // it came late, after a user has deleted the blob
+			return false, err
+		}
+	}
+	return m.changed(ctx, record)
+}
+
+// changed poisons the message: a user has changed or deleted the blob, and it does not tell what it was made of.
+func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done bool, err error) {
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if entity == nil {
+		return m.gone(ctx)
+	}
+	return m.poison("the blob was changed or deleted while the entity was moved there, and may lack changes of the entity; both are left as they are. "+
+		"Delete the one that is not wanted, if it is there, then requeue this message; with MoverOptions.Replace, a requeued message replaces a blob that has lost its metadata", m.dropRecord(record))
+}
+
+func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := writeRow(ctx, patterns.DeleteRow, m.source.Table(), record)
+		return err
+	}
+}
+
+// unrecorded is for a blob that has no record of this move.
+func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error) {
+	b, err := m.readBlob(ctx)
+	if err != nil {
+		return false, err
+	}
+	if b == nil {
+		m.looks = false
+		return false, nil
+	}
+	begun := m.ours(b) && b.pending
+	if !begun {
+		if record, err := m.readRecord(ctx); record != nil || err != nil {
+			return false, err
+		}
+	}
+	entity, err := m.read(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case entity == nil:
+		return m.gone(ctx)
+	case begun, m.replaces && !m.ours(b) && !b.pending:
+		return m.begin(ctx, entity, nil, b.etag)
+	case b.pending:
+		return false, m.failure(patterns.ErrExists, errors.New("another entity is being moved to the blob; the message comes again"))
+	case m.ours(b):
+		return false, m.failure(patterns.ErrExists, errors.New("the blob holds a copy of the entity that may lack changes; delete the blob or the entity, whichever is not wanted, then requeue this message"))
+	}
+	return false, m.failure(patterns.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set MoverOptions.Replace, then requeue this message"))
+}
+
+// gone is for an entity that is not at the source any more. If its record is there, a user has deleted it: a move deletes both.
+func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
+	m.looks = false
+	record, err := m.readRecord(ctx)
+	if err != nil {
+		return false, err
+	}
+	b, err := m.readBlob(ctx)
+	if err != nil {
+		return false, err
+	}
+	if record == nil {
+		if m.ours(b) && b.pending {
+			return m.remove(ctx, m.to[0], b)
+		}
+		return true, nil
+	}
+	switch m.withdraws(record, b) {
+	case keepsBlob:
+	case removesBlob:
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil {
+			return false, err
+		}
+	default:
+		return m.poison("the entity was deleted at the source, and its blob was changed, while the entity was moved there; the blob is left as it is. "+
+			"Delete it if it is not wanted; there is nothing more to move", m.dropRecord(record))
+	}
+	return writeRow(ctx, patterns.DeleteRow, m.source.Table(), record)
+}
+
+// withdrawal is what becomes of a blob whose entity a user has deleted.
+type withdrawal uint8
+
+const (
+	keepsBlob withdrawal = iota
+	removesBlob
+	isUsers // a user has changed it
+)
+
+func (m *containerMove[T]) withdraws(record *moverRow, b *archiveBlob) withdrawal {
+	switch base := b != nil && string(b.etag) == record.Base; {
+	case b == nil, base && !m.ours(b):
+		return keepsBlob
+	case base, m.ours(b) && b.pending:
+		return removesBlob
+	case m.ours(b) && b.write != record.Write && record.Round == 1:
+		return keepsBlob // the record was inserted late, after another worker had moved the entity
+	case m.ours(b) && b.unchanged:
+		return removesBlob
+	}
+	return isUsers
+}

@@ -1,0 +1,242 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// repositoryMove is one delivery of a move into a repository. internal/models/mover is the model of this protocol; S, D, M and T
+// there are the entity, its copy, the mark and the trace.
+type repositoryMove[T any] struct {
+	*moving[T]
+	toRepository[T]
+	looks bool // something was refused: find out what is there
+}
+
+func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
+	if len(w.to) != 2 {
+		return w.failure(patterns.ErrInvalid, errors.New("the message does not name the key of a copy in a repository; ask for the move again"))
+	}
+	m := &repositoryMove[T]{moving: w, toRepository: d}
+	return w.rounds(ctx, m.round)
+}
+
+func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
+	if m.looks {
+		return m.look(ctx)
+	}
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if entity == nil {
+		return m.gone(ctx)
+	}
+	return m.copy(ctx, entity, nil, nil)
+}
+
+// copyKey is the key of the copy.
+func (m *repositoryMove[T]) copyKey() patterns.Key {
+	return patterns.Key{Partition: m.to[0], Row: m.to[1]}
+}
+
+func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
+	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
+}
+
+// readCopy reads what has the copy's key, nil for nothing.
+func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
+	there, err := m.repo.Get(ctx, m.copyKey())
+	if patterns.IsAbsent(err) {
+		return nil, nil
+	}
+	return there, err
+}
+
+func (m *repositoryMove[T]) writeOf(copied *T) string { return m.repo.MetaOf(copied).WriteID() }
+
+// isCopy reports whether an entity at the destination is this move's copy, whoever has changed it since.
+func (m *repositoryMove[T]) isCopy(there *T) bool {
+	return there != nil && m.repo.MetaOf(there).Incarnation() == movedIncarnation(m.incarnation)
+}
+
+// copy writes the copy and its mark in one transaction: in place of what was read there, nil for nothing. Then it commits.
+func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *moverRow) (done bool, err error) {
+	m.looks = true
+	copied, err := m.rekeyed(m.source, entity)
+	if err != nil {
+		return false, err
+	}
+	next, verb, kind := m.row(markRow, m.to[0]), patterns.InsertRow, patterns.ChangeInsert
+	next.Source = string(m.source.MetaOf(entity).ETag)
+	if there != nil {
+		*m.repo.MetaOf(copied) = *m.repo.MetaOf(there)
+		kind = patterns.ChangeReplace
+	}
+	if mark != nil {
+		next.ETag, verb = mark.ETag, patterns.ReplaceRow
+	}
+	beside, err := besideRow(verb, m.repo.Table(), next)
+	if err != nil {
+		return false, err
+	}
+	options := &patterns.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside}
+	if done, err = unlessRefused(m.repo.Apply(ctx, kind, copied, options)); err != nil {
+		return false, err
+	}
+	if !done {
+		return m.look(ctx)
+	}
+	next.ETag = beside.Rows[0].Row.ETag
+	return m.finish(ctx, entity, next, m.writeOf(copied))
+}
+
+// finish deletes the entity, of which the mark was made, and then what the move has left. write is the mark's write id.
+func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRow, write string) (done bool, err error) {
+	m.looks = true
+	trace := m.row(traceRow, m.key.Partition)
+	trace.Write = write
+	beside, err := besideRow(patterns.InsertRow, m.source.Table(), trace)
+	if err != nil {
+		return false, err
+	}
+	if done, err = m.commit(ctx, entity, beside); !done || err != nil {
+		return false, err
+	}
+	if mark.ETag == "" {
+		return m.gone(ctx) // the response to the write of the mark was lost
+	}
+	return m.cleanUp(ctx, mark)
+}
+
+// cleanUp deletes the mark before the trace: a mark without a trace says that a user has deleted the entity.
+func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done bool, err error) {
+	if _, err := writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark); err != nil {
+		return false, err
+	}
+	return true, m.dropTrace(ctx)
+}
+
+// look finds out what others have left. The mark is read before the entity: then an entity that the mark was made of has not
+// changed since the copy.
+func (m *repositoryMove[T]) look(ctx context.Context) (done bool, err error) {
+	mark, err := m.readMark(ctx)
+	if err != nil {
+		return false, err
+	}
+	if mark == nil {
+		return m.unmarked(ctx)
+	}
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if entity == nil {
+		return m.gone(ctx)
+	}
+	if mark.Source == string(m.source.MetaOf(entity).ETag) {
+		return m.finish(ctx, entity, mark, mark.WriteID())
+	}
+	there, err := m.readCopy(ctx)
+	if err != nil {
+		return false, err
+	}
+	if m.isCopy(there) && m.writeOf(there) == mark.WriteID() {
+		return m.copy(ctx, entity, there, mark)
+	}
+	what := "changed"
+	if !m.isCopy(there) {
+		what = "deleted"
+	}
+	return m.bothChanged(ctx, mark, "the entity was changed at the source, and its copy was "+what+" at the destination, while the move was under way; "+
+		"both are left as they are. Delete the one that is not wanted, if it is there, then requeue this message", nil)
+}
+
+// unmarked is for a destination that has something under the copy's key, and no mark of this move.
+func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error) {
+	there, err := m.readCopy(ctx)
+	if err != nil {
+		return false, err
+	}
+	if there == nil {
+		m.looks = false
+		return false, nil
+	}
+	entity, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case entity == nil:
+		return m.gone(ctx)
+	case m.isCopy(there):
+		return false, m.failure(patterns.ErrExists, errors.New("a copy of the entity, which users may have changed, has the key at the destination; delete the copy or the entity, whichever is not wanted, then requeue this message"))
+	case m.replaces:
+		return m.copy(ctx, entity, there, nil)
+	}
+	return false, m.failure(patterns.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set MoverOptions.Replace, then requeue this message"))
+}
+
+// gone is for an entity that is not at the source any more: it was moved, or a user has deleted it.
+func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
+	m.looks = false
+	trace, err := m.readRow(ctx, m.source.Table(), m.key.Partition, traceRow)
+	if err != nil {
+		return false, err
+	}
+	mark, err := m.readMark(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case mark == nil:
+		return m.withdrawn(ctx, true, trace)
+	case trace != nil && trace.Write == mark.WriteID():
+		return m.cleanUp(ctx, mark)
+	}
+	there, err := m.readCopy(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case !m.isCopy(there):
+		done, err = writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark)
+	case m.writeOf(there) == mark.WriteID():
+		var beside patterns.Beside
+		if beside, err = besideRow(patterns.DeleteRow, m.repo.Table(), mark); err == nil {
+			done, err = unlessRefused(m.repo.Apply(ctx, patterns.ChangeDelete, there, &patterns.ApplyOptions{Beside: beside}))
+		}
+	default:
+		return m.bothChanged(ctx, mark, "the entity was deleted at the source, and its copy was changed at the destination, while the move was under way; "+
+			"the copy is left as it is. Delete it if it is not wanted; there is nothing more to move", trace)
+	}
+	if err != nil {
+		return false, err
+	}
+	return m.withdrawn(ctx, done, trace)
+}
+
+// withdrawn ends a move that a user has made void by a delete. It is not done where another worker has changed the mark.
+func (m *repositoryMove[T]) withdrawn(ctx context.Context, done bool, trace *moverRow) (bool, error) {
+	if !done || trace == nil {
+		return done, nil
+	}
+	return true, m.dropTrace(ctx)
+}
+
+// bothChanged poisons the message, unless the mark has changed: then another worker has gone on.
+func (m *repositoryMove[T]) bothChanged(ctx context.Context, mark *moverRow, reason string, trace *moverRow) (done bool, err error) {
+	again, err := m.readMark(ctx)
+	if err != nil || again == nil || again.ETag != mark.ETag {
+		return false, err
+	}
+	return m.poison(reason, func(ctx context.Context) error {
+		if _, err := writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark); err != nil {
+			return err
+		}
+		_, err := m.withdrawn(ctx, true, trace)
+		return err
+	})
+}

@@ -1,0 +1,132 @@
+package eventual
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// moverOwner is what _tpShared says on the rows that movers keep while they move an entity.
+const moverOwner = "mover"
+
+// The row keys of those rows are U+FFFC, one of these words, and the name of the move.
+const (
+	markRow   = "movemark_"
+	traceRow  = "movetrace_"
+	recordRow = "moverecord_"
+)
+
+// moverRowVersion is that of the layout of moverRow.
+const moverRowVersion = 1
+
+// moverRow is a row that a mover keeps while it moves an entity: the mark beside a copy in a repository, the trace beside the
+// entity that such a move has deleted, or the record beside an entity that is moved into a container. It is API, like the
+// envelope of a message.
+type moverRow struct {
+	patterns.Meta
+	PartitionKey string
+	RowKey       string
+
+	Version int32
+
+	// For people: which move it is.
+	Mover       string
+	Table       string // of the source
+	Partition   string // of the entity, as Row and Incarnation
+	Row         string
+	Incarnation string
+
+	Source string `table:",omitempty"` // mark, record: the ETag of the entity that the copy was made of
+	Write  string `table:",omitempty"` // trace: the write id of copy and mark; record: that of the blob's content
+	Base   string `table:",omitempty"` // record: the ETag of the blob that the content takes the place of
+	Round  int32  `table:",omitempty"` // record: 1 for the first, more for each one that takes its place
+}
+
+// moveName names a move. Movers of one name, source and destination work together on one move, whichever message they have, and
+// no other mover touches its rows and blob.
+func moveName(mover, table string, key patterns.Key, incarnation string, to []string) string {
+	h := sha256.New()
+	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+}
+
+// row makes one of the move's rows.
+func (w *moving[T]) row(word, partition string) *moverRow {
+	return &moverRow{PartitionKey: partition, RowKey: w.rowKey(word), Version: moverRowVersion, Mover: w.name,
+		Table: w.source.Table().Name(), Partition: w.key.Partition, Row: w.key.Row, Incarnation: w.incarnation}
+}
+
+func (w *moving[T]) rowKey(word string) string { return "\uFFFC" + word + w.id }
+
+// readRow reads one of the move's rows, nil where it is not there.
+func (w *moving[T]) readRow(ctx context.Context, table *patterns.Table, partition, word string) (*moverRow, error) {
+	rows, err := patterns.Typed[moverRow](table)
+	if err != nil {
+		return nil, err
+	}
+	row, err := rows.Get(ctx, patterns.Key{Partition: partition, Row: w.rowKey(word)})
+	switch {
+	case patterns.IsAbsent(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case row.Version != moverRowVersion:
+		return nil, w.failure(patterns.ErrGarbled, fmt.Errorf("the %s row of the move has version %d, and this build reads version %d", strings.TrimSuffix(word, "_"), row.Version, moverRowVersion))
+	}
+	return row, nil
+}
+
+// besideRow is the operation that writes one of the move's rows in a transaction, or by itself.
+func besideRow(verb patterns.RowVerb, table *patterns.Table, row *moverRow) (patterns.Beside, error) {
+	b := patterns.Beside{Owner: moverOwner, Rows: []patterns.RowOperation{{Verb: verb}}}
+	if verb == patterns.DeleteRow {
+		b.Rows[0].Row = &patterns.Entity{Key: patterns.Key{Partition: row.PartitionKey, Row: row.RowKey}, ETag: row.ETag}
+		return b, nil
+	}
+	rows, err := patterns.Typed[moverRow](table)
+	if err != nil {
+		return b, err
+	}
+	fresh := *row
+	fresh.Meta = patterns.Meta{}
+	if b.Rows[0].Row, err = rows.Entity(&fresh); err == nil {
+		b.Rows[0].Row.ETag = row.ETag
+	}
+	return b, err
+}
+
+// writeRow writes one of the move's rows by itself. It is not done where another writer came first.
+func writeRow(ctx context.Context, verb patterns.RowVerb, table *patterns.Table, row *moverRow) (done bool, err error) {
+	b, err := besideRow(verb, table, row)
+	if err != nil {
+		return false, err
+	}
+	if done, err = unlessRefused(b.Write(ctx, table)); done {
+		row.ETag = b.Rows[0].Row.ETag
+	}
+	return done, err
+}
+
+// unlessRefused tells a write that another writer came before from one that failed.
+func unlessRefused(err error) (done bool, _ error) {
+	if patterns.LostRace(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// dropTrace deletes the trace of a move, whoever has left it: a move has one commit.
+func (w *moving[T]) dropTrace(ctx context.Context) error {
+	trace := w.row(traceRow, w.key.Partition)
+	trace.ETag = azcore.ETagAny
+	_, err := writeRow(ctx, patterns.DeleteRow, w.source.Table(), trace)
+	return err
+}

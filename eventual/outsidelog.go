@@ -1,0 +1,57 @@
+package eventual
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// A writer whose change is made returns nil, also when an effect of the change outside of the entity's partition failed:
+// the intent is still on the queue, and a worker carries it out. So the account's log is the one place where the failure
+// is seen before the intent is on the poison queue. A line names the pattern, the table and what to do.
+
+// logEffect logs that a writer could not apply an effect. committed says whether the change was made.
+func (q *Queue) logEffect(intent *patterns.Intent, committed bool, err error) {
+	text := "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies it"
+	if !committed {
+		text = "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it"
+	}
+	about := aboutIntent(q, intent)
+	var e *patterns.Error
+	if errors.As(err, &e) {
+		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", e.Table))
+	}
+	q.account.Logger().Warn(text, append(about, slog.String("error", wire.RedactText(err.Error())), slog.String("action", actionFor(err)))...)
+}
+
+// logMessage logs that a request about the message of an intent failed. what says what follows from that.
+func (q *Queue) logMessage(intent *patterns.Intent, what string, err error) {
+	q.account.Logger().Info(what, append(aboutIntent(q, intent), slog.String("error", wire.RedactText(err.Error())))...)
+}
+
+func aboutIntent(q *Queue, intent *patterns.Intent) []any {
+	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository), slog.String("intent", intent.ID)}
+}
+
+// actionFor says what an operator does about an effect that failed.
+func actionFor(err error) string {
+	var e *patterns.Error
+	table := "the table"
+	if errors.As(err, &e) {
+		table = cmp.Or(e.Table, table)
+	}
+	switch {
+	case errors.Is(err, patterns.ErrTableNotFound):
+		return "create " + table + "; then requeue intents that are on the poison queue"
+	case errors.Is(err, patterns.ErrDenied):
+		return "give the program's credential the right to write to " + table + "; then requeue intents that are on the poison queue"
+	case errors.Is(err, patterns.ErrUnavailable), errors.Is(err, patterns.ErrUnknownOutcome):
+		return "none if it is rare; otherwise spread the keys of " + table + " over more partitions, and requeue intents that are on the poison queue"
+	case errors.Is(err, patterns.ErrDuplicate):
+		return "decide which entity gets the key in " + table + ", and change or delete the other one"
+	}
+	return "see that a worker of the queue runs, and watch the poison queue"
+}

@@ -1,0 +1,70 @@
+package eventual
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
+// they do not know. An older worker changes nothing for such an intent. It writes the number of such deliveries into the
+// message (envelope.Waits) and releases it, in one request. If the worker dies before, the message appears when its
+// visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
+// MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
+
+// longestPostponement bounds the delay of a release, so that an intent is carried out soon after the deployment.
+const longestPostponement = 5 * time.Minute
+
+// errUnknownRepository: no repository of this name has its intents on the queue in this program.
+var errUnknownRepository = errors.New("run workers of the build that has it")
+
+// attempts is how many deliveries of the message count toward MaxDequeues. What the message says of its releases is input
+// from outside: no more are believed than can have taken place, or a message that kills its workers would do so for ever.
+func (d *delivery) attempts() int {
+	if d.message == nil || d.message.Type != intentType {
+		return d.raw.dequeues
+	}
+	age := min(time.Since(d.message.Sent), d.options.DeploymentTimeout)
+	possible := 1 + int(max(0, age)/d.leastPostponement())
+	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
+}
+
+// awaitsNewerBuild reports whether the message is an intent that a newer build will know, and the deployment of that build
+// may still be under way.
+func (d *delivery) awaitsNewerBuild() bool {
+	if d.message == nil || d.message.Type != intentType || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
+		return false
+	}
+	return errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, patterns.ErrUnknownPattern)
+}
+
+// postpone releases the intent, and writes into it that this delivery does not count.
+func (d *delivery) postpone() {
+	next := *d.message.envelope
+	delay := d.postponement(next.Waits)
+	next.Waits = max(0, next.Waits) + 1
+	text, _, err := d.queue.seal(d.holding.own, "Release", d.queue.shardNames[d.shard], &next)
+	if err != nil {
+		text = "" // the delivery counts, and the message is released as it is
+	}
+	d.log.Warn("intent names what only a newer build knows, so it is left to workers of that build",
+		d.about("error", wire.RedactText(d.err.Error()), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
+	d.releaseWith(delay, text)
+}
+
+// postponement doubles from a visibility timeout. The jitter shortens it, so that intents of one deployment part.
+func (d *delivery) postponement(waits int) time.Duration {
+	delay := longestPostponement
+	if waits = max(0, waits); waits < 10 {
+		delay = min(delay, d.queue.visibility<<waits)
+	}
+	return delay - backoff.Jitter(delay/4)
+}
+
+// leastPostponement is the shortest delay that postponement returns.
+func (d *delivery) leastPostponement() time.Duration {
+	return max(time.Second, min(longestPostponement, d.queue.visibility)*3/4)
+}

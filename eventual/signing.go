@@ -1,0 +1,180 @@
+package eventual
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// SigningKeys authenticate the messages of a queue. The first key signs, and each of them verifies, which lets keys be rotated:
+// give every program the old key and the new one, then the new one and the old one, then the new one alone, each once all programs
+// have the step before. The keys are in no text that fmt, log/slog or a JSON encoder makes of it. It is safe for concurrent use.
+type SigningKeys struct{ keys [][]byte }
+
+const (
+	leastSigningKey = 16 // bytes
+	signingKeyBytes = 32 // of one that is made here
+	maxSigningKeys  = 16
+)
+
+// NewSigningKeys takes 1 to 16 keys of at least 16 bytes each: secrets of the program, such as one of Azure Key Vault.
+func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
+	const op = "NewSigningKeys"
+	if len(keys) == 0 || len(keys) > maxSigningKeys {
+		return nil, invalidf(op, "", "%d keys: give 1 to %d", len(keys), maxSigningKeys)
+	}
+	s := &SigningKeys{}
+	for i, key := range keys {
+		if len(key) < leastSigningKey {
+			return nil, invalidf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastSigningKey)
+		}
+		s.keys = append(s.keys, slices.Clone(key))
+	}
+	return s, nil
+}
+
+const (
+	signingPartition = "tpsigning" // and the name
+	signingRow       = "key"
+	signingProperty  = "Key"
+)
+
+// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none: for programs
+// that have no other place for a secret. Whoever can read the row can sign, so the table is one that only the programs of the
+// queue can read. name tells the keys of several queues apart. Concurrent calls return one key. Call it once a process.
+//
+// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more
+// the very first time.
+func EnsureSigningKeys(ctx context.Context, table *patterns.Table, name string) (*SigningKeys, error) {
+	const op = "EnsureSigningKeys"
+	if table == nil {
+		return nil, invalidf(op, "", "the table is nil")
+	}
+	key := patterns.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
+	rows := table.Entities()
+	row, err := rows.Get(ctx, key)
+	if errors.Is(err, patterns.ErrNotFound) {
+		row = &patterns.Entity{Key: key}
+		secret := make([]byte, signingKeyBytes)
+		rand.Read(secret)
+		row.Set(signingProperty, patterns.Binary(secret))
+		if err = rows.Insert(ctx, row); err == nil || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrUnknownOutcome) {
+			row, err = rows.Get(ctx, key) // whoever came first decides
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret, ok := row.Get(signingProperty).Bytes()
+	if !ok || len(secret) < leastSigningKey {
+		return nil, &patterns.Error{Op: op, Table: table.Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled,
+			Err: fmt.Errorf("property %s is not a Binary of at least %d bytes", signingProperty, leastSigningKey)}
+	}
+	return NewSigningKeys(secret)
+}
+
+// Format implements fmt.Formatter: no verb shows a key.
+func (s *SigningKeys) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// String returns how many keys there are.
+func (s *SigningKeys) String() string {
+	if s == nil {
+		return "no signing keys"
+	}
+	return fmt.Sprintf("%d signing keys", len(s.keys))
+}
+
+// MarshalText is String for JSON and other encoders.
+func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue is String for log/slog.
+func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes "tablepatterns/message/1", the name
+// of the queue and the JSON of the envelope without the member, with a line feed between them. So nothing in a message can be
+// changed, and no message is taken from one queue to another.
+const (
+	macContext = "tablepatterns/message/1\n"
+	macBegin   = `,"mac":"`
+	macEnd     = `"}`
+)
+
+func mac(key []byte, queue string, raw []byte) string {
+	h := hmac.New(sha256.New, key)
+	_, _ = io.WriteString(h, macContext+queue+"\n")
+	h.Write(raw)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// sign adds the MAC to the JSON of an envelope.
+func (s *SigningKeys) sign(queue string, raw []byte) []byte {
+	signed := append(slices.Clone(raw[:len(raw)-1]), macBegin...)
+	return append(append(signed, mac(s.keys[0], queue, raw)...), macEnd...)
+}
+
+// splitMAC separates the MAC from what it was made of. It is "" where the JSON does not end with one.
+func splitMAC(signed []byte) (raw []byte, mac string) {
+	length := base64.RawURLEncoding.EncodedLen(sha256.Size)
+	at := len(signed) - len(macEnd) - length - len(macBegin)
+	if at < 0 || !strings.HasPrefix(string(signed[at:]), macBegin) || !strings.HasSuffix(string(signed), macEnd) {
+		return signed, ""
+	}
+	return append(slices.Clone(signed[:at]), '}'), string(signed[at+len(macBegin) : len(signed)-len(macEnd)])
+}
+
+// verify reports whether one of the keys has signed.
+func (s *SigningKeys) verify(queue string, signed []byte) bool {
+	raw, given := splitMAC(signed)
+	valid := false
+	for _, key := range s.keys {
+		valid = hmac.Equal([]byte(mac(key, queue, raw)), []byte(given)) || valid
+	}
+	return valid
+}
+
+var (
+	errUnsigned = errors.New("the message is not signed, and acts on stored data; programs of this queue sign with QueueOptions.SigningKeys")
+	errForged   = errors.New("none of QueueOptions.SigningKeys has signed the message: it was changed, or made by a program with other keys")
+)
+
+// tellUnsigned says in the log, once for the queue, that its messages are not authenticated.
+func (q *Queue) tellUnsigned(log *slog.Logger) {
+	if q.signing != nil {
+		return
+	}
+	q.told.Do(func() {
+		log.Warn("messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities; set QueueOptions.SigningKeys")
+	})
+}
+
+// authenticate refuses a message that was not made by a program with one of the keys. Messages of the program's own types may come
+// from programs that do not use this library, so these need no MAC unless they name the blob of a body or say which steps are
+// done; a MAC that is there has to be right.
+func (q *Queue) authenticate(e *envelope, now time.Time) error {
+	if q.signing == nil {
+		return nil
+	}
+	acts := strings.HasPrefix(e.Type, ownTypes) || e.Claim != nil || len(e.Steps) > 0
+	if _, given := splitMAC(e.raw); given == "" {
+		if acts && !now.Before(q.unsignedUntil) {
+			return errUnsigned
+		}
+		return nil
+	}
+	if !q.signing.verify(q.name, e.raw) {
+		return errForged
+	}
+	return nil
+}

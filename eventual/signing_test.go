@@ -1,0 +1,197 @@
+package eventual_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+var (
+	oldKey = []byte("an old key of 32 bytes, as it is")
+	newKey = []byte("a new key of 32 bytes, as it is.")
+)
+
+func signingKeys(t testing.TB, keys ...[]byte) *eventual.SigningKeys {
+	t.Helper()
+	return must[*eventual.SigningKeys](t)(eventual.NewSigningKeys(keys...))
+}
+
+// TestSigning: which messages a queue with keys handles.
+func TestSigning(t *testing.T) {
+	s := storagetest.Open(t)
+	plain := newQueue(t, s, nil)
+	with := func(until time.Time, keys ...[]byte) *eventual.Queue {
+		return must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, keys...), AcceptUnsignedUntil: until}))
+	}
+	steps := func(ctx context.Context, m *eventual.Message) error {
+		return m.Steps(ctx, eventual.Step{Name: "1", Do: func(context.Context) error { return nil }}, eventual.Step{Name: "2", Do: func(context.Context) error { return nil }})
+	}
+	later := time.Now().Add(24 * time.Hour)
+	for name, c := range map[string]struct {
+		from, to *eventual.Queue
+		body     string
+		change   func(text string) string // of the JSON of the message, nil for none
+		handled  bool
+		reason   string
+	}{
+		"signed":                       {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), handled: true},
+		"signed, large":                {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), body: large, handled: true},
+		"signed with the old key":      {from: with(time.Time{}, oldKey), to: with(time.Time{}, newKey, oldKey), handled: true},
+		"signed, and no keys here":     {from: with(time.Time{}, newKey), to: plain, handled: true},
+		"signed with another key":      {from: with(time.Time{}, oldKey), to: with(time.Time{}, newKey), reason: "none of QueueOptions.SigningKeys"},
+		"unsigned, of the program":     {from: plain, to: with(time.Time{}, newKey), handled: true},
+		"unsigned, large":              {from: plain, to: with(time.Time{}, newKey), body: large, reason: "not signed"},
+		"unsigned, large, for now":     {from: plain, to: with(later, newKey), body: large, handled: true},
+		"another key, for now":         {from: with(time.Time{}, oldKey), to: with(later, newKey), reason: "none of QueueOptions.SigningKeys"},
+		"a changed body":               {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), body: "pay 1", change: replacing("pay 1", "pay 9"), reason: "none of QueueOptions.SigningKeys"},
+		"another type":                 {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), change: replacing(`"type":"work"`, `"type":"Work"`), reason: "none of QueueOptions.SigningKeys"},
+		"steps that nobody did":        {from: plain, to: with(time.Time{}, newKey), change: replacing(`"body"`, `"steps":["1"],"body"`), reason: "not signed"},
+		"a MAC in another place":       {from: plain, to: with(time.Time{}, newKey), change: replacing(`{"v"`, `{"mac":"AAAA","steps":["1"],"v"`), reason: "not signed"},
+		"an unsigned intent":           {from: plain, to: with(time.Time{}, newKey), change: replacing(`"type":"work"`, `"type":"tablepatterns.intent"`), reason: "not signed"},
+		"an unsigned move":             {from: plain, to: with(time.Time{}, newKey), change: replacing(`"type":"work"`, `"type":"tablepatterns.move.archive"`), reason: "not signed"},
+		"a signed one, doubled member": {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), change: replacing(`"body"`, `"id":"x","body"`), reason: "neither the JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must[int](t)(plain.Poison().Purge(t.Context(), nil))
+			must[string](t)(c.from.Send(t.Context(), "work", c.body, nil))
+			if c.change != nil {
+				raw := c.from.Account().Queue(c.from.Name())
+				got, err := raw.DequeueMessage(t.Context(), nil)
+				check(t, err)
+				text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+				changed := c.change(text)
+				if changed == text {
+					t.Fatalf("nothing was changed in %s", text)
+				}
+				_, err = raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(changed)), nil)
+				check(t, err)
+				_, err = raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
+				check(t, err)
+			}
+			stats := drain(t, c.to, map[string]eventual.Handler{"work": steps, "Work": steps})
+			poisoned := entries(t, plain)
+			if c.handled != (stats.Handled == 1) || c.handled != (len(poisoned) == 0) {
+				t.Errorf("%+v, %+v", stats, poisoned)
+			}
+			for _, entry := range poisoned {
+				if !strings.Contains(entry.Reason, c.reason) {
+					t.Errorf("the reason is %q, want %q", entry.Reason, c.reason)
+				}
+			}
+		})
+	}
+}
+
+func replacing(old, by string) func(string) string {
+	return func(text string) string { return strings.Replace(text, old, by, 1) }
+}
+
+// TestSignedForOneQueue: a signed message is no message of another queue, even under the same key.
+func TestSignedForOneQueue(t *testing.T) {
+	s := storagetest.Open(t)
+	options := &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey)}
+	from, to := newQueue(t, s, options), newQueue(t, s, options)
+	must[string](t)(from.Send(t.Context(), "work", 1, nil))
+	peeked, err := from.Account().Queue(from.Name()).PeekMessage(t.Context(), nil)
+	check(t, err)
+	_, err = to.Account().Queue(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
+	check(t, err)
+	stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
+	if stats.Poisoned != 1 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// TestSigningKeys: how many, how long, and that no text shows them.
+func TestSigningKeys(t *testing.T) {
+	for name, keys := range map[string][][]byte{"none": nil, "short": {[]byte("15 bytes, no 16")}, "one is short": {newKey, nil}, "many": slices.Repeat([][]byte{newKey}, 17)} {
+		_, err := eventual.NewSigningKeys(keys...)
+		wantKind(t, err, patterns.ErrInvalid)
+		if strings.Contains(fmt.Sprint(err), "15 bytes, no 16") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := openQueue(storagetest.Simulator(t, nil), "orders", &eventual.QueueOptions{SigningKeys: &eventual.SigningKeys{}})
+	wantKind(t, err, patterns.ErrInvalid)
+	secret := bytes.Clone(newKey)
+	keys := signingKeys(t, secret, oldKey)
+	secret[0] ^= 1 // the caller's slice is the caller's
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "keys", keys, "options", eventual.QueueOptions{SigningKeys: keys})
+	text := log.String() + fmt.Sprintf("%v %+v %#v %s %q %x %d", keys, keys, keys, keys, keys, keys, keys) +
+		fmt.Sprintf("%v %+v %#v", eventual.QueueOptions{SigningKeys: keys}, &eventual.QueueOptions{SigningKeys: keys}, []any{keys}) +
+		string(must[[]byte](t)(json.Marshal(keys)))
+	for _, form := range []string{"a new key", "an old key", fmt.Sprintf("%x", newKey[:8]), base64.StdEncoding.EncodeToString(newKey)[:12], "97 32 110 101"} {
+		if strings.Contains(text, form) {
+			t.Errorf("%q is in %s", form, text)
+		}
+	}
+}
+
+// TestEnsureSigningKeys: one key for all programs, whoever comes first.
+func TestEnsureSigningKeys(t *testing.T) {
+	s := storagetest.Open(t)
+	q := newQueue(t, s, nil)
+	table := q.Account().Table(s.TableName(t))
+	check(t, table.Create(t.Context()))
+	all := make(chan *eventual.SigningKeys, 8)
+	for range cap(all) {
+		go func() {
+			keys, err := eventual.EnsureSigningKeys(t.Context(), table, "orders")
+			if err != nil {
+				t.Error(err)
+			}
+			all <- keys
+		}()
+	}
+	var queues []*eventual.Queue
+	for range cap(all) {
+		queues = append(queues, must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: <-all})))
+	}
+	for _, from := range queues {
+		must[string](t)(from.Send(t.Context(), "work", large, nil))
+	}
+	stats := drain(t, queues[0], map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }})
+	if stats.Handled != int64(len(queues)) || stats.Failed != 0 {
+		t.Errorf("%+v", stats)
+	}
+	other := must[*eventual.SigningKeys](t)(eventual.EnsureSigningKeys(t.Context(), table, "bills"))
+	foreign := must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: other}))
+	must[string](t)(foreign.Send(t.Context(), "work", large, nil))
+	if stats := drain(t, queues[0], nil); stats.Poisoned != 1 {
+		t.Errorf("another queue's key signs: %+v", stats)
+	}
+	spoiled := &patterns.Entity{Key: patterns.Key{Partition: "tpsigning_spoiled", Row: "key"}}
+	spoiled.Set("Key", patterns.String("no key"))
+	check(t, table.Entities().Insert(t.Context(), spoiled))
+	if _, err := eventual.EnsureSigningKeys(t.Context(), table, "spoiled"); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("a key that is none: %v", err)
+	}
+}
+
+// TestUnsignedIsTold: a worker without keys says once what that means.
+func TestUnsignedIsTold(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	q := newQueue(t, s, nil)
+	log := &logged{}
+	for range 2 {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		check(t, newWorker(t, q, nil, &eventual.WorkerOptions{Logger: log.logger()}).Run(ended))
+	}
+	if n := strings.Count(log.String(), "not authenticated"); n != 1 {
+		t.Errorf("told %d times: %s", n, log)
+	}
+}

@@ -1,0 +1,99 @@
+// Package blobowner decides whether a blob whose name was read from a row or a message belongs to the entity, list or message
+// that it is used for.
+//
+// Rows and messages are input from outside. Whoever can write the rows of one partition, or put a message on a queue, could
+// otherwise make the library read, sign or delete any blob of the container. So every name from there passes CheckName
+// before a request names the blob, and the blob's own metadata passes CheckLabels where an answer carries them. A name that
+// is known from a message alone is deleted only after a request has read the metadata.
+package blobowner
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// HomeLabel is the name of the metadata that says which table's entities a blob belongs to: see Home.
+const HomeLabel = "tphome"
+
+// ErrForeign is the error of a name or of metadata that is not the owner's.
+var ErrForeign = errors.New("does not belong")
+
+// Owner is what blobs can belong to.
+type Owner struct {
+	What   string            // for errors, such as "the entity"
+	Prefix string            // begins the names of the owner's blobs and ends with a slash
+	Labels map[string]string // metadata that every blob of the owner carries, by name in lower case
+}
+
+// CheckName returns an error unless name is one that the owner could have given: the prefix, and behind it parts that no
+// client or server on the way can read as another path. The SDK percent-encodes all other characters.
+func (o Owner) CheckName(name string) error {
+	rest, ok := strings.CutPrefix(name, o.Prefix)
+	if !ok || o.Prefix == "" {
+		return fmt.Errorf("blob %q %w to %s, whose blobs have names that begin with %q", name, ErrForeign, o.What, o.Prefix)
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == "" || strings.HasSuffix(part, ".") || strings.Contains(part, "\\") || strings.ContainsFunc(part, isControl) {
+			return fmt.Errorf("blob %q %w to %s: no blob is stored under such a name", name, ErrForeign, o.What)
+		}
+	}
+	return nil
+}
+
+func isControl(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
+
+// CheckLabels returns an error unless the metadata of a blob names the owner.
+func (o Owner) CheckLabels(blob string, meta map[string]*string) error {
+	for name, want := range o.Labels {
+		if got := Label(meta, name); got != want {
+			return fmt.Errorf("blob %q %w to %s: its metadata %s is %q, want %q", blob, ErrForeign, o.What, name, got, want)
+		}
+	}
+	return nil
+}
+
+// Metadata returns the owner's labels together with further metadata, as a blob is stored with.
+func (o Owner) Metadata(further map[string]string) map[string]*string {
+	meta := make(map[string]*string, len(o.Labels)+len(further))
+	for _, labels := range []map[string]string{o.Labels, further} {
+		for name, value := range labels {
+			meta[name] = &value
+		}
+	}
+	return meta
+}
+
+// Home is the value of HomeLabel for a table of a service, in base64, since metadata takes ASCII only. The port of the endpoint is
+// left out: a local service has another one at each start.
+func Home(endpoint, table string) string {
+	if u, err := url.Parse(endpoint); err == nil {
+		endpoint = strings.ToLower(u.Hostname()) + u.Path
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(endpoint + "/" + table))
+}
+
+// FromHeader returns the metadata that the header of an answer carries.
+func FromHeader(header http.Header) map[string]*string {
+	const prefix = "X-Ms-Meta-"
+	meta := map[string]*string{}
+	for name, values := range header {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && len(values) > 0 {
+			meta[name[len(prefix):]] = &values[0]
+		}
+	}
+	return meta
+}
+
+// Label returns an entry of a blob's metadata, "" if there is none. The service returns the names in any case.
+func Label(meta map[string]*string, name string) string {
+	for key, value := range meta {
+		if value != nil && strings.EqualFold(key, name) {
+			return *value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package composition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// clerk is an entity of the write paths below.
+type clerk struct {
+	patterns.Meta
+	Department, ID, Email string
+}
+
+func june() *clerk { return &clerk{Department: "Sales", ID: "1", Email: "june@contoso.com"} }
+
+// writePath is one of the ways in which the library sends a transaction.
+type writePath struct {
+	name string
+	// within and outside say which indexes the clerks have, async that a worker writes the outside copies.
+	within, outside, async bool
+	do                     func(ctx context.Context, p *writer) error
+	rows                   int // stored in the end
+	once, always           counts
+	// deferred: the caller hears nothing of a transaction that fails for good, since its change is made before; a worker does
+	// the rest.
+	deferred bool
+}
+
+// counts are the requests of an operation of which one transaction fails, or all do.
+type counts struct {
+	refused int // each failure says that nothing was applied
+	unknown int // nobody can tell
+}
+
+// writePaths are all of them. The SDK makes 4 attempts. A Commit that ends unknown reads two rows. An intent with a request
+// of unknown outcome is left to appear again, so its delete is not sent.
+func writePaths() []writePath {
+	insert := func(ctx context.Context, p *writer) error { return p.clerks.Insert(ctx, june()) }
+	return []writePath{
+		{name: "Transaction of 2", rows: 2, once: counts{2, 2}, always: counts{4, 6}, do: func(ctx context.Context, p *writer) error {
+			x := p.table.NewTransaction()
+			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: "1"}})
+			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: "2"}})
+			return second(x.Commit(ctx))
+		}},
+		{name: "Insert with an index", within: true, rows: 2, once: counts{2, 2}, always: counts{4, 6}, do: insert},
+		{name: "BulkNonAtomic of 1,000", rows: 1000, once: counts{11, 11}, always: counts{4, 6}, do: func(ctx context.Context, p *writer) error {
+			return second(p.table.Entities().BulkNonAtomic(ctx, thousand(), nil))
+		}},
+		{name: "Insert with an outside index", outside: true, rows: 3, once: counts{6, 5}, always: counts{7, 8}, deferred: true, do: insert},
+		{name: "Insert with both", within: true, outside: true, rows: 4, once: counts{6, 5}, always: counts{6, 7}, do: insert},
+		{name: "worker", outside: true, async: true, rows: 3, once: counts{9, 8}, always: counts{9, 10}, deferred: true, do: func(ctx context.Context, p *writer) error {
+			return harness.DrainNow(ctx, p.queue)
+		}},
+	}
+}
+
+func thousand() iter.Seq2[*patterns.Entity, error] {
+	return func(yield func(*patterns.Entity, error) bool) {
+		for i := range 1000 {
+			if !yield(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: fmt.Sprintf("%04d", i)}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// writer is one process of a write path.
+type writer struct {
+	table  *patterns.Table
+	clerks *patterns.Repository[clerk]
+	queue  *eventual.Queue
+}
+
+func (w *writePath) open(s *storagetest.Service) (*writer, error) {
+	account, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	p := &writer{table: account.Table("Clerks")}
+	if p.queue, err = eventual.NewQueue(account, "clerks", &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
+		return nil, err
+	}
+	schema := patterns.Schema[clerk]{RowPrefix: "id", Key: func(c *clerk) patterns.Key {
+		return patterns.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
+	}}
+	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
+	var kept []patterns.Pattern
+	if w.within {
+		kept = append(kept, intrapartition.NewIndex("within", email))
+	}
+	if w.outside {
+		kept = append(kept, interpartition.NewIndex("outside", email))
+		schema.Intents = p.queue
+		if w.async {
+			schema.Intents = p.queue.Async()
+		}
+	}
+	p.clerks, err = patterns.NewRepository(p.table, schema, kept...)
+	return p, err
+}
+
+// TestFailuresInsideTransactions: whatever the library sends as a transaction survives one transient failure inside the answer,
+// and ends in the documented error after all repetitions: ErrUnavailable where the service says that nothing was applied,
+// ErrUnknownOutcome where nobody can tell. What a worker has left to do is done when the service is well again.
+func TestFailuresInsideTransactions(t *testing.T) {
+	for _, w := range writePaths() {
+		for _, fault := range []storagetest.Inside{
+			{Status: 503, Code: "ServerBusy"}, {Status: 503}, {Status: 500}, {Status: 500, Code: "OperationTimedOut"}, {Status: 429}, {Status: 429, Code: "TooManyRequests"},
+			{Status: 503, Applied: true}, {Status: 500, Applied: true}, {Status: 500, Code: "OperationTimedOut", Applied: true},
+		} {
+			t.Run(fmt.Sprintf("%s/%v", w.name, fault), func(t *testing.T) {
+				c := failingInside{path: w, fault: fault}
+				c.run(t, true)
+				c.run(t, false)
+			})
+		}
+	}
+}
+
+type failingInside struct {
+	path  writePath
+	fault storagetest.Inside
+}
+
+// run has one transaction fail, or all of them.
+func (c failingInside) run(t *testing.T, once bool) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	plain := must[*writer](t)(c.path.open(s))
+	check(t, plain.table.Create(ctx), plain.queue.Create(ctx))
+	if c.path.async {
+		check(t, plain.clerks.Insert(ctx, june()))
+	}
+	times := 1
+	if !once {
+		times = 1_000_000
+	}
+	faulty, faults := s.Faulty(storagetest.Times(times, c.fault))
+	err := c.path.do(ctx, must[*writer](t)(c.path.open(faulty)))
+	if want := c.want(once); want == nil && err != nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("once %v: error is %v, want %v", once, err, want)
+	}
+	if got, want := len(faults.Calls()), c.requests(once); !c.fault.Applied && got != want {
+		t.Errorf("once %v: %d requests, want %d: %v", once, got, want, faults.Calls())
+	}
+	if c.path.outside {
+		check(t, harness.Drain(ctx, s, visibility, func(s *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
+		check(t, clean(ctx, plain.clerks))
+	}
+	rows := 0
+	for _, err := range plain.table.Entities().Query().AllowTableScan().All(ctx) {
+		check(t, err)
+		rows++
+	}
+	if want := c.path.rows; err == nil && rows != want || err != nil && rows != 0 {
+		t.Errorf("once %v: %d rows, want %d after nil and 0 after an error, which is %v", once, rows, want, err)
+	}
+}
+
+// refuses reports whether the failure says that nothing was applied.
+func (c failingInside) refuses() bool { return c.fault.Status == 429 || c.fault.Code == "ServerBusy" }
+
+// want is the error of the call.
+func (c failingInside) want(once bool) error {
+	switch {
+	case once, c.path.deferred, c.fault.Applied: // a row with the id of the write proves that it was applied
+		return nil
+	case c.refuses():
+		return patterns.ErrUnavailable
+	}
+	return patterns.ErrUnknownOutcome
+}
+
+func (c failingInside) requests(once bool) int {
+	n := c.path.always
+	if once {
+		n = c.path.once
+	}
+	if c.refuses() {
+		return n.refused
+	}
+	return n.unknown
+}

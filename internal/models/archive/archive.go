@@ -1,0 +1,252 @@
+// Package archive is a model of how eventual.Mover moves an entity X from a source S in a table to a blob D, while users write
+// at both ends. No transaction holds a blob and a row, so the protocol differs from that of package mover: the record R is a
+// row beside S, and S and R go in one transaction. A worker, per delivery of the message:
+//
+//	read S                             gone, or another incarnation: gone
+//	put D, pending, if nothing is there  a pending blob names the move and has no content. Refused: look
+//	insert R                           R keeps the ETag of S, the ETag of D as it is (its base), and the id w of the write to come
+//	                                   Refused: look
+//	fill D under its base              the blob gets the content, w, and a hash of the content. Refused: look
+//	commit: {delete S, delete R}       one transaction under both ETags. Refused: look
+//	delete the message
+//
+//	look: read R. None: unmarked. Then read S: gone. Then read D:
+//	      the base: R was made of S as it is: fill, commit. Else replace R by one of S as it is, fill, commit.
+//	      has w: R was made of S as it is: commit. Else, if nobody has changed D: replace R with D as its base, fill, commit.
+//	      another write of this move, unchanged: replace R with D as its base, fill, commit: an older fill came late.
+//	      Else (a user has changed or deleted D): read S again: gone. Else poison, S and D are kept.
+//	unmarked: read D. None: from the start. Not pending: read R again: there: look. Then read S: gone.
+//	      D is pending for this move: insert R with D as its base. Else poison, S and D are kept; or, if the mover replaces what it finds: insert R with D as its base.
+//	gone: read R. None: X was moved, or there never was a record; delete D if it is pending for this move.
+//	      R is there, so a user deleted S. Read D: none: delete R. The base, or has w and nobody has changed it: delete D, unless
+//	      it was another's, then R. Another write of this move: R is the first of its name: it came late, after the move: keep D,
+//	      delete R; else as if it had w. Else a user has changed D: poison, D is kept.
+//
+// Whoever poisons puts the entry on the poison queue first, then deletes R under its ETag, and then the message.
+//
+// Why there is a pending blob: if R were the first, and nothing were at D, a worker could not tell whether it crashed before it
+// filled D or a user has deleted D since.
+//
+// The walk is that of package mover. A user who updates a blob keeps its metadata or does not; one may delete a pending blob.
+package archive
+
+// Case is the size of a world, and the rules that it drops.
+type Case struct {
+	Messages, SourceChanges, CopyChanges, Lates, Requeues byte
+	Replace                                               bool // the mover replaces another blob at the destination
+	Drop                                                  Rules
+}
+
+// Rules are rules of the protocol; one that is true is dropped, and each walk then finds why the rule is there.
+type Rules struct {
+	Pending            bool // R is inserted first, and D filled where nothing is
+	RecordBeforeFill   bool // D is filled before R is inserted
+	Base               bool // D is filled without its ETag
+	Unchanged          bool // a blob that has w counts as unchanged
+	SourceETag         bool // S is deleted without its ETag
+	RecordInCommit     bool // R is deleted after S, in a request of its own
+	RecordBeforeSource bool // look reads S before R
+	First              bool // R does not say whether it is the first of its name
+	SourceAgain        bool // look does not read S again before it poisons
+	UnmarkedAgain      bool // unmarked does not read R again
+	PoisonFirst        bool // whoever poisons deletes R first
+	CopyETag           bool // D is deleted without its ETag
+	CleanPending       bool // gone does not delete a pending blob that has no R
+	Incarnation        bool // the incarnation of S is not compared
+	Lease              bool // a message reappears while its holder still sends
+}
+
+const (
+	none    byte = iota
+	x            // at S: X; at D: a copy of X
+	other        // at S: another incarnation; at D: another blob
+	pending      // at D: the move's own blob without content
+)
+
+// record is R, or R as a worker has read it; what it says is kept as whether that is so now.
+type record struct {
+	there bool
+	of    bool // its ETag of S is that of S
+	base  bool // its base is D
+	w     bool // its w is that of D
+	first bool // it was inserted, not put in place of another one
+}
+
+type worker struct {
+	at      byte
+	msg     byte
+	content byte // of S as read
+	sSame   bool // S as read is S now
+	dSame   bool // D as read or written is D now
+	rSame   bool // r is R now
+	r       record
+	foreign bool // D as read is another's
+	gone    bool // S is gone
+	early   bool // S was read before R, by a rule that is dropped
+}
+
+// request is one that is still under way although its sender has given up.
+type request struct {
+	what byte
+	from worker
+}
+
+const (
+	noRequest byte = iota
+	sendsPending
+	sendsRecord
+	sendsReplacement
+	sendsFill
+	sendsCommit
+	sendsDeleteCopy
+	sendsDeleteRecord
+)
+
+const (
+	invisible byte = 1
+	visible   byte = 2
+)
+
+type world struct {
+	s, d                        byte
+	sContent, dContent          byte
+	dKept                       bool // D has the metadata of a write of this move
+	dChanged                    bool // a user has changed D since that write
+	r                           record
+	msg                         [2]byte
+	entry                       [2]bool // on the poison queue
+	p                           [2]worker
+	late                        request
+	sOps, dOps, lates, requeues byte
+
+	// What users were told.
+	updates, seen byte // all updates of X; those in what users deleted
+	sDel, dDel    bool // users deleted X, its copy
+	dWrote        bool // users wrote at D
+	poison        bool
+}
+
+func (w *world) each(f func(*worker)) {
+	f(&w.p[0])
+	f(&w.p[1])
+	f(&w.late.from)
+}
+
+func (w *world) wroteS() {
+	w.each(func(p *worker) { p.sSame, p.r.of = false, false })
+	w.r.of = false
+}
+
+func (w *world) wroteD() {
+	w.each(func(p *worker) { p.dSame, p.r.base, p.r.w = false, false, false })
+	w.r.base, w.r.w = false, false
+}
+
+func (w *world) putR(r record) {
+	w.each(func(p *worker) { p.rSame = false })
+	w.r = r
+}
+
+func (w *world) putPending() bool {
+	if w.d != none {
+		return false
+	}
+	w.wroteD()
+	w.d, w.dContent, w.dKept, w.dChanged = pending, 0, true, false
+	return true
+}
+
+func (w *world) insertRecord(q worker) bool {
+	if w.r.there {
+		return false
+	}
+	w.putR(record{there: true, of: q.sSame, base: q.dSame, first: true})
+	return true
+}
+
+func (w *world) replaceRecord(q worker) bool {
+	if !q.rSame {
+		return false
+	}
+	w.putR(record{there: true, of: q.sSame, base: q.dSame})
+	return true
+}
+
+// fill writes the content; whoever has read the same R knows its w.
+func (c *Case) fill(w *world, q worker) bool {
+	switch {
+	case c.Drop.Pending && q.r.there && !q.r.base: // if nothing is there
+		if w.d != none {
+			return false
+		}
+	case c.Drop.RecordBeforeFill && !q.r.there:
+		if w.d != pending {
+			return false
+		}
+	case !q.r.base && !(c.Drop.Base && w.d != none):
+		return false
+	}
+	var same [3]bool
+	n := 0
+	w.each(func(p *worker) { same[n] = p.rSame; n++ })
+	w.wroteD()
+	w.d, w.dContent, w.dKept, w.dChanged = x, q.content, true, false
+	if !q.rSame {
+		return true
+	}
+	w.r.w = true
+	n = 0
+	w.each(func(p *worker) { p.r.w = same[n]; n++ })
+	return true
+}
+
+func (c *Case) commit(w *world, q worker) bool {
+	if !q.sSame && !(c.Drop.SourceETag && w.s != none) || !q.rSame && !c.Drop.RecordInCommit {
+		return false
+	}
+	w.s, w.sContent = none, 0
+	w.wroteS()
+	if !c.Drop.RecordInCommit {
+		w.putR(record{})
+	}
+	return true
+}
+
+func (c *Case) deleteCopy(w *world, q worker) bool {
+	if w.d == none || !q.dSame && !c.Drop.CopyETag {
+		return false
+	}
+	w.wroteD()
+	w.d, w.dContent, w.dKept, w.dChanged = none, 0, false, false
+	return true
+}
+
+func (w *world) deleteRecord(q worker) bool {
+	if !w.r.there || !q.rSame {
+		return false
+	}
+	w.putR(record{})
+	return true
+}
+
+// arrives carries out a late request.
+func (c *Case) arrives(w *world) {
+	f := w.late
+	switch f.what {
+	case sendsPending:
+		w.putPending()
+	case sendsRecord:
+		w.insertRecord(f.from)
+	case sendsReplacement:
+		w.replaceRecord(f.from)
+	case sendsFill:
+		c.fill(w, f.from)
+	case sendsCommit:
+		c.commit(w, f.from)
+	case sendsDeleteCopy:
+		c.deleteCopy(w, f.from)
+	case sendsDeleteRecord:
+		w.deleteRecord(f.from)
+	}
+	w.late = request{}
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Address is the address of one entity.
+type Address struct {
+	Table, PartitionKey, RowKey string
+}
+
+// replaceStub puts the address in place of the stub that the SDK addressed. An SDK that addresses otherwise is stopped:
+// the request would be for the stub.
+func (a *Address) replaceStub(u *url.URL) error {
+	stub := a.Table + "(PartitionKey='" + StubKey + "',RowKey='" + StubKey + "')"
+	prefix, ok := strings.CutSuffix(u.Path, stub)
+	if !ok {
+		return errors.New("the SDK addressed an entity in a way that is not known")
+	}
+	escaped := (&url.URL{Path: prefix}).EscapedPath()
+	u.Path = prefix + a.Table + "(PartitionKey='" + doubleQuotes(a.PartitionKey) + "',RowKey='" + doubleQuotes(a.RowKey) + "')"
+	u.RawPath = string(a.AppendEscaped([]byte(escaped)))
+	return nil
+}
+
+// AppendEscaped appends the entity's path segment, escaped for a URL: quotes doubled, then percent-encoded.
+func (a *Address) AppendEscaped(dst []byte) []byte {
+	dst = append(append(dst, a.Table...), "(PartitionKey='"...)
+	dst = appendEscapedKey(dst, a.PartitionKey)
+	dst = append(dst, "',RowKey='"...)
+	dst = appendEscapedKey(dst, a.RowKey)
+	return append(dst, "')"...)
+}
+
+func doubleQuotes(key string) string {
+	if strings.IndexByte(key, '\'') < 0 {
+		return key
+	}
+	return strings.ReplaceAll(key, "'", "''")
+}
+
+func appendEscapedKey(dst []byte, key string) []byte {
+	for i := 0; i < len(key); i++ {
+		switch c := key[i]; {
+		case unreserved(c):
+			dst = append(dst, c)
+		case c == '\'':
+			dst = append(dst, "%27%27"...)
+		default:
+			dst = appendPercent(dst, c)
+		}
+	}
+	return dst
+}
+
+// unreserved reports whether c is one of RFC 3986's unreserved characters. A path holds every other character of a key
+// or name percent-encoded: proxies, gateways and services differ in what they make of '+', '&', '=', ':', '@' and '$'.
+func unreserved(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' || c == '~'
+}
+
+func appendPercent(dst []byte, c byte) []byte {
+	const upperHex = "0123456789ABCDEF"
+	return append(dst, '%', upperHex[c>>4], upperHex[c&15])
+}
+
+// Paths is the policy to stand last among ClientOptions.PerCallPolicies: it percent-encodes what the SDK leaves as it
+// is in the paths that it builds itself. Credentials sign what comes out, since they are asked at each attempt.
+type Paths struct {
+	// Tables is set for the table service, in whose paths only text between single quotes is a key or a name, and
+	// '$', '=', ',' and parentheses outside of quotes are syntax. Elsewhere all text between slashes is a name.
+	Tables bool
+}
+
+// Do rewrites the path and sends the request.
+func (p Paths) Do(req *policy.Request) (*http.Response, error) {
+	u := req.Raw().URL
+	escaped := u.EscapedPath()
+	if full := p.encode(escaped); full != escaped {
+		u.RawPath = full
+	}
+	return req.Next()
+}
+
+// encode percent-encodes the names in a path that is percent-encoded in part. What it adds decodes to the same path.
+func (p Paths) encode(escaped string) string {
+	var dst []byte
+	quoted, done := !p.Tables, 0
+	for i := 0; i < len(escaped); i++ {
+		switch c := escaped[i]; {
+		case p.Tables && c == '\'':
+			quoted = !quoted
+		case quoted && !encoded(c):
+			dst = appendPercent(append(dst, escaped[done:i]...), c)
+			done = i + 1
+		}
+	}
+	if dst == nil {
+		return escaped
+	}
+	return string(append(dst, escaped[done:]...))
+}
+
+// encoded reports whether c may stand in a path whose names are percent-encoded.
+func encoded(c byte) bool { return unreserved(c) || c == '%' || c == '/' }

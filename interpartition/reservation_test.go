@@ -1,0 +1,119 @@
+package interpartition_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// slowCommit is a writer that has reserved its keys and takes long before it sends its entity, as one that uploads a large value
+// does. It renews its message all the time.
+type slowCommit struct {
+	table  string
+	during func()
+	done   bool
+}
+
+// Do is policy.Policy, before the one that checks the lease.
+func (p *slowCommit) Do(req *policy.Request) (*http.Response, error) {
+	if raw := req.Raw(); !p.done && raw.Method == http.MethodPost && strings.HasSuffix(raw.URL.Path, "/"+p.table) {
+		p.done = true
+		p.during()
+	}
+	return req.Next()
+}
+
+// repairOnce runs Repair with a Lag that is as short as callers can make it, and returns what it found.
+func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns.Repaired) {
+	t.Helper()
+	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Nanosecond}}) {
+		if err != nil {
+			t.Error(err)
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+// slowInsert inserts June Jones, and does something between the reservation of her keys and her entity. It returns what the
+// writer was told, what another one was told who then inserts an employee with the same email, and how many have it.
+func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (writer, rival error, owners int) {
+	w := newWorld(t, s, kind{unique: true})
+	p := must[*process](t)(w.start(s))
+	slow := *s
+	slow.ClientOptions.PerCallPolicies = append(slow.ClientOptions.PerCallPolicies, &slowCommit{table: w.table, during: func() {
+		during(p)
+		rival = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email})
+	}})
+	writer = must[*process](t)(w.start(&slow)).repo.Insert(t.Context(), jones())
+	time.Sleep(2 * visibility)
+	if err := w.drainNow(t.Context(), p); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.check(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	for e, err := range p.repo.Query().AllowTableScan().All(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		} else if e.Email == jones().Email {
+			owners++
+		}
+	}
+	return writer, rival, owners
+}
+
+// TestRepairLeavesLiveReservations: Repair does not free a key that a live writer has reserved, whatever Lag it is given, so that
+// no second entity can take the key.
+func TestRepairLeavesLiveReservations(t *testing.T) {
+	for _, slow := range []time.Duration{0, time.Minute, 49 * time.Minute} {
+		t.Run(slow.String(), func(t *testing.T) {
+			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+				writer, rival, owners := slowInsert(t, s, func(p *process) {
+					time.Sleep(slow)
+					if found := repairOnce(t.Context(), t, p); len(found) != 0 {
+						t.Errorf("Repair reports a live reservation: %v", found)
+					}
+				})
+				if writer != nil || !errors.Is(rival, patterns.ErrDuplicate) || owners != 1 {
+					t.Errorf("the writer was told %v, the other one %v, and %d employees have one unique email", writer, rival, owners)
+				}
+			})
+		})
+	}
+}
+
+// TestReservationEnds: a writer that comes to its entity when its reservation's term is over writes nothing, though its
+// message is still its own. Repair may have freed the key by then.
+func TestReservationEnds(t *testing.T) {
+	for _, repairs := range []bool{true, false} {
+		storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+			writer, rival, owners := slowInsert(t, s, func(p *process) {
+				time.Sleep(72 * time.Minute)
+				if !repairs {
+					return
+				}
+				found := repairOnce(t.Context(), t, p)
+				if len(found) != 2 || !found[0].Done || !found[1].Done {
+					t.Errorf("Repair reports %v of two reservations whose term is over", found)
+				}
+			})
+			if !errors.Is(writer, eventual.ErrLeaseLost) {
+				t.Errorf("the writer was told %v", writer)
+			}
+			if repairs && (rival != nil || owners != 1) || !repairs && (!errors.Is(rival, patterns.ErrDuplicate) || owners != 0) {
+				t.Errorf("repaired %v: the other one was told %v, and %d employees have the email", repairs, rival, owners)
+			}
+			t.Log(writer)
+		})
+	}
+}

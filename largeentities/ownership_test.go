@@ -1,0 +1,257 @@
+package largeentities_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// forge puts an intent on the queue that names outside keys of the attacker's choice, as somebody with the right to add messages can.
+func (p *process) forge(t testing.TB, repository string, entity patterns.Key, outside map[string][]string) {
+	t.Helper()
+	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
+	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
+	_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
+	ok(t, err)
+}
+
+// putRaw stores a blob that the library did not write.
+func (p *process) putRaw(t testing.TB, name string, content []byte, meta map[string]*string) {
+	t.Helper()
+	_, err := p.blobs.NewBlockBlobClient(name).Upload(t.Context(), streaming.NopCloser(bytes.NewReader(content)), &blockblob.UploadOptions{Metadata: meta})
+	ok(t, err)
+}
+
+// withAll is an employee whose three values are in blobs.
+func withAll(id int) *employee {
+	e := with(id)
+	e.Photo, e.CV, e.Video = large("a"), string(large("b")), largeentities.NewStreamBytes(large("c"), nil)
+	return e
+}
+
+// TestForgedIntentDeletesNothing: a worker deletes only blobs that belong to the entity that the message names and that the
+// entity does not point at, whatever names the message holds.
+func TestForgedIntentDeletesNothing(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	victim, own := withAll(1), withAll(2)
+	ok(t, p.repo.Insert(ctx, victim), p.repo.Insert(ctx, own))
+	p.putRaw(t, "backup/2026", []byte("a backup"), nil)
+	var ownPrefix string
+	all := must[map[string]string](t)(w.blobsIn(ctx, p))
+	for name := range must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
+		if strings.HasPrefix(name, w.table+"/Photo/"+ownerHash(t, p, own)+"/") {
+			ownPrefix = name[:strings.LastIndex(name, "/")+1]
+		}
+	}
+	if ownPrefix == "" {
+		t.Fatal("the entity's own prefix was not found")
+	}
+	p.putRaw(t, ownPrefix+"FOREIGN", []byte("put here by another program"), nil)
+	p.putRaw(t, ownPrefix+"OTHERS", []byte("another entity's by its metadata"), metaOf(t, p, victim))
+	all = must[map[string]string](t)(w.blobsIn(ctx, p))
+	for _, name := range append(slices.Sorted(maps.Keys(all)), ownPrefix+"../../../backup/2026", "", "/", ownPrefix, ownPrefix+".") {
+		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
+		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
+	}
+	for range 3 * 5 {
+		s.Wait(visibility + time.Second)
+		worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }}))
+		must[int](t)(worker.Drain(ctx))
+	}
+	if left := must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
+		t.Errorf("forged intents changed the container; before:\n%safter:\n%s", lines(all), lines(left))
+	}
+	poison := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	if len(poison) == 0 {
+		t.Error("no forged intent is on the poison queue")
+	}
+	for _, m := range poison {
+		if !strings.Contains(m.Reason, "blob") || !strings.Contains(m.Reason, "belong") {
+			t.Errorf("the reason does not say whose blob was named: %s", m.Reason)
+		}
+	}
+}
+
+// ownerHash returns the part of a blob's name that stands for the entity.
+func ownerHash(t testing.TB, p *process, e *employee) string {
+	t.Helper()
+	for name := range must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+		props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
+		ok(t, err)
+		for key, value := range props.Metadata {
+			if strings.EqualFold(key, "tpkey") && *value == base64.RawURLEncoding.EncodeToString([]byte(e.Department+"\t"+keyOf(e).Row)) {
+				return strings.Split(name, "/")[2]
+			}
+		}
+	}
+	t.Fatal("the entity has no blob")
+	return ""
+}
+
+// metaOf returns the metadata of one of the entity's blobs.
+func metaOf(t testing.TB, p *process, e *employee) map[string]*string {
+	t.Helper()
+	hash := ownerHash(t, p, e)
+	for name := range must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+		if strings.Split(name, "/")[2] == hash {
+			props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
+			ok(t, err)
+			return props.Metadata
+		}
+	}
+	t.Fatal("the entity has no blob")
+	return nil
+}
+
+// TestForgedPointer: a row that points at a blob of another entity, as somebody with write access to one partition can
+// store, gives nothing of that blob away, and no change of the row deletes it.
+func TestForgedPointer(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	for name, forge := range map[string]func(rows *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity){
+		"the victim's pointers": func(_ *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity) {
+			for _, property := range []string{"Photo", "CV", "Video"} {
+				own.Set(property, victim.Get(property))
+			}
+		},
+		"a way up": func(_ *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity) {
+			for _, property := range []string{"Photo", "CV", "Video"} {
+				of, mine := textIn(victim.Get(property)), textIn(own.Get(property))
+				blob := strings.Fields(mine)[3]
+				up := blob[:strings.LastIndex(blob, "/")] + "/../../../" + strings.Fields(of)[3]
+				own.Set(property, like(own.Get(property), strings.Replace(of, strings.Fields(of)[3], up, 1)))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := (&world{}).open(t, s)
+			p := must[*process](t)(w.start(s))
+			ok(t, p.repo.Insert(ctx, withAll(1)), p.repo.Insert(ctx, withAll(2)), p.repo.Insert(ctx, withAll(3)), p.repo.Insert(ctx, withAll(4)))
+			rows := p.account.Table(w.table).Entities()
+			stored := must[*patterns.Entity](t)(rows.Get(ctx, at(1)))
+			victims := map[string]string{}
+			for _, property := range []string{"Photo", "CV", "Video"} {
+				victims[strings.Fields(textIn(stored.Get(property)))[3]] = ""
+			}
+			for id := 2; id <= 4; id++ {
+				own := must[*patterns.Entity](t)(rows.Get(ctx, at(id)))
+				forge(rows, stored, own)
+				client := p.account.TableService().NewClient(w.table)
+				_, err := client.UpdateEntity(ctx, must[[]byte](t)(json.Marshal(rawOf(own))), nil)
+				ok(t, err)
+			}
+			reads := &storagetest.RequestCounter{}
+			counted := *s
+			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), reads)
+			q := must[*process](t)(w.start(&counted))
+			if e, err := q.repo.Get(ctx, at(2)); !errors.Is(err, patterns.ErrGarbled) {
+				t.Errorf("Get of a forged row gives %v, %v", e, err)
+			}
+			for kind := range reads.Kinds() {
+				if strings.Contains(fmt.Sprint(kind), "Blob") {
+					t.Errorf("a forged pointer was followed: %v", reads.Kinds())
+				}
+			}
+			for _, property := range p.properties() {
+				if signed, err := property.SignedURL(ctx, at(2), time.Now().Add(time.Hour)); err == nil {
+					t.Errorf("SignedURL of a forged row gives %s", signed)
+				}
+			}
+			// What mends such a row takes the pointers away, and leaves the blobs that are not the entity's.
+			discarded, err := largeentities.Discard(ctx, p.repo, at(2))
+			ok(t, err)
+			if len(discarded) != 3 {
+				t.Errorf("Discard took away %v", discarded)
+			}
+			if err := p.repo.ReplaceUnconditional(ctx, withAll(3)); !errors.Is(err, patterns.ErrGarbled) {
+				t.Errorf("ReplaceUnconditional of a forged row: %v", err)
+			}
+			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, patterns.ErrGarbled) {
+				t.Errorf("DeleteUnconditional of a forged row: %v", err)
+			}
+			mended := must[*employee](t)(p.repo.Get(ctx, at(2)))
+			mended.Photo = large("n")
+			ok(t, p.repo.Replace(ctx, mended), p.repo.Delete(ctx, mended))
+			ok(t, w.drain(ctx, s))
+			left := must[map[string]string](t)(w.blobsIn(ctx, p))
+			for blob := range victims {
+				if _, there := left[blob]; !there {
+					t.Errorf("blob %s of the victim is gone", blob)
+				}
+			}
+			if e := must[*employee](t)(p.repo.Get(ctx, at(1))); !bytes.Equal(e.Photo, large("a")) {
+				t.Errorf("the victim's photo is %q", e.Photo)
+			}
+		})
+	}
+}
+
+// TestSharedPrefix: of two repositories with one container and one prefix, neither reads the other's blobs of the same key.
+func TestSharedPrefix(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{options: largeentities.Options{Prefix: "shared"}}).open(t, s)
+	other := *w
+	other.table = s.TableName(t)
+	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
+	photo := func(letter string) *employee {
+		e := with(1)
+		e.Photo = large(letter)
+		return e
+	}
+	ok(t, q.account.Table(other.table).Create(ctx), p.repo.Insert(ctx, photo("p")), q.repo.Insert(ctx, photo("q")))
+	stored := must[*patterns.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
+	forged := map[string]any{"PartitionKey": stored.Key.Partition, "RowKey": stored.Key.Row, "Photo": textIn(stored.Get("Photo"))}
+	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, must[[]byte](t)(json.Marshal(forged)), nil)
+	ok(t, err)
+	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrGarbled) {
+		t.Errorf("a blob of another table is read: %v, %v", e, err)
+	}
+}
+
+// textIn is the text of a pointer, of either type.
+func textIn(v patterns.Value) string {
+	if data, isBinary := v.Bytes(); isBinary {
+		return string(data)
+	}
+	text, _ := v.Str()
+	return text
+}
+
+// like makes a value of the same type as v.
+func like(v patterns.Value, text string) patterns.Value {
+	if _, isBinary := v.Bytes(); isBinary {
+		return patterns.Binary([]byte(text))
+	}
+	return patterns.String(text)
+}
+
+// rawOf is the body of a merge that writes the pointers of an entity, past the library.
+func rawOf(e *patterns.Entity) map[string]any {
+	raw := map[string]any{"PartitionKey": e.Key.Partition, "RowKey": e.Key.Row}
+	for _, property := range []string{"Photo", "CV", "Video"} {
+		v := e.Get(property)
+		if data, isBinary := v.Bytes(); isBinary {
+			raw[property], raw[property+"@odata.type"] = data, "Edm.Binary"
+			continue
+		}
+		raw[property], _ = v.Str()
+	}
+	return raw
+}

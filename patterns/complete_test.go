@@ -1,0 +1,100 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+)
+
+// completing is a Completer that names a person after how often it was asked, or takes the photo away.
+type completing struct {
+	scripted
+	asked   int
+	refuses error
+	strips  bool
+}
+
+func (c *completing) Complete(_ context.Context, change *patterns.Change) error {
+	v := change.Entity.(*person)
+	c.asked++
+	v.Name += "!"
+	if c.strips {
+		v.Photo = nil
+	}
+	change.Note("scripted", c.asked)
+	return c.refuses
+}
+
+// TestCompleter: each attempt completes the entity as the caller gave it; the caller sees it once it is stored, and a Merge sends
+// what was completed.
+func TestCompleter(t *testing.T) {
+	ctx := t.Context()
+	table := newTable(t, account(t))
+	p, attempts := &completing{}, 0
+	all := teams(t, table)
+	stage := growing(t, all, func() { attempts++ }).companions
+	p.companions = func(x *patterns.Transaction) {
+		stage(x)
+		if attempts == 1 { // another writer comes before the transaction
+			must[*team](t)(all.Update(ctx, patterns.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
+		}
+	}
+	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
+	if err := all.Insert(ctx, &team{Name: "red"}); err != nil {
+		t.Fatal(err)
+	}
+	p.refuses = errors.New("not this one")
+	v := ann()
+	if err := repo.Insert(ctx, v); !errors.Is(err, patterns.ErrInvalid) || v.Name != "Ann" {
+		t.Errorf("%v, and the caller has %q", err, v.Name)
+	}
+	p.refuses, p.asked = nil, 0
+	if err := repo.Insert(ctx, v); err != nil || v.Name != "Ann!" || attempts != 2 || p.asked != 2 {
+		t.Errorf("%v, and the caller has %q after %d plans and %d completions", err, v.Name, attempts, p.asked)
+	}
+	v.Salary = 1
+	if err := repo.Merge(ctx, v, "Salary"); err != nil {
+		t.Error(err)
+	}
+	got := must[*person](t)(repo.Get(ctx, v.Key()))
+	if got.Name != "Ann!!" || got.Salary != 1 || len(got.Photo) == 0 {
+		t.Errorf("stored is %q with %d", got.Name, got.Salary)
+	}
+	p.strips = true
+	if err := repo.Merge(ctx, got, "Salary"); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("a merge that has to remove a property: %v", err)
+	}
+	p.strips = false
+	if err := repo.Delete(ctx, got); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEncodeOnly: a property that is not named need not be storable.
+func TestEncodeOnly(t *testing.T) {
+	type dated struct {
+		Name  string
+		Hired time.Time
+		Rest  map[string]patterns.Value `table:",rest"`
+	}
+	codec := must[*patterns.Codec[dated]](t)(patterns.NewCodec[dated]())
+	v := &dated{Name: "Ann", Rest: map[string]patterns.Value{"Size": patterns.Int32(3), "Other": patterns.Int32(4)}}
+	if _, err := codec.Encode(v); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("the zero time: %v", err)
+	}
+	p := must[patterns.Properties](t)(codec.EncodeOnly(v, []string{"Name", "Size", "Missing"}))
+	if len(p) != 2 || p.Get("Name") != patterns.String("Ann") || p.Get("Size") != patterns.Int32(3) {
+		t.Errorf("%v", p)
+	}
+	if _, err := codec.EncodeOnly(v, []string{"Hired"}); !errors.Is(err, patterns.ErrInvalid) {
+		t.Errorf("the zero time, named: %v", err)
+	}
+	bags := must[*patterns.Codec[patterns.Entity]](t)(patterns.NewCodec[patterns.Entity]())
+	bag := &patterns.Entity{Properties: patterns.Properties{{Name: "A", Value: patterns.Int32(1)}, {Name: "B", Value: patterns.Int32(2)}}}
+	if p := must[patterns.Properties](t)(bags.EncodeOnly(bag, []string{"B"})); len(p) != 1 || p[0].Name != "B" {
+		t.Errorf("%v", p)
+	}
+}

@@ -1,0 +1,75 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+)
+
+// sealed names the properties that every copy holds and every projection reads.
+func (r *Repository[T]) sealed() []string {
+	if r.seals == nil {
+		return nil
+	}
+	return r.seals.SealProperties()
+}
+
+// loadCopy is load for a copy. With a CopyAuthenticator it also checks that the entity belongs under the copy's key. A copy that
+// was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
+// copy is stale or was put there by somebody else, and is left out.
+func (r *Repository[T]) loadCopy(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, error) {
+	v, read, err := r.loadStored(ctx, table, row, selected, kept)
+	if v == nil || err != nil || r.seals == nil {
+		return v, err
+	}
+	s := r.primary.codec.meta(v).state
+	if !s.partial {
+		if !r.belongsUnder(v, table, read.key, read.outside.is) {
+			return nil, patternError(r.seals, r.seals.NotAuthentic(), ErrGarbled)
+		}
+		return v, nil
+	}
+	proven, err := r.seals.ProvesCopy(ctx, Reading{s.key, true}, table, read.key, read.properties)
+	switch {
+	case err != nil:
+		return nil, patternError(r.seals, err, ErrGarbled)
+	case proven:
+		return v, nil
+	}
+	entity, err := r.primary.get(ctx, "Get", s.key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !r.belongsUnder(entity, table, read.key, read.outside.is):
+		return nil, nil
+	}
+	return v, nil
+}
+
+// belongsUnder reports whether an entity has a copy under a key of a table. A key function that refuses the entity made none.
+func (r *Repository[T]) belongsUnder(v *T, table *Table, key Key, outside bool) bool {
+	if !outside {
+		for _, p := range r.copies {
+			copies, err := p.Copies(v)
+			for i := range copies {
+				if err == nil && copies[i].RowKey == key.Row {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, p := range r.outside {
+		if !p.OutsideTable().Same(table) {
+			continue
+		}
+		copies, err := outsideCopies(p, v)
+		for i := range copies {
+			if err == nil && copies[i].Key == key {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+)
+
+// loadOwner reads the entity of a copy that refers to what is missing, such as a blob, although the copy did not change: a newer
+// write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
+// as its own row has it, projected like the copy; nil if the entity is gone or no longer asks for the copy; and missing as
+// ErrGarbled if the copy is of the entity's present version. Requests: 1, and those of reading the entity.
+func (r *Repository[T]) loadOwner(ctx context.Context, table *Table, row *storedRow, selected, kept []string, missing error) (*T, *storedRow, error) {
+	key := Key{row.key.Partition, row.primary}
+	if row.outside.is {
+		key.Partition = row.outside.partition
+	}
+	for attempt := range r.schema.MaxAttempts {
+		own, err := r.table.fetch(ctx, "Get", key, nil)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return nil, nil, nil
+		case err != nil:
+			return nil, nil, err
+		case own.isCopy || own.shared:
+			return nil, nil, nil
+		case row.outside.is && string(own.etag) == row.outside.version, !row.outside.is && own.writeID == row.writeID:
+			return nil, nil, asGarbled(missing)
+		}
+		v, own, err := r.loadStored(ctx, r.table, own, nil, nil)
+		if err != nil || v == nil {
+			return nil, nil, err
+		}
+		if asks, err := r.asksFor(v, own, table, row); err != nil || !asks {
+			return nil, nil, err
+		}
+		if selected == nil && kept == nil {
+			return v, own, nil
+		}
+		own.properties, own.layout = project(project(own.properties, kept), selected), ""
+		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, ErrOutdated) {
+			return v, own, err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, errReplaced(r.table, key)
+}
+
+// asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
+func (r *Repository[T]) asksFor(v *T, own *storedRow, table *Table, copied *storedRow) (bool, error) {
+	if !copied.outside.is {
+		rows, err := r.rowsOf(v, own.key, own.properties)
+		return repeats(rows, copied.key.Row), err
+	}
+	for _, p := range r.outside {
+		if t := p.OutsideTable(); t == nil || !t.Same(table) {
+			continue
+		}
+		copies, err := outsideCopies(p, v)
+		if err != nil {
+			return false, patternError(p, err, ErrInvalid)
+		}
+		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == copied.key }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,58 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// isMisplaced reports whether a row is a claim whose name does not follow from what it says. The library writes none: another
+// program changed it, or had two claims change places.
+func (r *storedRow) isMisplaced() bool {
+	if !r.outside.isClaim {
+		return false
+	}
+	copied := Key{r.key.Partition, r.outside.claim}
+	return r.key != claimKey(copied, Key{r.outside.partition, r.primary}, r.outside.reserved)
+}
+
+// evidence is the row with the ETag under which it is wrong.
+func (r *storedRow) evidence() evidence { return evidence{r.key, string(r.etag), r.isMisplaced()} }
+
+// removeMisplaced removes a claim that says something else than its name, unless a copy is there whose claim has this name: then
+// it makes the claim say so. To delete it would leave that copy without its claim. Both writes are conditional on the row's ETag;
+// a row that somebody else changed meanwhile is left to the next run. Requests: 1, and 1 for each page of the index's partition.
+func (v *verifier[T]) removeMisplaced(ctx context.Context, table *Table, e evidence) error {
+	o := operation{verb: wire.VerbDelete, key: e.key}
+	copied, err := copyNamedBy(ctx, table, e.key)
+	if err != nil {
+		return err
+	}
+	if copied != nil {
+		w := &outsideWriter{table: table, entity: Key{copied.outside.partition, copied.primary}}
+		o = w.claim(wire.VerbReplace, copied.key, copied.outside.reserved)
+	}
+	o.ifMatch = azcore.ETag(e.etag)
+	_, err = table.commit(ctx, v.op, []operation{o})
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// copyNamedBy finds the copy, or reserved key, whose claim has this name; nil for none.
+func copyNamedBy(ctx context.Context, table *Table, claim Key) (*storedRow, error) {
+	for row, err := range newQuery(table.rawRows()).Partition(claim.Partition).Rows(compoundkey.Range("", claimPrefix)).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if row.outside.is && !row.outside.isClaim && claimKey(row.key, Key{row.outside.partition, row.primary}, row.outside.reserved) == claim {
+			return row, nil
+		}
+	}
+	return nil, nil
+}

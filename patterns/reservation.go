@@ -1,0 +1,140 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// A unique key outside of the partition is reserved before the entity that takes it is written:
+//
+//  1. the intent is put, hidden. It names the key;
+//  2. one transaction inserts the row of the key and its claim. Both name the change, the row its term as well;
+//  3. the entity is written, under the ETag that it was read with. No attempt is sent when the term, less a margin, has passed
+//     since before the first attempt of 2, by the writer's clock; renewals of the message do not move that;
+//  4. the row is filled under the claim of 2, and the intent forgotten.
+//
+// A crash before 3, or one that comes too late to it, leaves the reservation and the intent, whose next holder frees the key: a
+// holder frees the reservation of its own message's change, and no other. Where the intent was lost, Repair reads the row. Until
+// the term and a grace have passed since its Timestamp it leaves the reservation alone. Then it reads the entity: after the row,
+// since what it reads then is what became of the change. It frees the key under the row's ETag if the entity does not ask for it.
+// If the entity does, the change was committed, and at any age Repair has an intent of its id fill the key.
+
+// reserves reports whether a pattern reserves its keys.
+func reserves(p OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
+
+// expired reports whether a row is a reservation that nobody can fill any more but an intent: what its change still sent has
+// arrived. A later reading of the entity shows what became of the change.
+func (r *storedRow) expired() bool { return lease.Expired(r.time(), r.answered, r.outside.term) }
+
+const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
+	"insert the entity without it, and replace it then: a key that stays is not reserved"
+
+// withinTerm ends the lease of a change when the term of the keys that it is about to reserve is over. done is called when the
+// transaction was sent: what follows it has no deadline.
+func (r *Repository[T]) withinTerm(ctx context.Context, w *work[T]) (_ context.Context, done func()) {
+	term := time.Duration(0)
+	for _, p := range r.outside {
+		if reserves(p) && w.addsKeyOf(p) && (term == 0 || p.ReservationTerm() < term) {
+			term = p.ReservationTerm()
+		}
+	}
+	if term == 0 {
+		return ctx, func() {}
+	}
+	since := time.Now()
+	if l := lease.From(ctx); l != nil {
+		return ctx, l.Bound(since, term, errReservedTooLong).Lift
+	}
+	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is none of package eventual, and gives no lease
+}
+
+// addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
+func (w *work[T]) addsKeyOf(p Pattern) bool {
+	for name, fresh := range w.fresh {
+		if fresh && strings.HasPrefix(name, p.PatternName()+keySeparator) {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
+// ErrDuplicate.
+func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) error {
+	for _, p := range r.outside {
+		if !reserves(p) || w.change.Kind == ChangeDelete {
+			continue
+		}
+		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
+		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		if err != nil {
+			return patternError(p, err, ErrInvalid)
+		}
+		for i := range copies {
+			if !w.fresh[freshName(p, copies[i].Key)] {
+				continue
+			}
+			err := o.reserve(ctx, p, copies[i].Key)
+			if errors.Is(err, errOwnCopy) {
+				return r.ownKeyTaken(ctx, w, p, copies[i].Key)
+			}
+			w.preparedOutside = true
+			if err != nil {
+				return patternError(p, err, ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
+
+// errOwnCopy: the key that a change would reserve has a copy of the entity already.
+var errOwnCopy = errors.New("the entity has the key already, or gives it up in a change whose intent is under way")
+
+// ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
+// takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
+// reserve it in place of the copy would hide a copy that readers can see.
+func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key Key) error {
+	now, err := r.sight(ctx, w.op, w.change.Key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.change.Kind == ChangeInsert && now.row != nil:
+		return &Error{Index: -1, Key: w.change.Key, Kind: ErrExists}
+	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.etag != w.etag):
+		return &Error{Index: -1, Key: w.change.Key, Kind: ErrConflict}
+	}
+	return &Error{Index: -1, Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
+}
+
+// reserve puts a row that holds the key free for the message's change.
+func (o *outsideWriter) reserve(ctx context.Context, p OutsideCopyContributor, key Key) error {
+	row := operation{verb: wire.VerbInsert, role: roleUnique, key: key, primary: &o.entity.Row, pattern: p.PatternName(),
+		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change, term: p.ReservationTerm()}}
+	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}
+	try := claim
+	for range placeAttempts {
+		err := o.commit(ctx, key, try...)
+		switch {
+		case errors.Is(err, ErrUnknownOutcome):
+			return err
+		case errors.Is(err, ErrDuplicate):
+			if try, err = o.takeOwn(ctx, row, o.change, false); err != nil {
+				return err
+			}
+			if try == nil {
+				try = claim
+			}
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists): // a rival was there meanwhile
+			try = claim
+		default:
+			return err
+		}
+	}
+	return &Error{Index: -1, Key: key, Kind: ErrConflict}
+}

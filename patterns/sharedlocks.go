@@ -1,0 +1,82 @@
+package patterns
+
+import (
+	"context"
+	"sync"
+)
+
+// sharedLocks keep the workers of one run from writing the same shared row or list at the same time: each of them would make all
+// others start over. They order one run's own writes only; a conflict with another process is still possible.
+type sharedLocks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // closed on release
+}
+
+// acquire waits until no name is held and then holds all of them, so that two holders never wait for each other.
+func (l *sharedLocks) acquire(ctx context.Context, names []string) (release func(), err error) {
+	for {
+		busy, free := l.tryAcquire(names)
+		if busy == nil {
+			return func() { l.release(names, free) }, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryAcquire holds all names, or returns the channel of one that another worker holds.
+func (l *sharedLocks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		if busy, held := l.held[name]; held {
+			return busy, nil
+		}
+	}
+	if l.held == nil {
+		l.held = map[string]chan struct{}{}
+	}
+	free = make(chan struct{})
+	for _, name := range names {
+		l.held[name] = free
+	}
+	return nil, free
+}
+
+func (l *sharedLocks) release(names []string, free chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		delete(l.held, name)
+	}
+	close(free)
+}
+
+// sharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared rows or other
+// repositories' entities there, and the places at which auditors hold its facts.
+func (r *Repository[T]) sharedBy(key Key, v *T) []string {
+	var names []string
+	if len(r.rows)+len(r.companions) > 0 {
+		names = append(names, key.Partition)
+	}
+	for _, p := range r.patterns {
+		auditor, ok := p.(Auditor)
+		if !ok || v == nil {
+			continue
+		}
+		facts, err := auditor.Facts(v)
+		if err != nil {
+			continue // the write will say so
+		}
+		for _, f := range facts {
+			names = append(names, heldName(p, f.Place))
+		}
+	}
+	return names
+}
+
+// heldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
+func heldName(p Pattern, place string) string { return p.PatternName() + keySeparator + place }

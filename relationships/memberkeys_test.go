@@ -1,0 +1,65 @@
+package relationships_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestMembersWithLongKeys: an entity whose member row would have a key over 512 units cannot enter the parent. One that a
+// program without Members has stored there can still change, leave the parent, and be deleted.
+func TestMembersWithLongKeys(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	p := must[*process](t)(newWorld(t, s, members).start(s))
+	long := strings.Repeat("p", 500)
+	in := func(id int, project string) *employee { return &employee{Site: "Sales", ID: id, Project: project} }
+	if err := p.employees.Insert(ctx, in(1, long)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "512") {
+		t.Errorf("Insert: %v", err)
+	}
+	short := in(2, "P")
+	check(t, p.employees.Insert(ctx, short))
+	short.Project = long
+	if err := p.employees.Replace(ctx, short); err == nil {
+		t.Error("Replace puts an employee into a project whose member row cannot be stored")
+	}
+	read := func(id int) *employee { return must[*employee](t)(p.employees.Get(ctx, employeeKey("Sales", id))) }
+	for id := 3; id <= 4; id++ {
+		check(t, p.plain.Insert(ctx, in(id, long)))
+		e := read(id)
+		e.Name = "changed"
+		check(t, p.employees.Replace(ctx, e))
+	}
+	check(t, p.employees.Delete(ctx, read(3)))
+	moving := read(4)
+	moving.Project = "P"
+	check(t, p.employees.Replace(ctx, moving))
+	if n := must[int64](t)(p.members.Count(ctx, projectKey("P"))); n != 2 {
+		t.Errorf("project P has %d members, want 2", n)
+	}
+	if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
+		t.Errorf("%d intents are left", n)
+	}
+	// An intent of an older build names the parent that is left.
+	check(t, p.members.Reconcile(ctx, &patterns.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
+}
+
+// TestVerifyTellsOfLongMemberKeys: Verify reports an entity whose member row cannot be stored, and goes on.
+func TestVerifyTellsOfLongMemberKeys(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	p := must[*process](t)(newWorld(t, s, members).start(s))
+	check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: strings.Repeat("p", 500)}), p.plain.Insert(ctx, &employee{Site: "Sales", ID: 2, Project: "P"}))
+	found := map[patterns.DiscrepancyKind]int{}
+	for d, err := range p.employees.Verify(ctx, &patterns.VerifyOptions{Lag: 1}) {
+		check(t, err)
+		found[d.Kind]++
+		if d.Kind == patterns.Undecodable && !strings.Contains(d.Err.Error(), "512") {
+			t.Errorf("the error of the long key is %v", d.Err)
+		}
+	}
+	if len(found) != 2 || found[patterns.Undecodable] != 1 || found[patterns.Missing] != 1 {
+		t.Errorf("found %v", found)
+	}
+}

@@ -1,0 +1,71 @@
+package widentities_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+var quick = &patterns.VerifyOptions{Lag: time.Millisecond}
+
+// TestMaintenanceBesideADelete: a concurrent writer deletes an entity of several rows, or inserts it again with fewer, after any
+// one request of Verify, Repair and Rebuild. None of them panics or reports the entity.
+func TestMaintenanceBesideADelete(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *process) error{
+		"Verify": func(ctx context.Context, p *process) error {
+			for d, err := range p.profiles.Verify(ctx, quick) {
+				t.Errorf("Verify yields %v, %v", d, err)
+			}
+			return nil
+		},
+		"Repair": func(ctx context.Context, p *process) error {
+			for r, err := range p.profiles.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *quick}) {
+				t.Errorf("Repair yields %v, %v", r, err)
+			}
+			return nil
+		},
+		"Rebuild": func(ctx context.Context, p *process) error {
+			report, err := p.profiles.Rebuild(ctx, nil)
+			if report.Failed > 0 {
+				t.Errorf("Rebuild reports %v", report.Problems)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, again := range []bool{false, true} {
+				points := 0
+				for i := 0; deletedAt(t, i, again, run); i++ {
+					points++
+				}
+				t.Logf("inserted again: %v: %d points", again, points)
+			}
+		})
+	}
+}
+
+// deletedAt has the delete follow request i of the run, and reports whether there was such a request.
+func deletedAt(t *testing.T, i int, again bool, run func(context.Context, *process) error) (met bool) {
+	t.Helper()
+	ctx, s := context.Background(), storagetest.Simulator(t, nil)
+	p, table := open(t, s)
+	for id := 1; id <= 3; id++ {
+		check(t, p.profiles.Insert(ctx, withNumbers(id, 900)))
+	}
+	faulty, _ := s.Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.After("delete", func() {
+		met = true
+		check(t, p.profiles.DeleteUnconditional(ctx, at(2)))
+		if again {
+			check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
+		}
+	}))))
+	broken, err := start(faulty, table)
+	check(t, err, run(ctx, broken))
+	for d, err := range p.profiles.Verify(ctx, quick) {
+		t.Fatalf("delete after request %d leaves %v, %v", i, d, err)
+	}
+	return met
+}
