@@ -44,9 +44,9 @@ func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns
 	return found
 }
 
-// slowInsert inserts June Jones, and does something between the reservation of her keys and her entity. It returns what the
-// writer was told, what another one was told who then inserts an employee with the same email, and how many have it.
-func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (writer, rival error, owners int) {
+// slowInsert inserts June Jones, and does something between the reservation of her keys and her entity. It returns how
+// many employees have the email then, what the writer was told, and what another one was told who inserted an employee with it.
+func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (owners int, writer, rival error) {
 	w := newWorld(t, s, kind{unique: true})
 	p := must[*process](t)(w.start(s))
 	slow := *s
@@ -69,7 +69,7 @@ func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (
 			owners++
 		}
 	}
-	return writer, rival, owners
+	return owners, writer, rival
 }
 
 // TestRepairLeavesLiveReservations: Repair does not free a key that a live writer has reserved, whatever Lag it is given, so that
@@ -78,7 +78,7 @@ func TestRepairLeavesLiveReservations(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Minute, 49 * time.Minute} {
 		t.Run(slow.String(), func(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-				writer, rival, owners := slowInsert(t, s, func(p *process) {
+				owners, writer, rival := slowInsert(t, s, func(p *process) {
 					time.Sleep(slow)
 					if found := repairOnce(t.Context(), t, p); len(found) != 0 {
 						t.Errorf("Repair reports a live reservation: %v", found)
@@ -97,7 +97,7 @@ func TestRepairLeavesLiveReservations(t *testing.T) {
 func TestReservationEnds(t *testing.T) {
 	for _, repairs := range []bool{true, false} {
 		storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-			writer, rival, owners := slowInsert(t, s, func(p *process) {
+			owners, writer, rival := slowInsert(t, s, func(p *process) {
 				time.Sleep(72 * time.Minute)
 				if !repairs {
 					return

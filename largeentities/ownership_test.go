@@ -55,7 +55,6 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 	ok(t, p.repo.Insert(ctx, victim), p.repo.Insert(ctx, own))
 	p.putRaw(t, "backup/2026", []byte("a backup"), nil)
 	var ownPrefix string
-	all := must[map[string]string](t)(w.blobsIn(ctx, p))
 	for name := range must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
 		if strings.HasPrefix(name, w.table+"/Photo/"+ownerHash(t, p, own)+"/") {
 			ownPrefix = name[:strings.LastIndex(name, "/")+1]
@@ -66,7 +65,7 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 	}
 	p.putRaw(t, ownPrefix+"FOREIGN", []byte("put here by another program"), nil)
 	p.putRaw(t, ownPrefix+"OTHERS", []byte("another entity's by its metadata"), metaOf(t, p, victim))
-	all = must[map[string]string](t)(w.blobsIn(ctx, p))
+	all := must[map[string]string](t)(w.blobsIn(ctx, p))
 	for _, name := range append(slices.Sorted(maps.Keys(all)), ownPrefix+"../../../backup/2026", "", "/", ownPrefix, ownPrefix+".") {
 		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
 		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
