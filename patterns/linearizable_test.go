@@ -31,7 +31,7 @@ const (
 // The seeds are independent and run side by side. Their schedules are made here and not by storagetest.Schedules, which
 // has one subtest for each seed, one at a time.
 func TestLinearizable(t *testing.T) {
-	seeds := linearizableSeeds * 3 / 10
+	seeds := linearizableSeeds / 10
 	switch {
 	case race.Enabled: // a seed takes ten times as long
 		seeds = linearizableSeeds / 50

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -69,7 +68,7 @@ func (c swept) run(t *testing.T) {
 		c.look = membersText
 	}
 	every := 1
-	if race.Enabled && os.Getenv(careless) == "" { // where few points diverge, all are needed to find them
+	if os.Getenv(careless) == "" { // where few points diverge, all are needed to find them
 		every = harness.SweepEvery()
 	}
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, World: c.world, Service: c.service, Faults: c.faults, Callers: c.callers, Every: every})

@@ -44,9 +44,12 @@ func whole(p *profile) (version int, err error) {
 // TestNoTornRead (more of it: TORN_READS=100000) reads an entity of several rows again and again while it is replaced and merged, with pages of a single row
 // and empty pages between, and never sees parts of two versions, nor versions in the wrong order.
 func TestNoTornRead(t *testing.T) {
-	reads := int64(4_000)
-	if harness.Shortened() {
+	reads := int64(1_000)
+	switch {
+	case harness.Shortened():
 		reads = 500
+	case harness.Thorough():
+		reads = 20_000
 	}
 	if given := os.Getenv("TORN_READS"); given != "" {
 		if _, err := fmt.Sscan(given, &reads); err != nil {

@@ -26,7 +26,11 @@ func TestEverythingFaults(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: 13 * harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+			every := 13
+			if harness.Shortened() {
+				every *= harness.SweepEvery()
+			}
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: every, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				return sweptOffice(t, s, c.before, c.after)
 			}})
 		})

@@ -17,36 +17,38 @@ const thoroughVariable = "TABLEPATTERNS_THOROUGH"
 // Thorough reports whether a test is to do more than what finds a mistake in most cases: all seeds, the largest worlds.
 func Thorough() bool { return os.Getenv(thoroughVariable) == "1" && !Shortened() }
 
-// Seeds is how many of a test's schedules to run: a third, and all if the test is to be thorough. It is a tenth where it has to be
-// quick, and a third of that where each takes ten times as long.
+// Seeds is how many of a test's schedules to run: a tenth, and all if the test is to be thorough. It is half of that where it has to be
+// quick, and a third where each takes ten times as long.
 func Seeds(seeds int) int {
 	switch {
 	case race.Enabled:
-		return seeds / 30
+		return max(1, seeds/30)
 	case testing.Short():
-		return seeds / 10
+		return max(1, seeds/20)
 	case Thorough():
 		return seeds
 	}
-	return seeds / 3
+	return max(1, seeds/10)
 }
 
-// SweepEvery is storagetest.SweepCase.Every: all points, and one in some where the test has to be quick. The numbers have no
+// SweepEvery is storagetest.SweepCase.Every: one point in three, all if the test is to be thorough, and fewer where it has to be quick. The numbers have no
 // divisor in common with the points of a call, so that over the calls all faults and callers have their turn.
 func SweepEvery() int {
 	switch {
 	case race.Enabled:
 		return 11
 	case testing.Short():
-		return 5
+		return 7
+	case Thorough():
+		return 1
 	}
-	return 1
+	return 3
 }
 
-// WideSweepEvery is SweepEvery for sweeps of thousands of costly points: one in three, and all if the test is to be thorough.
+// WideSweepEvery is SweepEvery for sweeps of thousands of costly points: one in seven, and all if the test is to be thorough.
 func WideSweepEvery() int {
 	if Shortened() || Thorough() {
 		return SweepEvery()
 	}
-	return 3
+	return 7
 }

@@ -119,6 +119,11 @@ func (v *vandal) write(r victim) {
 	ok(v.t, err)
 }
 
+func (v *vandal) remove(r victim) {
+	_, err := r.table.DeleteEntity(v.t.Context(), r.partition(), r.key(), nil)
+	ok(v.t, err)
+}
+
 // harm does one thing to what is stored.
 func (v *vandal) harm() {
 	rows := v.victims()
@@ -126,8 +131,7 @@ func (v *vandal) harm() {
 	switch v.dice.IntN(8) {
 	case 0:
 		v.note("delete %q", []string{r.partition(), r.key()})
-		_, err := r.table.DeleteEntity(v.t.Context(), r.partition(), r.key(), nil)
-		ok(v.t, err)
+		v.remove(r)
 	case 1, 2:
 		v.change(r, rows)
 	case 3:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ type person struct {
 	ID                       int
 	Name, Email, Badge, Team string
 	Photo                    []byte
+	// Life is drawn at the insert, and Version counts the changes since.
+	Life    string
+	Version int
 }
 
 func personKey(p *person) patterns.Key {
@@ -47,45 +51,70 @@ func text(s string) compoundkey.Part {
 	return compoundkey.String(s)
 }
 
+// places are the names of what a world is stored in.
+type places struct{ People, Badges, Teams, Queue, Photos string }
+
 // world is where the people are.
 type world struct {
-	service              *storagetest.Service
+	account              *patterns.Account
+	queue                *eventual.Queue
 	repo                 *patterns.Repository[person]
 	photo                *largeentities.Property[person]
 	people, badges, team *aztables.Client
 	photos               *container.Client
+	mail                 *interpartition.Index[person]
 	model                *check.Model
+	wait                 func(time.Duration)
 }
 
-func newWorld(t testing.TB, n int) *world {
+// newWorld is one on the simulator, with some people.
+func newWorld(t testing.TB, people int) *world {
 	t.Helper()
-	s := storagetest.Simulator(t, nil)
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
-	ok(t, err)
-	queue, err := eventual.NewQueue(account, "intents", nil)
-	ok(t, err)
-	people, badges, teams := account.Table("People"), account.Table("Badges"), account.Table("Teams")
-	w := &world{service: s, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container("photos")}
-	_, err = w.photos.Create(t.Context(), nil)
-	ok(t, err, people.Create(t.Context()), badges.Create(t.Context()), teams.Create(t.Context()), queue.Create(t.Context()))
-	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
-	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, RowPrefix: "empid", Intents: queue},
-		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }),
-		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }).Keep("Name", "Email"),
-		interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }),
-		interpartition.NewIndex("badge", func(p *person) compoundkey.Part { return text(p.Badge) }).
-			GroupBy(func(*person) string { return interpartition.Organisation }).In(badges).Keep("Name").Unique(),
-		indexentities.NewOutside("team", func(p *person) compoundkey.Part { return text(p.Team) }).In(teams), w.photo)
-	ok(t, err)
-	for i := range n {
+	w, err := openWorld(storagetest.Simulator(t, nil), places{"People", "Badges", "Teams", "intents", "photos"}, nil)
+	ok(t, err, w.create(t.Context()))
+	for i := range people {
 		ok(t, w.repo.Insert(t.Context(), personNumber(i)))
 	}
-	w.model = w.newModel()
 	return w
 }
 
+// openWorld makes no request.
+func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions) (*world, error) {
+	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := eventual.NewQueue(account, in.Queue, options)
+	if err != nil {
+		return nil, err
+	}
+	people, badges, teams := account.Table(in.People), account.Table(in.Badges), account.Table(in.Teams)
+	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container(in.Photos), wait: s.Wait}
+	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
+	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) })
+	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, RowPrefix: "empid", Intents: queue},
+		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }),
+		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }).Keep("Name", "Email"),
+		w.mail,
+		interpartition.NewIndex("badge", func(p *person) compoundkey.Part { return text(p.Badge) }).
+			GroupBy(func(*person) string { return interpartition.Organisation }).In(badges).Keep("Name").Unique(),
+		indexentities.NewOutside("team", func(p *person) compoundkey.Part { return text(p.Team) }).In(teams), w.photo)
+	w.model = w.newModel(in.People)
+	return w, err
+}
+
+// create creates what the people are stored in.
+func (w *world) create(ctx context.Context) error {
+	_, err := w.photos.Create(ctx, nil)
+	for _, table := range []*aztables.Client{w.people, w.badges, w.team} {
+		_, failed := table.CreateTable(ctx, nil)
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, w.queue.Create(ctx))
+}
+
 // newModel says what a person asks for, in the words of docs/storage-format.md.
-func (w *world) newModel() *check.Model {
+func (w *world) newModel(people string) *check.Model {
 	near := func(name, property string) func(check.Row) (check.Key, bool) {
 		return func(r check.Row) (check.Key, bool) {
 			value, _ := r.Text(property)
@@ -107,22 +136,28 @@ func (w *world) newModel() *check.Model {
 		Outside: []check.Index{{Name: "mail", Key: outside("mail", "Email", true)},
 			{Name: "badge", Table: w.badges, Key: outside("badge", "Badge", false), Keep: []string{"Name"}}},
 		Lists: []check.Index{{Name: "team", Table: w.team, Key: outside("team", "Team", true)}},
-		Blobs: []check.Blob{{Property: "Photo", Container: w.photos, Prefix: "People/Photo"}},
+		Blobs: []check.Blob{{Property: "Photo", Container: w.photos, Prefix: people + "/Photo"}},
 	}
 }
 
 // rowKey is the key that a row's properties stand for.
 func rowKey(r check.Row) (check.Key, error) {
-	for _, name := range []string{"Department", "Name", "Email", "Badge", "Team"} {
+	for _, name := range []string{"Department", "Name", "Email", "Badge", "Team", "Life"} {
 		value, _ := r.Raw(name)
 		if _, ok := r.Text(name); value != "" && !ok {
 			return check.Key{}, fmt.Errorf("%s is %s", name, value)
 		}
 	}
-	var id int
-	value, annotation := r.Raw("ID")
-	if _, err := fmt.Sscanf(strings.Trim(value, `"`), "%d", &id); value != "" && err != nil || annotation == "" && strings.HasPrefix(value, `"`) {
-		return check.Key{}, errors.New("ID is " + value)
+	number := func(name string) (n int, err error) {
+		value, annotation := r.Raw(name)
+		if _, err := fmt.Sscanf(strings.Trim(value, `"`), "%d", &n); value != "" && err != nil || annotation == "" && strings.HasPrefix(value, `"`) {
+			return 0, fmt.Errorf("%s is %s", name, value)
+		}
+		return n, nil
+	}
+	id, err := number("ID")
+	if _, wrong := number("Version"); err != nil || wrong != nil {
+		return check.Key{}, errors.Join(err, wrong)
 	}
 	department, _ := r.Text("Department")
 	return check.Key{Partition: department, Row: fmt.Sprintf("empid_%06d", id)}, nil
@@ -154,7 +189,7 @@ func (w *world) verify(ctx context.Context) (map[string]bool, error) {
 		}
 		found[fmt.Sprintf("%s %s %q %s/%s", d.Kind, d.Pattern, d.Place, d.Entity.Partition, d.Entity.Row)] = true
 	}
-	w.service.Wait(2 * time.Hour)
+	w.wait(2 * time.Hour)
 	swept, err := w.photo.Sweep(ctx, &largeentities.SweepOptions{DryRun: true})
 	if swept.Deleted+swept.Failed+swept.Held > 0 {
 		found["spurious photo"] = true
