@@ -16,6 +16,7 @@ import (
 var skipsAllowed = map[string]string{
 	"eventual/kill_test.go:TestKilledWorkers":                            "kills worker processes, which a simulator in memory cannot serve",
 	"logdata/kill_test.go:TestKilledWriters":                             "kills writer processes, which a simulator in memory cannot serve",
+	"internal/chaos/check/chaos_test.go:TestChaos":                       "kills processes, which a simulator in memory cannot serve",
 	"storagetest/open.go:AzuriteOnly":                                    "skips only where the environment asks for the simulator",
 	"patterns/sweep_test.go:TestSweepOnAzurite":                          "the other sweeps are on the simulator",
 	"storagetest/azurite_test.go:azurite":                                "for tests of the Azurite that a test binary shares",

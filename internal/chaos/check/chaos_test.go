@@ -1,3 +1,5 @@
+//go:build unix
+
 package check_test
 
 import (
@@ -8,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,9 +41,6 @@ func TestChaos(t *testing.T) {
 	if order := os.Getenv(processVariable); order != "" {
 		beProcess(t, order)
 		return
-	}
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows cannot stop a process for a while")
 	}
 	storagetest.AzuriteOnly(t)
 	took, seed := chaosTime(t)
