@@ -164,7 +164,7 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 			}
 			count, err := strconv.Atoi(b.count)
 			if err != nil {
-				yield(Value{}, &patterns.Error{Table: b.name, Index: -1, Kind: patterns.ErrGarbled, Err: fmt.Errorf("a list without metadata %s", metaCount)})
+				yield(Value{}, &patterns.Error{Table: b.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("a list without metadata %s", metaCount)})
 				return
 			}
 			if !yield(Value{Key: key, Count: count}, nil) {
