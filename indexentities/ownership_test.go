@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -53,11 +54,7 @@ func TestForgedPlaces(t *testing.T) {
 				_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(ctx, base64.StdEncoding.EncodeToString(text), nil)
 				must[any](t)(nil, err)
 			}
-			for range 4 {
-				s.Wait(visibility + time.Second)
-				worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }}))
-				must[int](t)(worker.Drain(ctx))
-			}
+			must[any](t)(nil, harness.PoisonAll(ctx, s, p.queue))
 			if poison := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32)); len(poison) != len(places) {
 				t.Errorf("%d entries on the poison queue, want %d", len(poison), len(places))
 			}

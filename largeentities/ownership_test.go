@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -70,14 +71,7 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
 		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
 	}
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }}))
-	for rounds := 0; must[int](t)(p.queue.Length(ctx)) > 0; rounds++ {
-		if rounds > 60 {
-			t.Fatal("the queue does not get empty")
-		}
-		must[int](t)(worker.Drain(ctx))
-		s.Wait(time.Second) // for what Drain left hidden
-	}
+	ok(t, harness.PoisonAll(ctx, s, p.queue))
 	if left := must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
 		t.Errorf("forged intents changed the container; before:\n%safter:\n%s", lines(all), lines(left))
 	}
