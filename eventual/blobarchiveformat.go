@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -22,6 +23,9 @@ const archiveVersion = 1
 
 // typeSuffix ends the name of the member that says what type a property has. No property's name has an '@'.
 const typeSuffix = "@odata.type"
+
+// systemPrefix begins the names of the library's own properties, which are never archived.
+const systemPrefix = "_tp"
 
 // encode writes the JSON of an entity.
 func (d toContainer[T]) encode(key patterns.Key, entity *T) ([]byte, error) {
@@ -52,8 +56,8 @@ func (d toContainer[T]) encode(key patterns.Key, entity *T) ([]byte, error) {
 func decodeArchived(text []byte) (patterns.Key, patterns.Properties, error) {
 	var stored struct {
 		Version    int            `json:"v"`
-		Partition  string         `json:"partition"`
-		Row        string         `json:"row"`
+		Partition  *string        `json:"partition"`
+		Row        *string        `json:"row"`
 		Properties jsontext.Value `json:"properties"`
 	}
 	if err := json.Unmarshal(text, &stored); err != nil {
@@ -62,8 +66,25 @@ func decodeArchived(text []byte) (patterns.Key, patterns.Properties, error) {
 	if stored.Version != archiveVersion {
 		return patterns.Key{}, nil, fmt.Errorf("version %d of the format, and this build reads version %d", stored.Version, archiveVersion)
 	}
+	if stored.Partition == nil || stored.Row == nil {
+		return patterns.Key{}, nil, errors.New("the entity's partition or row key is missing")
+	}
+	key := patterns.Key{Partition: *stored.Partition, Row: *stored.Row}
+	if err := errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row)); err != nil {
+		return patterns.Key{}, nil, fmt.Errorf("no entity has the key %q, %q: %w", key.Partition, key.Row, err)
+	}
 	properties, err := decodeProperties(stored.Properties)
-	return patterns.Key{Partition: stored.Partition, Row: stored.Row}, properties, err
+	return key, properties, err
+}
+
+// checkArchivedName refuses the name of a property that no archived entity has. Whoever can write blobs could otherwise choose keys and
+// the library's own properties of what a program restores.
+func checkArchivedName(name string) error {
+	switch {
+	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
+		return fmt.Errorf("%s is not a property of an entity", name)
+	}
+	return edm.CheckName(name)
 }
 
 var errNoProperties = errors.New("the properties are not a JSON object")
@@ -88,6 +109,9 @@ func decodeProperties(object jsontext.Value) (patterns.Properties, error) {
 		}
 		property, isType := strings.CutSuffix(name, typeSuffix)
 		if !isType {
+			if err := checkArchivedName(name); err != nil {
+				return nil, err
+			}
 			names, values[name] = append(names, name), raw.Clone()
 			continue
 		}
@@ -157,13 +181,22 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 	if err != nil {
 		return nil, failure(op, name, err)
 	}
-	v := new(T)
-	key, properties, err := decodeArchived(text)
-	if err == nil {
-		err = codec.Decode(properties, v)
-	}
+	v, err := openArchive(codec, text)
 	if err != nil {
 		return nil, &patterns.Error{Op: op, Table: name, Kind: patterns.ErrGarbled, Err: err}
+	}
+	return v, nil
+}
+
+// openArchive makes an entity of the content of a blob.
+func openArchive[T any](codec *patterns.Codec[T], text []byte) (*T, error) {
+	key, properties, err := decodeArchived(text)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := codec.Decode(properties, v); err != nil {
+		return nil, err
 	}
 	setKey(v, key)
 	return v, nil
