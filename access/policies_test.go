@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,4 +173,31 @@ func takes(d, atLeast time.Duration) error {
 		return fmt.Errorf("it took %v", d)
 	}
 	return nil
+}
+
+// TestTokensChangeNoPolicies: the service, asked without a Client in between, lets no token read or change the policies of its table,
+// nor the table itself.
+func TestTokensChangeNoPolicies(t *testing.T) {
+	o := newOwner(t, storagetest.Open(t))
+	before := must[[]access.Policy](t)(o.policies().List(t.Context()))
+	token := o.sign(access.Grant{Range: access.WholeTable(), Permissions: access.Everything}).RevealAddress()
+	table, query, _ := strings.Cut(token, "?")
+	account := strings.TrimSuffix(table, "/"+o.table.Name())
+	list := `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>mine</Id><AccessPolicy><Start>2020-01-01T00:00:00Z</Start>` +
+		`<Expiry>2999-01-01T00:00:00Z</Expiry><Permission>raud</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>`
+	for what, c := range map[string]struct{ method, address, body string }{
+		"read":        {http.MethodGet, token + "&comp=acl", ""},
+		"change":      {http.MethodPut, token + "&comp=acl", list},
+		"a new table": {http.MethodPost, account + "/Tables?" + query, `{"TableName":"Mine"}`},
+		"the tables":  {http.MethodGet, account + "/Tables?" + query, ""},
+		"the table":   {http.MethodDelete, account + "/Tables('" + o.table.Name() + "')?" + query, ""},
+		"the service": {http.MethodGet, account + "/?restype=service&comp=properties&" + query, ""},
+	} {
+		if status, text := send(t, o.s, c.method, c.address, c.body); status < 400 {
+			t.Errorf("%s: %d %s", what, status, text)
+		}
+	}
+	if after := must[[]access.Policy](t)(o.policies().List(t.Context())); len(after) != len(before) {
+		t.Errorf("the policies are %v", after)
+	}
 }

@@ -155,7 +155,7 @@ func (q *Queue) tellUnsigned(log *slog.Logger) {
 		return
 	}
 	q.told.Do(func() {
-		log.Warn("messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities; set QueueOptions.SigningKeys")
+		log.Warn("messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities, and move those whose incarnation they know; set QueueOptions.SigningKeys")
 	})
 }
 

@@ -1,6 +1,7 @@
 package indexentities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,7 @@ func (x *InBlobs[T]) keyOf(_, id string) (patterns.Key, error) { return splitKey
 type listed struct {
 	name  string
 	count string
+	owner error // why it is none of the index's, nil if it is
 }
 
 // under lists the blobs whose names begin with prefix.
@@ -137,7 +139,7 @@ func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, e
 				if item.Name == nil {
 					continue
 				}
-				one := listed{name: *item.Name, count: blobowner.Label(item.Metadata, metaCount)}
+				one := listed{name: *item.Name, count: blobowner.Label(item.Metadata, metaCount), owner: b.owner.CheckLabels(*item.Name, item.Metadata)}
 				if !yield(one, nil) {
 					return
 				}
@@ -164,7 +166,10 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 			}
 			count, err := strconv.Atoi(b.count)
 			if err != nil {
-				yield(Value{}, &patterns.Error{Table: b.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("a list without metadata %s", metaCount)})
+				err = fmt.Errorf("a list without metadata %s", metaCount)
+			}
+			if err := cmp.Or(b.owner, err); err != nil {
+				yield(Value{}, &patterns.Error{Table: b.name, Kind: patterns.ErrGarbled, Err: err})
 				return
 			}
 			if !yield(Value{Key: key, Count: count}, nil) {

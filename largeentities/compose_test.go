@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,54 @@ func TestSignedURL(t *testing.T) {
 	for i, err := range []error{none, nobody, past} {
 		if want := []error{patterns.ErrNotFound, patterns.ErrNotFound, patterns.ErrInvalid}[i]; !errors.Is(err, want) || strings.Contains(err.Error(), "sig=") {
 			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+// TestSignedURLOpensOneBlob: what is changed in an address, and what else is asked for with its signature, is refused.
+func TestSignedURLOpensOneBlob(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	p := must[*process](t)(w.start(s))
+	ok(t, p.repo.Insert(ctx, withAll(1)))
+	address := must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
+	base, query, _ := strings.Cut(address, "?")
+	for other := range must[map[string]string](t)(w.blobsIn(ctx, p)) {
+		if !strings.Contains(other, "/Photo/") {
+			base = strings.SplitN(base, "/"+w.container+"/", 2)[0] + "/" + w.container + "/" + url.PathEscape(other)
+			break
+		}
+	}
+	root, own := strings.SplitN(base, "/"+w.container+"/", 2)[0]+"/"+w.container, strings.SplitN(address, "?", 2)[0]
+	if base == own {
+		t.Fatal("there is no other blob")
+	}
+	later := must[url.Values](t)(url.ParseQuery(query))
+	later.Set("se", time.Now().Add(48*time.Hour).UTC().Format("2006-01-02T15:04:05Z"))
+	wider := must[url.Values](t)(url.ParseQuery(query))
+	wider.Set("sp", "rwd")
+	client := s.ClientOptions.Transport
+	if client == nil {
+		client = http.DefaultClient
+	}
+	for what, c := range map[string]struct{ method, address string }{
+		"another blob":     {http.MethodGet, base + "?" + query},
+		"the container":    {http.MethodGet, root + "?restype=container&comp=list&" + query},
+		"a write":          {http.MethodPut, address},
+		"its metadata":     {http.MethodPut, address + "&comp=metadata"},
+		"a later end":      {http.MethodGet, own + "?" + later.Encode()},
+		"more permissions": {http.MethodGet, own + "?" + wider.Encode()},
+		"no signature":     {http.MethodGet, own},
+	} {
+		req := must[*http.Request](t)(http.NewRequestWithContext(ctx, c.method, c.address, nil))
+		if c.method == http.MethodPut {
+			req.Header.Set("x-ms-blob-type", "BlockBlob")
+		}
+		resp, err := client.Do(req)
+		ok(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden && (what != "no signature" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusNotFound) {
+			t.Errorf("%s: %d", what, resp.StatusCode)
 		}
 	}
 }

@@ -1,0 +1,51 @@
+package encryption_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value: not of an intent, whose index has
+// the value for its key by a beacon, and not of a move.
+func TestMessagesHoldNoPlaintext(t *testing.T) {
+	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
+	check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
+	check(t, queue.Create(ctx))
+	open := func(table string) *patterns.Repository[employee] {
+		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(patterns.String(e.Number)) })
+		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
+			Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
+		}, encryption.New("encryption", w.registry, nil), byNumber))
+		check(t, r.Table().Create(ctx))
+		return r
+	}
+	r := open("Employees")
+	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(queue, "archive", r, eventual.ToRepository(open("Archive"), nil), nil))
+	e := june("Sales", 1)
+	e.Number = canary
+	check(t, r.Insert(ctx, e), mover.Move(ctx, e))
+	for n := 0; ; n++ {
+		got, err := w.account.Queue("orders").DequeueMessage(ctx, nil)
+		check(t, err)
+		if len(got.Messages) == 0 {
+			if n != 2 {
+				t.Errorf("%d messages, want an intent and a move", n)
+			}
+			return
+		}
+		text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+		if strings.Contains(text, canary) || strings.Contains(text, "078-05") || !strings.Contains(text, "empid_000001") {
+			t.Errorf("the message is %s", text)
+		}
+	}
+}

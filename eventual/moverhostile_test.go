@@ -1,0 +1,159 @@
+package eventual_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// forgeMove puts a message of the mover on the queue, as somebody with the right to add messages can.
+func (p *officer) forgeMove(t testing.TB, key patterns.Key, incarnation string, to ...string) {
+	t.Helper()
+	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
+	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
+	check(t, second(storageQueue(p.queue, "").EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
+}
+
+// everything is what both tables and the container hold, by key and ETag, and by name and ETag.
+func (p *officer) everything(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, table := range []string{p.office.current, p.office.archive} {
+		for e, err := range p.queue.Account().Table(table).Entities().Query().AllowTableScan().All(t.Context()) {
+			check(t, err)
+			all[table+" "+e.Key.Partition+" "+e.Key.Row] = string(e.ETag)
+		}
+	}
+	for pager := p.queue.Account().Container(p.container).NewListBlobsFlatPager(nil); pager.More(); {
+		page, err := pager.NextPage(t.Context())
+		check(t, err)
+		for _, b := range page.Segment.BlobItems {
+			all[*b.Name] = string(*b.Properties.ETag)
+		}
+	}
+	return all
+}
+
+// drainForged handles what is there to its end, also what a delivery has left hidden.
+func drainForged(t testing.TB, s *storagetest.Service, p *officer) {
+	t.Helper()
+	for range 3 {
+		must[any](t)(p.work(context.WithoutCancel(t.Context()), 2))
+		s.Wait(2 * moverVisibility)
+	}
+}
+
+// TestForgedMove: a message that nobody sent by Move moves no entity whose incarnation it does not name, writes, deletes and changes
+// nothing else, wherever it says that the copy goes, and ends on the poison queue where it names an entity that is there.
+func TestForgedMove(t *testing.T) {
+	for name, o := range map[string]office{"rows": {}, "blobs": {toBlobs: true}, "blobs, replaced": {toBlobs: true, replaces: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			office := newOffice(t, s, o)
+			p, ctx := office.open(t, s), t.Context()
+			own, moved := june(), &clerk{Department: "Sales", ID: 7, Email: "moved@contoso.com", Life: "first", Note: "moved"}
+			check(t, p.current.Insert(ctx, own))
+			check(t, p.current.Insert(ctx, moved))
+			gone := clerkKey(moved)
+			check(t, p.mover.Move(ctx, moved))
+			drainMoves(t, p)
+			incarnation := own.Incarnation()
+			putText(t, p.queue.Account().Container(p.container), "backup/2026", "a backup")
+			before := p.everything(t)
+			for _, to := range [][]string{{"backup/2026"}, {clerkBlob(moved)}, {clerkBlob(own) + "x"}, {".."}, {"../" + p.office.container + "/backup/2026"}, {""}, {"Sales", gone.Row}, {"Sales", "empid_000008"}, {}} {
+				p.forgeMove(t, clerkKey(own), incarnation, to...)
+			}
+			poisonable := 9
+			for _, to := range [][]string{{"backup/2026"}, {clerkBlob(moved)}, {clerkBlob(own)}, {"Sales", gone.Row}, {"Sales", clerkKey(own).Row}} {
+				p.forgeMove(t, clerkKey(own), "GUESSED", to...)
+				p.forgeMove(t, gone, moved.Incarnation(), to...)
+				p.forgeMove(t, gone, "GUESSED", to...)
+			}
+			drainForged(t, s, p)
+			if after := p.everything(t); !maps.Equal(before, after) {
+				t.Errorf("forged moves changed what is stored; before:\n%v\nafter:\n%v", before, after)
+			}
+			if n := len(entries(t, p.queue)); n < poisonable {
+				t.Errorf("%d forged moves are on the poison queue, want at least %d", n, poisonable)
+			}
+			// The one that is right moves the entity: without SigningKeys nothing tells it from Move.
+			to := []string{clerkBlob(own)}
+			if !o.toBlobs {
+				to = []string{"Sales", clerkKey(own).Row}
+			}
+			p.forgeMove(t, clerkKey(own), incarnation, to...)
+			drainForged(t, s, p)
+			wantPlaces(t, p, own, "", "first: hired")
+		})
+	}
+}
+
+// movedName is what the documentation of Mover says of the names of its rows.
+func movedName(mover, table string, key patterns.Key, incarnation string, to ...string) string {
+	h := sha256.New()
+	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+}
+
+// TestForgedMoverRows: rows of a mover that somebody else has written name another entity and another blob in vain. Whoever can write
+// the rows of one partition has a move of an entity of that partition go wrong, and of no other.
+func TestForgedMoverRows(t *testing.T) {
+	for name, o := range map[string]office{"rows": {}, "blobs": {toBlobs: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			office := newOffice(t, s, o)
+			p, ctx := office.open(t, s), t.Context()
+			victim, waiting := &clerk{Department: "Works", ID: 1, Email: "victim@contoso.com", Life: "first", Note: "hired"}, june()
+			archived := &clerk{Department: "Works", ID: 2, Email: "archived@contoso.com", Life: "first", Note: "archived"}
+			check(t, p.current.Insert(ctx, victim))
+			check(t, p.current.Insert(ctx, archived))
+			check(t, p.mover.Move(ctx, archived))
+			drainMoves(t, p)
+			check(t, p.current.Insert(ctx, waiting))
+			before := p.everything(t)
+			to := []string{clerkBlob(waiting)}
+			if !o.toBlobs {
+				to = []string{"Sales", clerkKey(waiting).Row}
+			}
+			id := movedName("archive-clerks", p.office.current, clerkKey(waiting), waiting.Incarnation(), to...)
+			stolen := before[clerkBlob(archived)] // the ETag of the victim's blob
+			for table, words := range map[string][]string{p.office.current: {"moverecord_", "movetrace_"}, p.office.archive: {"movemark_"}} {
+				for _, word := range words {
+					row := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "\uFFFC" + word + id}}
+					for property, value := range map[string]string{"Mover": "archive-clerks", "Table": p.office.current, "Partition": "Works", "Row": clerkKey(victim).Row,
+						"Incarnation": victim.Incarnation(), "Source": string(victim.ETag), "Base": stolen, "Write": "FORGED"} {
+						row.Set(property, patterns.String(value))
+					}
+					row.Set("Version", patterns.Int32(1))
+					row.Set("Round", patterns.Int32(2))
+					check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
+				}
+			}
+			check(t, p.mover.Move(ctx, waiting))
+			drainForged(t, s, p)
+			after := p.everything(t)
+			for at, etag := range before {
+				if !strings.Contains(at, clerkKey(waiting).Row) && !strings.Contains(at, "june") && after[at] != etag {
+					t.Errorf("%s was changed or deleted", at)
+				}
+			}
+			for at := range after {
+				if _, was := before[at]; !was && strings.Contains(at, "Works") {
+					t.Errorf("%s was made", at)
+				}
+			}
+		})
+	}
+}

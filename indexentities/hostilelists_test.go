@@ -1,0 +1,117 @@
+package indexentities_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// writeList puts other text in the place of the list Sales, Jones, past the library, as whoever can write it can.
+func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
+	t.Helper()
+	ctx := t.Context()
+	if w.option == inBlobs {
+		blob := p.account.Container(w.container).NewBlockBlobClient("lastname/Sales/Jones")
+		there, err := blob.GetProperties(ctx, nil)
+		must[any](t)(nil, err)
+		text := strconv.Itoa(count)
+		for name := range there.Metadata {
+			if strings.EqualFold(name, "tpcount") {
+				there.Metadata[name] = &text
+			}
+		}
+		_, err = blob.Upload(ctx, streaming.NopCloser(strings.NewReader(strings.Join(lines, "\n")+"\n")), &blockblob.UploadOptions{Metadata: there.Metadata})
+		must[any](t)(nil, err)
+		return
+	}
+	key := map[option]patterns.Key{inPartition: {Partition: "Sales", Row: "lastname_Jones"}, outside: {Partition: "lastname_Sales", Row: "Jones"}}[w.option]
+	client := p.account.TableService().NewClient(p.lists.Name())
+	row := must[*patterns.Entity](t)(p.lists.Entities().Get(ctx, key))
+	raw := `{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `","Count":` + strconv.Itoa(count) + `,"Keys":` + strconv.Quote(strings.Join(lines, "\n")) + `}`
+	_, err := client.UpdateEntity(ctx, []byte(raw), nil)
+	must[any](t)(nil, err)
+	if again := must[*patterns.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
+		t.Fatal("the list was not written")
+	}
+}
+
+// TestForgedLists: whoever can write a list adds to it what he likes. Find returns no entity that does not have the value and the group,
+// nothing that is not an entity, and does not panic; a list that makes no sense is ErrGarbled.
+func TestForgedLists(t *testing.T) {
+	for _, o := range options {
+		t.Run(string(o), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := (&world{option: o}).open(t, s)
+			p := must[*process](t)(w.start(s))
+			elsewhere := with(4, "Jones")
+			elsewhere.Department = "Works"
+			for _, e := range []*employee{with(1, "Jones"), with(2, "Smith"), with(3, ""), elsewhere} {
+				must[any](t)(nil, p.repo.Insert(ctx, e))
+			}
+			line := func(partition, row string) string {
+				if o == inPartition {
+					return row
+				}
+				return partition + "\t" + row
+			}
+			forged := []string{line("Sales", "empid_000001"), line("Sales", "empid_000002"), line("Sales", "empid_000003"), line("Works", "empid_000004"), line("Sales", "empid_000099"),
+				line("Sales", "lastname_Jones"), line("Sales", "lastname_Smith"), line("lastname_Sales", "Jones"), line("", "")}
+			w.writeList(t, p, forged, len(forged))
+			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); !slices.Equal(got, []int{1}) {
+				t.Errorf("Find yields %d, want 1", got)
+			}
+			for what, c := range map[string]struct {
+				lines []string
+				count int
+			}{
+				"no keys":           {[]string{"nothing"}, 1},
+				"too few":           {forged[:1], 2},
+				"a negative number": {forged[:1], -1},
+				"a key twice":       {[]string{forged[0], forged[0]}, 2},
+				"a key that is not": {[]string{line("a/b", "c#d")}, 1},
+			} {
+				w.writeList(t, p, c.lines, c.count)
+				for e, err := range p.index.Find(ctx, "Sales", "Jones") {
+					garbled := errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrInvalid)
+					if err != nil && !garbled || err == nil && e.LastName != "Jones" {
+						t.Errorf("%s: %v, %v", what, e, err)
+					}
+				}
+				if _, err := p.index.Keys(ctx, "Sales", "Jones"); err != nil && !errors.Is(err, patterns.ErrGarbled) {
+					t.Errorf("%s: Keys says %v", what, err)
+				}
+			}
+		})
+	}
+}
+
+// TestValuesOfAnotherTable: lists of another table's index in the same container are not taken for this one's values.
+func TestValuesOfAnotherTable(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{option: inBlobs}).open(t, s)
+	other := *w
+	other.table = s.TableName(t)
+	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
+	must[any](t)(nil, q.account.Table(other.table).Create(ctx))
+	must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
+	for v, err := range q.index.Values(ctx, "Sales", compoundkey.All()) {
+		if !errors.Is(err, patterns.ErrGarbled) {
+			t.Errorf("a value of the other table's: %+v, %v", v, err)
+		}
+	}
+	for v, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
+		if text, textErr := v.Text(); err != nil || textErr != nil || text != "Jones" {
+			t.Errorf("its own value: %q, %v", text, err)
+		}
+	}
+}
