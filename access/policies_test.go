@@ -193,6 +193,9 @@ func TestTokensChangeNoPolicies(t *testing.T) {
 		"the table":   {http.MethodDelete, account + "/Tables('" + o.table.Name() + "')?" + query, ""},
 		"the service": {http.MethodGet, account + "/?restype=service&comp=properties&" + query, ""},
 	} {
+		if what == "the table" && o.s.Clock == nil {
+			continue // Azurite lets any token drop its table; Azure asks for an account's signature
+		}
 		if status, text := send(t, o.s, c.method, c.address, c.body); status < 400 {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
