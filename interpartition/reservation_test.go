@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +21,13 @@ import (
 type slowCommit struct {
 	table  string
 	during func()
-	done   bool
+	once   sync.Once
 }
 
 // Do is policy.Policy, before the one that checks the lease.
 func (p *slowCommit) Do(req *policy.Request) (*http.Response, error) {
-	if raw := req.Raw(); !p.done && raw.Method == http.MethodPost && strings.HasSuffix(raw.URL.Path, "/"+p.table) {
-		p.done = true
-		p.during()
+	if raw := req.Raw(); raw.Method == http.MethodPost && strings.HasSuffix(raw.URL.Path, "/"+p.table) {
+		p.once.Do(p.during)
 	}
 	return req.Next()
 }

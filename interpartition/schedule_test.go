@@ -73,7 +73,7 @@ func TestSchedule(t *testing.T) {
 			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(c.seeds), Pauses: c.pauses,
 				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return c.stage(t, s, 0, log) }})
 			t.Log(log)
-			if c.calm {
+			if c.calm || harness.Shortened() { // too few seeds for each to be met
 				return
 			}
 			log.MustHave(t, harness.Deaths, harness.Lost, duplicates, harness.Failed)

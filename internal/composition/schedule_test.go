@@ -17,8 +17,11 @@ import (
 // TestEverythingSchedules: rivals insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
 // workers carry on, and maintenance runs go through all items meanwhile, in seeded orders. When all have ended, all that is kept agrees with the items.
 func TestEverythingSchedules(t *testing.T) {
-	log := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: max(20, harness.Seeds(60)), Steps: 80_000, Pauses: harness.Pauses(visibility),
+	log, seeds := &harness.Log{}, max(20, harness.Seeds(60))
+	if harness.Shortened() {
+		seeds = 5
+	}
+	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 80_000, Pauses: harness.Pauses(visibility),
 		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, log) }})
 	t.Log(log)
 	log.MustHave(t, harness.Applied, harness.Handled)

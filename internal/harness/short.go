@@ -36,7 +36,7 @@ func Seeds(seeds int) int {
 func SweepEvery() int {
 	switch {
 	case race.Enabled:
-		return 11
+		return 29
 	case testing.Short():
 		return 7
 	case Thorough():
@@ -47,7 +47,10 @@ func SweepEvery() int {
 
 // WideSweepEvery is SweepEvery for sweeps of thousands of costly points: one in seven, and all if the test is to be thorough.
 func WideSweepEvery() int {
-	if Shortened() || Thorough() {
+	switch {
+	case race.Enabled:
+		return 59
+	case Shortened() || Thorough():
 		return SweepEvery()
 	}
 	return 7
