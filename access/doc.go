@@ -34,8 +34,8 @@
 // span of a Token, Signer, Issuer or Client holds it, nor the account's key.
 //
 // Policies: the service has no ETag or condition for them. Create and Revoke take turns with all programs that use this
-// package with the same PoliciesOptions.Settle: none undoes what another has been told is done, and a revoked policy does not
-// come back, as long as a request arrives within a sixth of Settle of being sent, or never. Entries of others stay as they are. A
+// package with the default of PoliciesOptions.UnsafeSettle, here called Settle: none undoes what another has been told is done,
+// and a revoked policy does not come back, as long as a request arrives within a sixth of Settle of being sent, or never. Entries of others stay as they are. A
 // program that does not take turns, such as the portal, which writes back a list it has read before, can undo
 // a change; List tells.
 //

@@ -120,7 +120,7 @@ func ExamplePolicies() {
 		log.Fatal(err)
 	}
 	table := fill(ctx, account.Table("Audited")).Table()
-	policies, err := access.NewPolicies(table, &access.PoliciesOptions{Settle: 200 * time.Millisecond}) // leave the default where others change policies, too
+	policies, err := access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: 200 * time.Millisecond}) // leave the default where others change policies, too
 	if err != nil {
 		log.Fatal(err)
 	}

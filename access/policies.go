@@ -32,9 +32,10 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// Settle is how long after a request for the list of policies was answered a change that stands on the answer may still
-	// arrive; 0 is DefaultSettle. All programs that change the policies of a table must have the same.
-	Settle time.Duration
+	// UnsafeSettle is how long after a request for the list of policies was answered a change that stands on the answer may
+	// still arrive, in place of DefaultSettle. Where the programs that change the policies of a table do not have the same, a
+	// policy that one of them revoked can come back. It is for tests.
+	UnsafeSettle time.Duration
 }
 
 // Policies are the stored access policies of one table. It needs the account's key, or a role that allows it. It is safe
@@ -58,11 +59,11 @@ func NewPolicies(table *patterns.Table, options *PoliciesOptions) (*Policies, er
 		return nil, invalidf("NewPolicies", table.Name(), "no table has this name")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}
-	if options != nil && options.Settle != 0 {
-		p.settle = options.Settle
+	if options != nil && options.UnsafeSettle != 0 {
+		p.settle = options.UnsafeSettle
 	}
 	if p.settle < 0 {
-		return nil, invalidf("NewPolicies", table.Name(), "Settle is below 0")
+		return nil, invalidf("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
 	}
 	return p, nil
 }
@@ -82,7 +83,7 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// Create adds a policy. It takes some seconds (PoliciesOptions.Settle), and the service may take 30 more to know it. It is
+// Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle), and the service may take 30 more to know it. It is
 // patterns.ErrExists where there is one of this id, and patterns.ErrTooLarge where there are MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	const op = "Create"
@@ -109,7 +110,7 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 }
 
 // Revoke removes a policy, and with it every token that stands on it. It is gone with the first write; then Revoke stays some
-// seconds (PoliciesOptions.Settle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
+// seconds (PoliciesOptions.UnsafeSettle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
 // more. It is patterns.ErrNotFound where there is none of this id; after any other error, repeat it. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"

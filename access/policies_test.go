@@ -19,7 +19,7 @@ const quickly = 20 * time.Millisecond
 
 func policiesOf(t testing.TB, table *patterns.Table, settle time.Duration) *access.Policies {
 	t.Helper()
-	return must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{Settle: settle}))
+	return must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
 }
 
 func idsOf(t testing.TB, p *access.Policies) []string {
@@ -138,7 +138,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 	wantIs(t, policies.Revoke(t.Context(), ""), patterns.ErrInvalid)
 	_, err := access.NewPolicies(nil, nil)
 	wantIs(t, err, patterns.ErrInvalid)
-	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{Settle: -1})
+	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{UnsafeSettle: -1})
 	wantIs(t, err, patterns.ErrInvalid)
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())

@@ -26,7 +26,7 @@ type changer interface {
 }
 
 func takingTurns(table *patterns.Table) (changer, error) {
-	return access.NewPolicies(table, &access.PoliciesOptions{Settle: rivalSettle})
+	return access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: rivalSettle})
 }
 
 // rivals is a world of two who revoke and two who create at once. In the end, what was revoked must be gone, and what was

@@ -204,7 +204,8 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 	}
 }
 
-// TestSlowClocks: a data key is not removed because the clock of who removes it is some minutes ahead.
+// TestSlowClocks: a data key is not removed because the clock of who removes it is some minutes ahead, nor because the TTL of who
+// removes it is shorter than that of a program that still writes with the key.
 func TestSlowClocks(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	check(t, w.account.Table("Employees").Create(t.Context()))
@@ -214,11 +215,11 @@ func TestSlowClocks(t *testing.T) {
 		old = info.ID
 	}
 	check(t, second(w.registry.CreateDataKey(t.Context())))
-	ahead := w.open(t, w.wrapper, nil)
-	ahead.SetNow(func() time.Time { return time.Now().Add(15 * time.Minute) })
+	ahead := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
+	ahead.SetNow(func() time.Time { return time.Now().Add(24*time.Hour + 10*time.Minute) })
 	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, patterns.ErrConflict) {
-		t.Errorf("10 minutes behind a TTL of 5: %v", err)
+		t.Errorf("10 minutes after the longest TTL: %v", err)
 	}
-	ahead.SetNow(func() time.Time { return time.Now().Add(time.Hour) })
+	ahead.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 	check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
 }

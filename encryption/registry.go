@@ -36,7 +36,7 @@ type Registry struct {
 type RegistryOptions struct {
 	// Name is the partition, "datakeys" for "". Registries of different tenants or environments have tables, or names, of their own.
 	Name string
-	// TTL is how long an unwrapped key, and which one is current, is kept in memory, 5 minutes for 0. Taking a wrapping key
+	// TTL is how long an unwrapped key, and which one is current, is kept in memory, 5 minutes for 0, and at most 24 hours. Taking a wrapping key
 	// away from a program, and a new data key, take effect within it.
 	TTL time.Duration
 	// MaxUses is how often an unwrapped key is used before it is fetched again, 1,048,576 times for 0.
@@ -58,6 +58,7 @@ type RegistryOptions struct {
 const (
 	defaultRegistry = "datakeys"
 	defaultTTL      = 5 * time.Minute
+	maxTTL          = 24 * time.Hour // what RemoveUnusedDataKey waits for, whatever TTL its own program has
 	defaultUses     = 1 << 20
 )
 
@@ -97,8 +98,8 @@ func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) 
 	switch {
 	case table == nil || wrapper == nil:
 		return nil, invalidf(op, "it needs a table and a KeyWrapper")
-	case r.ttl < 0 || uses < 0:
-		return nil, invalidf(op, "a TTL of %v and %d uses", r.ttl, uses)
+	case r.ttl < 0 || r.ttl > maxTTL || uses < 0:
+		return nil, invalidf(op, "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
 		return nil, invalidf(op, "the name cannot be a partition key")
 	}

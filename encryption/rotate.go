@@ -268,14 +268,14 @@ func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error
 	return nil
 }
 
-// settleTime is added to the TTL: for clocks that differ, and a write that took the old key at the TTL's last moment and is on
+// settleTime is added to the longest TTL: for clocks that differ, and a write that took the old key at the TTL's last moment and is on
 // its way.
 const settleTime = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
 // the entities, and those of their copies elsewhere. Whatever was, in another table, a blob (UsesInBlobs) or a backup, is
-// lost for good. It is patterns.ErrConflict for the current key and a Trusted one, while other programs may still write with it (the TTL
-// and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
+// lost for good. It is patterns.ErrConflict for the current key and a Trusted one, while other programs may still write with it (24 hours, the
+// longest TTL, and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
 // key among RegistryOptions.Trusted are ended or changed before. Requests: those of Uses, 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables ...*patterns.Table) error {
 	const op = "RemoveUnusedDataKey"
@@ -292,8 +292,8 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables
 		return err
 	case current == id || slices.Contains(s.trusted, id):
 		return refuse(patterns.ErrConflict, "data key %s is the current one, or trusted", id)
-	case s.now().Before(row.Since.Add(s.ttl + settleTime)):
-		return refuse(patterns.ErrConflict, "data key %s may be in use until %v after its successor was made", id, s.ttl+settleTime)
+	case s.now().Before(row.Since.Add(maxTTL + settleTime)):
+		return refuse(patterns.ErrConflict, "data key %s may be in use until %v after its successor was made", id, maxTTL+settleTime)
 	}
 	uses, err := Uses(ctx, tables...)
 	if err != nil {
