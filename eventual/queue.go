@@ -84,7 +84,7 @@ func NewQueue(account *patterns.Account, name string, options *QueueOptions) (*Q
 		return nil, invalidf(op, name, "the account is nil")
 	case account.QueueService() == nil:
 		return nil, invalidf(op, name, "the account has no queue endpoint")
-	case o.SigningKeys != nil && len(o.SigningKeys.keys) == 0:
+	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
 		return nil, invalidf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
 	case o.Shards < 0 || o.Shards > maxShards:
 		return nil, invalidf(op, name, "%d shards: a queue has 1 to %d", o.Shards, maxShards)

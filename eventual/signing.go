@@ -21,7 +21,19 @@ import (
 // SigningKeys authenticate the messages of a queue. The first key signs, and each of them verifies, which lets keys be rotated:
 // give every program the old key and the new one, then the new one and the old one, then the new one alone, each once all programs
 // have the step before. The keys are in no text that fmt, log/slog or a JSON encoder makes of it. It is safe for concurrent use.
-type SigningKeys struct{ keys [][]byte }
+type SigningKeys struct {
+	// secrets returns the keys. A function hides them: package fmt prints what an unexported field holds or points to, without asking
+	// its methods.
+	secrets func() [][]byte
+}
+
+// keys is empty for the zero value.
+func (s *SigningKeys) keys() [][]byte {
+	if s == nil || s.secrets == nil {
+		return nil
+	}
+	return s.secrets()
+}
 
 const (
 	leastSigningKey = 16 // bytes
@@ -35,14 +47,14 @@ func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	if len(keys) == 0 || len(keys) > maxSigningKeys {
 		return nil, invalidf(op, "", "%d keys: give 1 to %d", len(keys), maxSigningKeys)
 	}
-	s := &SigningKeys{}
+	var own [][]byte
 	for i, key := range keys {
 		if len(key) < leastSigningKey {
 			return nil, invalidf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastSigningKey)
 		}
-		s.keys = append(s.keys, slices.Clone(key))
+		own = append(own, slices.Clone(key))
 	}
-	return s, nil
+	return &SigningKeys{secrets: func() [][]byte { return own }}, nil
 }
 
 const (
@@ -93,7 +105,7 @@ func (s *SigningKeys) String() string {
 	if s == nil {
 		return "no signing keys"
 	}
-	return fmt.Sprintf("%d signing keys", len(s.keys))
+	return fmt.Sprintf("%d signing keys", len(s.keys()))
 }
 
 // MarshalText is String for JSON and other encoders.
@@ -121,7 +133,7 @@ func mac(key []byte, queue string, raw []byte) string {
 // sign adds the MAC to the JSON of an envelope.
 func (s *SigningKeys) sign(queue string, raw []byte) []byte {
 	signed := append(slices.Clone(raw[:len(raw)-1]), macBegin...)
-	return append(append(signed, mac(s.keys[0], queue, raw)...), macEnd...)
+	return append(append(signed, mac(s.keys()[0], queue, raw)...), macEnd...)
 }
 
 // splitMAC separates the MAC from what it was made of. It is "" where the JSON does not end with one.
@@ -138,7 +150,7 @@ func splitMAC(signed []byte) (raw []byte, mac string) {
 func (s *SigningKeys) verify(queue string, signed []byte) bool {
 	raw, given := splitMAC(signed)
 	valid := false
-	for _, key := range s.keys {
+	for _, key := range s.keys() {
 		valid = hmac.Equal([]byte(mac(key, queue, raw)), []byte(given)) || valid
 	}
 	return valid

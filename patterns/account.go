@@ -86,9 +86,9 @@ type Account struct {
 	tables    *aztables.ServiceClient
 	queues    *azqueue.ServiceClient
 	blobs     *blobservice.Client
-	log       *slog.Logger                     // nil for slog.Default()
-	blobKey   *blobservice.SharedKeyCredential // nil without a shared key
-	token     bool                             // made from a token credential
+	log       *slog.Logger // nil for slog.Default()
+	signs     signer       // nil without a shared key
+	token     bool         // made from a token credential
 }
 
 // NewAccount uses a token credential, such as one of azidentity. It makes no request.
@@ -127,7 +127,7 @@ func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *Acc
 	if err != nil {
 		return nil, invalidf(op, "the key of account %q is not base64", name)
 	}
-	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", blobKey: blobKey}, options, clientMakers{
+	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signerOf(blobKey)}, options, clientMakers{
 		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
 			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
 		},

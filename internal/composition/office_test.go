@@ -58,7 +58,11 @@ type desk struct {
 
 func newOffice(t testing.TB, s *storagetest.Service) *office {
 	t.Helper()
-	registry := newRegistry(t)
+	return newOfficeOf(t, s, newRegistry(t))
+}
+
+func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Registry) *office {
+	t.Helper()
 	check(t, registry.CreateBeacon(t.Context(), "number"))
 	o := &office{registry, must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
 	d := must[*desk](t)(o.open(s))

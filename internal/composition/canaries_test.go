@@ -1,0 +1,264 @@
+package composition
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	azlog "github.com/Azure/azure-sdk-for-go/sdk/azcore/log"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// Secrets that stand in for those of a program. Whatever shows half of one is found.
+const (
+	canarySignature = "Y2FuYXJ5c2lnbmF0dXJlb2Zhc2FzMDEyMzQ1Njc4OTA="
+	canaryPlaintext = "canary-078-05-1120-plaintext"
+	canaryWrapping  = "canarywrappingkey0123456789abcde"
+	canarySigning   = "canarysigningkeyABCDEFGHIJKLMNOP"
+)
+
+// birds look for secrets in everything that a program could print, log or export.
+type birds struct {
+	mu      sync.Mutex
+	keys    []string // of any kind
+	plain   []string // values of encrypted properties
+	found   []string
+	looked  map[string]int
+	watched map[string]bool // exported types of which a value was formatted
+}
+
+func (b *birds) look(where, text string, secrets ...[]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looked[where[:min(len(where), 5)]]++
+	for _, secret := range slices.Concat(secrets...) {
+		if strings.Contains(text, secret) {
+			b.found = append(b.found, fmt.Sprintf("%s: %q is in %.600s", where, secret, text))
+			return
+		}
+	}
+}
+
+// formsOf is how a secret can look: its halves, as text and bytes, in hexadecimal, base64, decimal and escaped.
+func formsOf(secrets ...string) (forms []string) {
+	for _, secret := range secrets {
+		for _, half := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
+			for _, form := range []string{half, url.QueryEscape(half), hex.EncodeToString([]byte(half)), strings.ToUpper(hex.EncodeToString([]byte(half))),
+				strings.Trim(fmt.Sprint([]byte(half)), "[]"), strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(half)), "[]"), " ", ","), fmt.Sprintf("% x", half)} {
+				forms = append(forms, form)
+			}
+		}
+		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(secret))[:len(secret)/2])
+	}
+	return forms
+}
+
+// textsOf is all that can be made of a value without knowing it.
+func textsOf(v any) []string {
+	var texts []string
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, v))
+	}
+	encoded, err := json.Marshal(v)
+	var b bytes.Buffer
+	for _, h := range []slog.Handler{slog.NewTextHandler(&b, nil), slog.NewJSONHandler(&b, nil)} {
+		slog.New(h).Info("m", "v", v, slog.Group("g", "v", v))
+	}
+	return append(texts, string(encoded), fmt.Sprint(err), b.String())
+}
+
+// value looks at a value, at what a pointer points to, at both within another value and behind an unexported field.
+func (b *birds) value(v any, secrets ...[]string) {
+	type hidden struct{ inner any }
+	at := reflect.TypeOf(v)
+	forms := []any{v, []any{v}, hidden{v}, struct{ Shown any }{v}}
+	if at.Kind() == reflect.Pointer && !reflect.ValueOf(v).IsNil() {
+		at = at.Elem()
+		forms = append(forms, reflect.ValueOf(v).Elem().Interface(), hidden{reflect.ValueOf(v).Elem().Interface()})
+	}
+	name, _, _ := strings.Cut(at.Name(), "[")
+	b.watched[path.Base(at.PkgPath())+"."+name] = true
+	for _, form := range forms {
+		for _, text := range textsOf(form) {
+			b.look("value of "+at.String(), text, secrets...)
+		}
+	}
+}
+
+// error looks at an error and all that it wraps.
+func (b *birds) error(where string, err error) {
+	if err == nil {
+		return
+	}
+	for _, text := range textsOf(err) {
+		b.look("error of "+where, text, b.keys, b.plain)
+	}
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		b.error(where, w.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, cause := range w.Unwrap() {
+			b.error(where, cause)
+		}
+	}
+}
+
+// provider records spans.
+func (b *birds) provider() tracing.Provider {
+	attributes := func(list []tracing.Attribute) {
+		for _, a := range list {
+			b.look("span", fmt.Sprintf("%s=%v", a.Key, a.Value), b.keys, b.plain)
+		}
+	}
+	return tracing.NewProvider(func(string, string) tracing.Tracer {
+		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
+			b.look("span", name, b.keys, b.plain)
+			attributes(o.Attributes)
+			return ctx, tracing.NewSpan(tracing.SpanImpl{
+				SetAttributes: func(list ...tracing.Attribute) { attributes(list) },
+				AddEvent:      func(name string, list ...tracing.Attribute) { b.look("span", name, b.keys, b.plain); attributes(list) },
+				SetStatus:     func(_ tracing.SpanStatus, text string) { b.look("span", text, b.keys, b.plain) },
+			})
+		}, nil)
+	}, nil)
+}
+
+// Write is for the logs of the library.
+func (b *birds) Write(line []byte) (int, error) {
+	b.look("log", string(line), b.keys, b.plain)
+	return len(line), nil
+}
+
+// listen looks at the SDK's log and the standard logger until the test ends.
+func (b *birds) listen(t *testing.T) {
+	azlog.SetListener(func(_ azlog.Event, text string) { b.look("log", text, b.keys, b.plain) })
+	standard := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(b, nil)))
+	t.Cleanup(func() { azlog.SetListener(nil); slog.SetDefault(standard) })
+}
+
+// gossip is a proxy that quotes what it was sent: as a transport error, or as an answer of a status.
+type gossip int
+
+func (g gossip) String() string { return fmt.Sprintf("gossip%d", int(g)) }
+
+func (g gossip) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
+	if g == 0 {
+		return nil, fmt.Errorf("proxy of %s: %w", req.URL, errors.Join(io.ErrUnexpectedEOF, fmt.Errorf("asked for %q with %q", req.URL, req.Header.Get("Authorization"))))
+	}
+	body := fmt.Sprintf(`{"odata.error":{"code":"Odd","message":{"lang":"en-US","value":"no access: %s"}}}`, req.URL)
+	return &http.Response{StatusCode: int(g), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{"Content-Type": {"application/json"}, "X-Ms-Error-Code": {"Odd"}},
+		Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// sensitive is where canaries are: a desk of all patterns, whose items have canaries in them, on a service of its own.
+type sensitive struct {
+	*birds
+	s       *storagetest.Service
+	office  *office
+	desk    *desk
+	wrapper encryption.LocalKey
+	keys    *patterns.Table
+}
+
+func newSensitive(t *testing.T) *sensitive {
+	t.Helper()
+	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{looked: map[string]int{}, watched: map[string]bool{}}}
+	x.listen(t)
+	x.wrapper = must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
+	x.keys = must[*patterns.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
+	check(t, x.keys.Create(t.Context()))
+	registry := must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
+	id := must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	row := must[*patterns.Entity](t)(x.keys.Entities().Get(t.Context(), patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}))
+	wrapped, _ := row.Get("Wrapped").Bytes()
+	dataKey := must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	decoded := must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))
+	x.birds.keys = formsOf(x.s.AccountKey, string(decoded), canarySignature, canaryWrapping, canarySigning, string(dataKey))
+	x.plain = formsOf(canaryPlaintext)
+	x.office = newOfficeOf(t, x.s, registry)
+	x.desk = must[*desk](t)(x.office.open(x.s))
+	check(t, x.desk.items.Insert(t.Context(), x.item(1)), x.desk.items.Insert(t.Context(), x.item(2)))
+	return x
+}
+
+// item has the canary in each encrypted property, and in the photo, which is sealed.
+func (x *sensitive) item(id int) *item {
+	v := x.desk.itemOf(id, "a")
+	v.Number, v.Essay = fmt.Sprint(canaryPlaintext, id), strings.Repeat(canaryPlaintext, 3_000)
+	v.Photo = []byte(v.Essay)
+	return v
+}
+
+// verdict fails the test for what was found, or if too little was looked at.
+func (x *sensitive) verdict(t *testing.T, least map[string]int) {
+	t.Helper()
+	t.Logf("looked at %v", x.looked)
+	for i, found := range x.found {
+		if i < 12 {
+			t.Errorf("a secret is in a %s", found)
+		}
+	}
+	for where, n := range least {
+		if x.looked[where] < n {
+			t.Errorf("%d of %q were looked at, want %d", x.looked[where], where, n)
+		}
+	}
+	x.found = nil
+	x.look("value", fmt.Sprint(struct{ s string }{canaryPlaintext}), x.plain) // the canary sings
+	if len(x.found) != 1 {
+		t.Error("nothing is ever found")
+	}
+}
+
+// libraryPackages are the packages whose exported types are looked at.
+var libraryPackages = []string{"compoundkey", "patterns", "eventual", "intrapartition", "interpartition", "indexentities", "denormalization", "logtail", "highvolumedelete",
+	"dataseries", "widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access"}
+
+// exportedTypes are the names that the packages export for types.
+func exportedTypes(t *testing.T) (names []string) {
+	t.Helper()
+	for _, pkg := range libraryPackages {
+		files := must[[]os.DirEntry](t)(os.ReadDir("../../" + pkg))
+		for _, file := range files {
+			if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
+				continue
+			}
+			parsed := must[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../"+pkg+"/"+file.Name(), nil, parser.SkipObjectResolution))
+			for _, decl := range parsed.Decls {
+				g, ok := decl.(*ast.GenDecl)
+				if !ok || g.Tok != token.TYPE {
+					continue
+				}
+				for _, spec := range g.Specs {
+					if name := spec.(*ast.TypeSpec).Name; name.IsExported() {
+						names = append(names, pkg+"."+name.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,158 @@
+package composition
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys"
+
+	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/logtail"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/widentities"
+)
+
+// harmlessTypes are exported types that hold no secret and lead to none: interfaces and functions, and what is made of numbers, times,
+// names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is none of
+// them, nor is one that holds what the program has stored.
+const harmlessTypes = `
+patterns.Auditor patterns.Mender patterns.Completer patterns.Pattern patterns.Host patterns.CopyContributor patterns.Rememberer patterns.RowContributor
+patterns.OutsideCopyContributor patterns.IntentContributor patterns.CompanionContributor patterns.PropertyTransformer patterns.CopyAuthenticator
+patterns.SealedContributor patterns.PropertyProtector patterns.Streamer patterns.Layout patterns.IntentRunner patterns.OutsideOwner
+eventual.Handler eventual.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
+patterns.BulkVerb patterns.RowVerb patterns.Stage patterns.Protection patterns.ChangeKind patterns.Type patterns.QueryClass patterns.DiscrepancyKind
+access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
+compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part heterogeneous.VersionError`
+
+// valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
+// string do. They hold no key.
+const valueTypes = `
+patterns.Entity patterns.Value patterns.Property patterns.Properties patterns.Condition patterns.Page patterns.Change patterns.Copy patterns.RowOperation patterns.Beside
+patterns.ApplyOptions patterns.OutsideCopy patterns.Reading patterns.LaidOut patterns.FurtherRow patterns.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
+relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
+
+// everyValue makes a value of each exported type that can hold or reach a secret, most of them after it was used.
+func (x *sensitive) everyValue(t *testing.T) []any {
+	t.Helper()
+	ctx, d := t.Context(), x.desk
+	account := d.account
+	sasAccount := must[*patterns.Account](t)(patterns.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
+	read := must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
+	keys := must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
+	queueOptions := eventual.QueueOptions{SigningKeys: keys}
+	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
+	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	mover := must[*eventual.Mover[site]](t)(eventual.NewMover(queue, "m", d.sites, eventual.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
+	signer := must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
+	grant := access.Grant{Table: d.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
+	token := must[access.Token](t)(signer.Sign(grant))
+	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(token.RevealQuery(), "sig=")[1], "&")[0])...)
+	issuer := must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
+	issued := must[access.Token](t)(issuer.Token(ctx, "june"))
+	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(issued.RevealQuery(), "sig=")[1], "&")[0])...)
+	beacon := x.office.beacon
+	stream := must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
+	vault := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
+	cache := must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
+	must[map[patterns.Key]*item](t)(cache.Lookup(ctx, []patterns.Key{plainKey(read)}))
+	transaction := d.table.NewTransaction()
+	explained := must[*patterns.Explanation](t)(d.items.Explain(ctx, patterns.ChangeReplace, read))
+	log := must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
+	writer := must[*logdata.Writer](t)(log.NewWriter(nil))
+	check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
+	t.Cleanup(func() { check(t, writer.Close(context.WithoutCancel(ctx))) })
+	largeOptions := largeentities.Options{Account: account, Sealer: stream}
+	values := []any{account, sasAccount, patterns.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
+		patterns.Schema[item]{Intents: queue, Key: plainKey}, must[*patterns.Codec[item]](t)(patterns.NewCodec[item]()), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
+		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
+		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &patterns.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
+		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
+		must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), must[encryption.LocalRSAKey](t)(x.rsaKey()),
+		d.photo, largeOptions, read.Clip, d.team, d.teams, d.crew, d.name, d.badge, d.badge.Verified(), d.count, d.counted, d.members, d.typ, cache,
+		log, writer, widentities.New(nil), must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
+		must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k patterns.Key) patterns.Key { return siteKey(k.Partition, "partner") })),
+		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
+		must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
+	}
+	return append(values, x.reports(t)...)
+}
+
+// reports are options and reports, whose fields are numbers, keys and errors. Those of calls that were made are in TestCanaryErrors.
+func (x *sensitive) reports(t *testing.T) []any {
+	t.Helper()
+	d := x.desk
+	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
+	_ = spread
+	return []any{patterns.Fact{}, patterns.Scope{}, patterns.BulkOptions{}, patterns.BulkProgress{}, patterns.Intent{}, patterns.Key{}, patterns.Error{}, patterns.ParallelOptions[item]{}, patterns.Plan{},
+		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyProgress{}, patterns.Discrepancy{}, must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](d.table)),
+		eventual.SweepOptions{}, eventual.SweepReport{}, eventual.MoverOptions{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
+		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptProgress{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
+		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
+		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
+		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
+		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, dataseries.SweepReport{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
+		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}, heterogeneous.UpgradeOptions{}, heterogeneous.UpgradeReport{}}
+}
+
+// TestCanaryTypes: no exported type of the library shows the account's key, a signature, a data key, a signing key, or what an encrypted
+// property holds, by any verb, in JSON or in a log; and each exported type is looked at, or listed as one that cannot.
+func TestCanaryTypes(t *testing.T) {
+	x := newSensitive(t)
+	for _, v := range x.everyValue(t) {
+		x.value(v, x.birds.keys, x.plain)
+	}
+	ctx, read := t.Context(), must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
+	page := must[patterns.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
+	for _, v := range []any{read, page, must[*patterns.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), patterns.String(canaryPlaintext), patterns.Eq("Name", "x"),
+		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, patterns.Change{Entity: read}, patterns.Reconciliation{Entity: read}, logdata.Record{}} {
+		x.value(v, x.birds.keys) // of these, the values are the program's own
+	}
+	exported := exportedTypes(t)
+	listed := strings.Fields(harmlessTypes + valueTypes)
+	for _, name := range exported {
+		if harmless := slices.Contains(strings.Fields(harmlessTypes), name); x.watched[name] && harmless || !x.watched[name] && !slices.Contains(listed, name) {
+			t.Errorf("%s: add a value of the type to everyValue, or list it as harmless; not both", name)
+		}
+	}
+	for _, name := range listed {
+		if !slices.Contains(exported, name) {
+			t.Errorf("%s is listed, and no package exports it", name)
+		}
+	}
+	if n := len(exported); n < 150 {
+		t.Errorf("only %d exported types were found", n)
+	}
+	x.verdict(t, map[string]int{"value": 4_000})
+}
+
+// sas is the query of an account's shared access signature, which no service accepts.
+func (x *sensitive) sas() string {
+	return "sv=2019-02-02&ss=tqb&srt=sco&sp=rwdlacup&se=2999-01-01T00%3A00%3A00Z&sig=" + url.QueryEscape(canarySignature)
+}
+
+func (x *sensitive) rsaKey() (encryption.LocalRSAKey, error) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return encryption.LocalRSAKey{}, err
+	}
+	x.birds.keys = append(x.birds.keys, private.D.String(), private.D.Text(16), private.Primes[0].String())
+	return encryption.NewLocalRSAKey("rsa", private)
+}
