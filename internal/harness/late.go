@@ -20,6 +20,9 @@ type LateRequest struct {
 	// Network takes the request then: not that of a schedule, where it would wait for a turn that nobody gives it.
 	Network policy.Transporter
 	After   time.Duration
+	// Until is when the request is lost instead, where real time passes and a process can be stopped: what arrives later than the
+	// margin of a lease is beyond what leases promise. 0 is never.
+	Until time.Duration
 }
 
 // String names the fault.
@@ -31,8 +34,12 @@ func (l LateRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.S
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	go func() {
 		time.Sleep(l.After)
+		if l.Until > 0 && time.Since(began) > l.Until {
+			return
+		}
 		if resp, err := l.Network.Do(again); err == nil {
 			resp.Body.Close()
 		}

@@ -47,7 +47,7 @@ func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < x.Deaths+x.Faults/3:
 			x.Log.Add(Late, 1)
-			return LateRequest{x.Network, lease.Margin(x.Visibility) * 9 / 10}
+			return LateRequest{Network: x.Network, After: lease.Margin(x.Visibility) * 9 / 10}
 		case n < x.Deaths+x.Faults:
 			x.Log.Add(Faults, 1)
 			faults := storagetest.FaultsOf(call.Kind)

@@ -109,7 +109,8 @@ func trouble(dice *rand.Rand) storagetest.Injector {
 			return nil
 		}
 		if dice.IntN(4) == 0 {
-			return harness.LateRequest{Network: http.DefaultClient, After: lease.Margin(chaosVisibility) * 9 / 10}
+			margin := lease.Margin(chaosVisibility)
+			return harness.LateRequest{Network: http.DefaultClient, After: margin / 2, Until: margin * 9 / 10}
 		}
 		faults := slices.DeleteFunc(storagetest.FaultsOf(call.Kind), func(f storagetest.Fault) bool {
 			return f == storagetest.CutSilentlyAt(0.5) // reads as ErrGarbled, as a damaged row does
