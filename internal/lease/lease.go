@@ -14,6 +14,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -194,11 +195,40 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	if err := l.Check(); err != nil {
 		return nil, refused{err}
 	}
+	raw := req.Raw()
+	if raw.Body != nil {
+		raw.Body = &body{raw.Body, l}
+	}
+	if get := raw.GetBody; get != nil { // with which a transport sends again what it has not sent on a connection that had ended
+		defer func() { raw.GetBody = get }()
+		raw.GetBody = func() (io.ReadCloser, error) {
+			again, err := get()
+			return &body{again, l}, err
+		}
+	}
 	resp, err := req.Next()
-	if m := req.Raw().Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
+	if cut := (refused{}); errors.As(err, &cut) {
+		return resp, err // the body was cut off, which is no request to the service
+	}
+	if m := raw.Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		l.doubt()
 	}
 	return resp, err
+}
+
+// body is that of a request made under a lease. The transport gets no more of it once the lease is over: a process can be held up
+// between the check and the sending, and what waited for a connection is sent later, too.
+type body struct {
+	io.ReadCloser
+	lease *Lease
+}
+
+// Read is io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if err := b.lease.Check(); err != nil {
+		return 0, refused{err}
+	}
+	return b.ReadCloser.Read(p)
 }
 
 // Rules are what keeps messages that name the same keys from undoing each other's work.

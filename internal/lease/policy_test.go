@@ -15,6 +15,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
 
 // service answers what it is told.
@@ -46,6 +47,11 @@ func send(ctx context.Context, s *service, method string, retries int32) error {
 	if err != nil {
 		return err
 	}
+	if method == http.MethodPut {
+		if err := req.SetBody(streaming.NopCloser(strings.NewReader("content")), "text/plain"); err != nil {
+			return err
+		}
+	}
 	resp, err := pl.Do(req)
 	if err != nil {
 		return err
@@ -54,6 +60,38 @@ func send(ctx context.Context, s *service, method string, retries int32) error {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
 	return nil
+}
+
+// TestLateBody: a request that is held up behind the check, until its lease is over, is not sent whole, the SDK does not try again,
+// and what was cut off cannot arrive.
+func TestLateBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, again := range []bool{false, true} {
+			s := &service{answer: func(req *http.Request) (*http.Response, error) {
+				body := req.Body
+				time.Sleep(term)
+				if again {
+					var err error
+					if body, err = req.GetBody(); err != nil {
+						return nil, err
+					}
+				}
+				text, err := io.ReadAll(body)
+				if err == nil {
+					t.Errorf("%q was sent", text)
+				}
+				return nil, fmt.Errorf("write error: %w", err)
+			}}
+			l := New(t.Context(), time.Now(), visible)
+			ctx := context.WithValue(t.Context(), leaseKey{}, l)
+			if err := send(ctx, s, http.MethodPut, 3); !errors.Is(err, ErrLost) || s.calls != 1 {
+				t.Errorf("%v, %d calls", err, s.calls)
+			}
+			if l.Unsure() {
+				t.Error("what was cut off cannot arrive")
+			}
+		}
+	})
 }
 
 // TestPolicyRefuses: what comes after the end is not sent, and the SDK does not try again.
