@@ -65,10 +65,8 @@ func (b *birds) look(where, text string, secrets ...[]string) {
 func formsOf(secrets ...string) (forms []string) {
 	for _, secret := range secrets {
 		for _, half := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
-			for _, form := range []string{half, url.QueryEscape(half), hex.EncodeToString([]byte(half)), strings.ToUpper(hex.EncodeToString([]byte(half))),
-				strings.Trim(fmt.Sprint([]byte(half)), "[]"), strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(half)), "[]"), " ", ","), fmt.Sprintf("% x", half)} {
-				forms = append(forms, form)
-			}
+			bytes, digits := hex.EncodeToString([]byte(half)), strings.Trim(fmt.Sprint([]byte(half)), "[]")
+			forms = append(forms, half, url.QueryEscape(half), bytes, strings.ToUpper(bytes), fmt.Sprintf("% x", half), digits, strings.ReplaceAll(digits, " ", ","))
 		}
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(secret))[:len(secret)/2])
 	}
