@@ -53,7 +53,7 @@
 //	                 1 for each 100 of a partition                  for each with old marks
 //
 // Each repetition waits longer, with full jitter: ten rivals of one slot, each of whom adds again as soon as it has added, take
-// some 5 requests for an addition. docs/dataseries.md has the figures.
+// some 5 requests for an addition. docs/reference/dataseries.md has the figures.
 //
 // # When not to use it
 //

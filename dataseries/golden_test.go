@@ -18,8 +18,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// The golden tests pin what is stored: series that exist in accounts must be read for ever. docs/storage-format.md describes
-// the same in words. Where one of them fails, either the change is wrong or readers need a way to tell the old from the new.
+// The golden tests pin what is stored: series that exist in accounts must be read for ever. docs/reference/storage-format.md
+// describes the same in words. Where one of them fails, either the change is wrong or readers need a way to tell the old from the
+// new.
 
 // goldenID is an id of a write or a call: 26 characters of base32.
 var goldenID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)

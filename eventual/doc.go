@@ -28,8 +28,8 @@
 //
 // A Queue is the patterns.IntentRunner of repositories: given as Schema.Intents, it carries their intents, and every worker
 // of the queue, in any process that makes the same repositories, carries out those whose writers died. What an intent names
-// agrees with its entity in the end, whatever crashes or comes between: docs/eventual.md has the argument. It holds as long as
-// clocks run alike to within a sixth of the visibility timeout, and requests arrive within that time or never.
+// agrees with its entity in the end, whatever crashes or comes between: docs/reference/eventual.md has the argument. It holds as
+// long as clocks run alike to within a sixth of the visibility timeout, and requests arrive within that time or never.
 //
 // # Crashes
 //

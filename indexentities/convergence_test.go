@@ -29,8 +29,8 @@ func (d *distant) Do(req *http.Request) (*http.Response, error) {
 }
 
 // TestRivalsConverge holds how long it takes, in virtual time, until rivals who enter one list at the same time are all in
-// it: docs/indexentities.md has the bound. Whoever writes the list has read what the writer before left, so the list takes
-// no more than one of them in the time of a request. The worker is the standard one, and no intent may end on the poison
+// it: docs/reference/indexentities.md has the bound. Whoever writes the list has read what the writer before left, so the list
+// takes no more than one of them in the time of a request. The worker is the standard one, and no intent may end on the poison
 // queue.
 func TestRivalsConverge(t *testing.T) {
 	for _, rivals := range []int{20, 100} {

@@ -15,8 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// The golden tests pin what is stored: lists that exist in accounts must be read for ever. docs/storage-format.md describes the
-// same in words. Where one of them fails, either the change is wrong or readers need a way to tell the old from the new.
+// The golden tests pin what is stored: lists that exist in accounts must be read for ever. docs/reference/storage-format.md
+// describes the same in words. Where one of them fails, either the change is wrong or readers need a way to tell the old from the
+// new.
 
 // goldenID is a write id: 26 characters of base32.
 var goldenID = regexp.MustCompile(`^[A-Z2-7]{26}$`)

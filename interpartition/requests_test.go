@@ -90,7 +90,7 @@ func (c *counted) lifeOf(ctx context.Context, key patterns.Key) []step {
 	}
 }
 
-// TestRequestCounts holds what the package comment and docs/costs.md say of changes.
+// TestRequestCounts holds what the package comment and docs/reference/costs.md say of changes.
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
 	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {

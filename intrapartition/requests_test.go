@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// TestRequestCounts holds what the package comment and docs/costs.md say of reads and of changes through an index.
+// TestRequestCounts holds what the package comment and docs/reference/costs.md say of reads and of changes through an index.
 // TestEveryChangeMovesTheCopies counts the other changes.
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 )
 
 // The benchmarks compare this library with the bare SDK in one run, over one transport within the process. See
-// docs/performance.md for what they show and what they do not.
+// docs/reference/performance.md for what they show and what they do not.
 
 // contender is one side of a comparison.
 type contender struct {

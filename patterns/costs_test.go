@@ -35,7 +35,7 @@ func checkSpending(t *testing.T, requests interface{ Load() int64 }, all []spend
 	}
 }
 
-// TestRequestCountsOfReads holds what docs/costs.md says of queries, pages and parallel reads.
+// TestRequestCountsOfReads holds what docs/reference/costs.md says of queries, pages and parallel reads.
 func TestRequestCountsOfReads(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)
@@ -110,7 +110,7 @@ func wantRows(got, want int) error {
 	return nil
 }
 
-// TestRequestCountsOfTables holds what docs/costs.md says of accounts, tables, transactions and bulk writes.
+// TestRequestCountsOfTables holds what docs/reference/costs.md says of accounts, tables, transactions and bulk writes.
 func TestRequestCountsOfTables(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)
@@ -161,7 +161,7 @@ func (l *loseFirst) Do(req *policy.Request) (*http.Response, error) {
 	return nil, errors.New("the connection was reset")
 }
 
-// TestRequestCountsAfterLostAnswers holds what docs/costs.md says of ambiguous writes: the SDK's repetition, and one read
+// TestRequestCountsAfterLostAnswers holds what docs/reference/costs.md says of ambiguous writes: the SDK's repetition, and one read
 // for each row written.
 func TestRequestCountsAfterLostAnswers(t *testing.T) {
 	ctx := context.Background()

@@ -7,7 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// TestRequestCountsOfRivals holds what docs/costs.md says of a change that begins again.
+// TestRequestCountsOfRivals holds what docs/reference/costs.md says of a change that begins again.
 func TestRequestCountsOfRivals(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)
@@ -31,7 +31,7 @@ func TestRequestCountsOfRivals(t *testing.T) {
 	})
 }
 
-// TestRequestCountsOfRebuild holds what docs/costs.md says of an index that is new to the entities of a table.
+// TestRequestCountsOfRebuild holds what docs/reference/costs.md says of an index that is new to the entities of a table.
 func TestRequestCountsOfRebuild(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)

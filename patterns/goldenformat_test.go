@@ -20,8 +20,8 @@ import (
 )
 
 // The golden tests pin what is stored: rows and tokens that exist in accounts and must be read for ever.
-// docs/storage-format.md describes the same in words. Where one of them fails, either the change is wrong or readers need a
-// way to tell the old from the new; a new golden row is added then, and the old one stays.
+// docs/reference/storage-format.md describes the same in words. Where one of them fails, either the change is wrong or readers
+// need a way to tell the old from the new; a new golden row is added then, and the old one stays.
 
 // goldenID is a write id, or an incarnation id: 26 characters of base32.
 var goldenID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// TestRequestCounts holds the counts that the package docs and docs/costs.md state.
+// TestRequestCounts holds the counts that the package docs and docs/reference/costs.md state.
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
 	a, requests := counted(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestRequestCountsOfPairs holds what docs/costs.md says of pairs. Neither repository has patterns.
+// TestRequestCountsOfPairs holds what docs/reference/costs.md says of pairs. Neither repository has patterns.
 func TestRequestCountsOfPairs(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inParent)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// A test asks for the service and for names of its own; there is nothing else to set up or take down. docs/testing.md
+// A test asks for the service and for names of its own; there is nothing else to set up or take down. docs/howto/testing.md
 // shows this one.
 func TestEmployees(t *testing.T) {
 	svc := storagetest.Open(t)

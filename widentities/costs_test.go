@@ -7,7 +7,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestRequestCountsOfVerbs holds what docs/costs.md says of verbs that read an entity of several rows before they write it.
+// TestRequestCountsOfVerbs holds what docs/reference/costs.md says of verbs that read an entity of several rows before they write
+// it.
 func TestRequestCountsOfVerbs(t *testing.T) {
 	ctx := t.Context()
 	s, requests := counted(storagetest.Open(t))

@@ -18,7 +18,7 @@
 // A record is name, colon, letter of the type, number of bytes, colon, value, such as LastName:s5:Jones. A further row holds up
 // to 15 pieces of 64 KiB, mostly an eighth of the entity; a record larger than that goes on in the next. The directory names each further row's first
 // property and the digest of what the row holds. Copies of an index are spread in the same way. Every row has the service's
-// own properties, and those of package patterns; docs/storage-format.md has them all.
+// own properties, and those of package patterns; docs/reference/storage-format.md has them all.
 //
 // # Guarantee
 //

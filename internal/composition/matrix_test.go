@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-const page = "../../docs/composition.md"
+const page = "../../docs/reference/composition.md"
 
 // matrix is a table of the page: for each row and column yes or no.
 type matrix struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // attackersPage says who can do what to which package.
-const attackersPage = "docs/who-can-do-what.md"
+const attackersPage = "docs/reference/who-can-do-what.md"
 
 // attackedPackages have a table each on that page.
 var attackedPackages = []string{"eventual", "largeentities", "encryption", "access", "indexentities", "logdata"}

@@ -1,7 +1,7 @@
 package projectrules
 
-// costCases say for each operation of docs/costs.md where a test wants its number: operation | values of the units | test |
-// what stands in the test, with the number between « and ». A line "# ..." is the section of the page. Where a test is
+// costCases say for each operation of docs/reference/costs.md where a test wants its number: operation | values of the units |
+// test | what stands in the test, with the number between « and ». A line "# ..." is the section of the page. Where a test is
 // changed, change the line here; where its number is changed, the page has to change, too.
 const costCases = `
 # Tables and rows

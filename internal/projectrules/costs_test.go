@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// The chain from docs/costs.md to a count: a cell says in words what an operation takes, such as "1, and 1 for each key";
+// The chain from docs/reference/costs.md to a count: a cell says in words what an operation takes, such as "1, and 1 for each key";
 // a case of costCases says how many keys a test has, and which number in the test is what it wants. This rule holds that the
 // cell, reckoned for these keys, is the test's number; the test holds that the number is what is sent.
 
-const costsPage = "docs/costs.md"
+const costsPage = "docs/reference/costs.md"
 
 // formula is what a cell says: a number, and one for each unit. base says that it is beside what something else takes.
 type formula struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // guidePage maps the sections of the Azure Storage Table Design Guide to what makes them work.
-const guidePage = "docs/guide.md"
+const guidePage = "docs/reference/guide.md"
 
 // guideSections are the titles of the guide's sections, in its order. Left out are the parts that all its patterns have
 // alike ("Context and problem" and so on), which are the parts of the patterns' pages, and the credits.
@@ -151,12 +151,12 @@ func TestGuideIsCoveredCanFail(t *testing.T) {
 		"| Four | [a](a.md) | `a.Example` | `a.TestB` |\n"+
 		"| Seven | [a](a.md) | `b.Example` |\n"+
 		"\n| Five | other table |\n", sources, []string{"One", "Two", "Three", "Four", "Five"}),
-		"docs/guide.md:4: One is no section",
-		"docs/guide.md:5: no link",
-		"docs/guide.md:5: a.ExampleStill",
-		"docs/guide.md:6: no example",
-		"docs/guide.md:7: a.TestB",
-		"docs/guide.md:8: a row has four cells",
-		"docs/guide.md: no row for Five",
+		"docs/reference/guide.md:4: One is no section",
+		"docs/reference/guide.md:5: no link",
+		"docs/reference/guide.md:5: a.ExampleStill",
+		"docs/reference/guide.md:6: no example",
+		"docs/reference/guide.md:7: a.TestB",
+		"docs/reference/guide.md:8: a row has four cells",
+		"docs/reference/guide.md: no row for Five",
 	)
 }

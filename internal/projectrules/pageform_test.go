@@ -23,7 +23,7 @@ var quotedSection = regexp.MustCompile(`"([^"]+)"`)
 func misshapenPages(documents map[string]string, sources []source, packages []string) []string {
 	var bad []string
 	for _, name := range packages {
-		page := "docs/" + name + ".md"
+		page := "docs/reference/" + name + ".md"
 		text, ok := documents[page]
 		if !ok {
 			bad = append(bad, page+": there is no such page")
@@ -132,12 +132,12 @@ func TestPagesHaveOneFormCanFail(t *testing.T) {
 		"no package": {strings.Replace(good, "`a`", "a", 1) + all(""), []string{"does not name package"}},
 		"no example": {strings.Replace(good, "x := one()", "y := two()", 1) + all(""), []string{"no Go of the page"}},
 	} {
-		got := misshapenPages(map[string]string{"docs/a.md": c.text}, sources, []string{"a"})
+		got := misshapenPages(map[string]string{"docs/reference/a.md": c.text}, sources, []string{"a"})
 		if name == "disorder" {
 			slices.Sort(got)
 			slices.Sort(c.want)
 		}
 		wantViolations(t, got, c.want...)
 	}
-	wantViolations(t, misshapenPages(nil, nil, []string{"b"}), "docs/b.md: there is no such page")
+	wantViolations(t, misshapenPages(nil, nil, []string{"b"}), "docs/reference/b.md: there is no such page")
 }

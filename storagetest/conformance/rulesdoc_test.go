@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/azurite.md anew")
+var update = flag.Bool("update", false, "write docs/reference/azurite.md anew")
 
 // document is what the suite writes into; what stands between the markers is the suite's, all else a writer's.
-var document = filepath.Join("..", "..", "docs", "azurite.md")
+var document = filepath.Join("..", "..", "docs", "reference", "azurite.md")
 
 // checkDocument holds the document's tables to what was seen.
 func checkDocument(t *testing.T, rules []rule, got results) {

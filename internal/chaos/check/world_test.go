@@ -113,7 +113,7 @@ func (w *world) create(ctx context.Context) error {
 	return errors.Join(err, w.queue.Create(ctx))
 }
 
-// newModel says what a person asks for, in the words of docs/storage-format.md.
+// newModel says what a person asks for, in the words of docs/reference/storage-format.md.
 func (w *world) newModel(people string) *check.Model {
 	near := func(name, property string) func(check.Row) (check.Key, bool) {
 		return func(r check.Row) (check.Key, bool) {
