@@ -17,6 +17,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -26,12 +27,6 @@ import (
 
 // ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
 var ErrLost = errors.New("the message's visibility timeout has run out, and another holder may have it")
-
-// refused is the error of a request that was not sent. NonRetriable keeps the SDK from trying again.
-type refused struct{ error }
-
-func (refused) NonRetriable()   {}
-func (r refused) Unwrap() error { return r.error }
 
 // marginShare: the margin is the visibility timeout divided by it.
 const marginShare = 6
@@ -188,47 +183,79 @@ type Policy struct{}
 
 // Do sends the request while its lease lasts.
 func (Policy) Do(req *policy.Request) (*http.Response, error) {
-	l := From(req.Raw().Context())
+	raw := req.Raw()
+	l := From(raw.Context())
 	if l == nil {
 		return req.Next()
 	}
 	if err := l.Check(); err != nil {
-		return nil, refused{err}
+		return nil, wire.NotSent{Err: err}
 	}
-	raw := req.Raw()
-	if raw.Body != nil {
-		raw.Body = &body{raw.Body, l}
-	}
-	if get := raw.GetBody; get != nil { // with which a transport sends again what it has not sent on a connection that had ended
-		defer func() { raw.GetBody = get }()
-		raw.GetBody = func() (io.ReadCloser, error) {
-			again, err := get()
-			return &body{again, l}, err
+	if raw.Body != nil && raw.Body != http.NoBody {
+		a := &attempt{lease: l, size: raw.ContentLength}
+		raw.Body = a.guard(raw.Body)
+		if get := raw.GetBody; get != nil { // a transport calls it to send the request on another connection
+			defer func() { raw.GetBody = get }()
+			raw.GetBody = func() (io.ReadCloser, error) {
+				again, err := get()
+				if err != nil {
+					return nil, err
+				}
+				return a.guard(again), nil
+			}
 		}
 	}
 	resp, err := req.Next()
-	if cut := (refused{}); errors.As(err, &cut) {
-		return resp, err // the body was cut off, which is no request to the service
-	}
 	if m := raw.Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		l.doubt()
 	}
 	return resp, err
 }
 
-// body is that of a request made under a lease. The transport gets no more of it once the lease is over: a process can be held up
-// between the check and the sending, and what waited for a connection is sent later, too.
-type body struct {
-	io.ReadCloser
+// attempt is one attempt at a request that has a body.
+type attempt struct {
 	lease *Lease
+	size  int64       // of the body, not known if it is less than 1
+	whole atomic.Bool // the transport got a whole body, so the service may have the request
 }
 
-// Read is io.Reader.
+// guard returns a body that checks the attempt's lease as the transport reads it.
+func (a *attempt) guard(content io.ReadCloser) *body {
+	return &body{ReadCloser: content, attempt: a, left: a.size}
+}
+
+// body cuts a request off when its lease ends while the transport reads it: a process can be held up between the check and the
+// sending, and a request can wait for a connection.
+type body struct {
+	io.ReadCloser
+	attempt *attempt
+	left    int64 // bytes that the transport has not got yet, if the size is known
+	done    bool  // the transport has got all
+}
+
+// Read checks the lease until the transport has got the whole body. After that the service may have the request, and an
+// error would be a false report that it was not sent: net/http reads on after the last byte, to see that nothing follows.
 func (b *body) Read(p []byte) (int, error) {
-	if err := b.lease.Check(); err != nil {
-		return 0, refused{err}
+	if b.done {
+		return b.ReadCloser.Read(p)
 	}
-	return b.ReadCloser.Read(p)
+	if err := b.attempt.lease.Check(); err != nil {
+		if b.attempt.whole.Load() {
+			return 0, err // an earlier body of the attempt may have arrived
+		}
+		return 0, wire.NotSent{Err: err}
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.attempt.size > 0 {
+		b.left -= int64(n)
+		b.done = b.left <= 0
+	} else {
+		b.done = err == io.EOF // the transport sends the end of a body of unknown length when it has read EOF
+	}
+	if b.done {
+		b.attempt.whole.Store(true)
+	}
+	return n, err
 }
 
 // Rules are what keeps messages that name the same keys from undoing each other's work.

@@ -94,6 +94,37 @@ func TestLateBody(t *testing.T) {
 	})
 }
 
+// TestLateAfterWholeBody reads a whole body in time, and after the end of the lease either once more or from another copy.
+// Reading on succeeds. Another copy is refused, but not as a request that was not sent, since the first may arrive.
+func TestLateAfterWholeBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, again := range []bool{false, true} {
+			s := &service{answer: func(req *http.Request) (*http.Response, error) {
+				if _, err := io.ReadFull(req.Body, make([]byte, req.ContentLength)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(term)
+				body := req.Body
+				if again {
+					var err error
+					if body, err = req.GetBody(); err != nil {
+						return nil, err
+					}
+				}
+				if text, err := io.ReadAll(body); len(text) > 0 || err != nil {
+					return nil, fmt.Errorf("write error: %q: %w", text, err)
+				}
+				return answering(http.StatusNoContent, "")(req)
+			}}
+			l := New(t.Context(), time.Now(), visible)
+			err := send(context.WithValue(t.Context(), leaseKey{}, l), s, http.MethodPut, 3)
+			if errors.Is(err, ErrLost) != again || (err != nil) != again || s.calls != 1 || l.Unsure() != again {
+				t.Errorf("another copy is %v: %v, %d calls, unsure is %v", again, err, s.calls, l.Unsure())
+			}
+		}
+	})
+}
+
 // TestPolicyRefuses: what comes after the end is not sent, and the SDK does not try again.
 func TestPolicyRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -80,9 +80,26 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	return withoutSecrets(exposeTransient(req))
 }
 
+// NotSent is the error of an attempt of which the service got nothing, or only a part that it cannot apply. A policy returns
+// it, or the body of the request as the transport reads it. The SDK does not try again.
+type NotSent struct{ Err error }
+
+// NonRetriable marks it for the SDK's retry policy.
+func (NotSent) NonRetriable() {}
+
+// Error is that of the cause.
+func (e NotSent) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e NotSent) Unwrap() error { return e.Err }
+
 // OutcomeOf tells what an answer, or the lack of one, says of an attempt that was sent.
 func OutcomeOf(resp *http.Response, err error) Outcome {
 	if err != nil {
+		var cut NotSent
+		if errors.As(err, &cut) {
+			return OutcomeNotSent
+		}
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
 			return OutcomeNotSent

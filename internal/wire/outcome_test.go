@@ -3,9 +3,11 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +57,8 @@ func TestOutcomes(t *testing.T) {
 	dial := attempt{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
 	dns := attempt{err: &net.DNSError{Err: "no such host"}}
 	reset := attempt{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
+	cut := attempt{err: fmt.Errorf("write error: %w", NotSent{errors.New("too late")})}
+	cutWithSecret := attempt{err: &url.Error{Op: "Put", URL: "https://t.test/?sig=secret", Err: cut.err}}
 	status := func(code int) attempt { return attempt{status: code} }
 	for name, tc := range map[string]struct {
 		script        []attempt
@@ -67,6 +71,9 @@ func TestOutcomes(t *testing.T) {
 		"refused for its load":     {[]attempt{status(429)}, OutcomeRefused, 0, false, false},
 		"never sent":               {[]attempt{dial}, OutcomeNotSent, 0, false, false},
 		"no such host":             {[]attempt{dns}, OutcomeNotSent, 0, false, false},
+		"cut off":                  {[]attempt{cut}, OutcomeNotSent, 0, false, false},
+		"cut off, with a secret":   {[]attempt{cutWithSecret}, OutcomeNotSent, 0, false, false},
+		"reset, then cut off":      {[]attempt{reset, cut}, OutcomeNotSent, 1, true, true},
 		"reset":                    {[]attempt{reset}, OutcomeUnknown, 4, true, true},
 		"500":                      {[]attempt{status(500)}, OutcomeUnknown, 4, true, true},
 		"408, 502, 503, 504":       {[]attempt{status(408), status(502), status(503), status(504)}, OutcomeUnknown, 4, true, true},
