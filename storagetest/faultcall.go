@@ -189,26 +189,9 @@ func readBody(req *http.Request) ([]byte, *http.Request, error) {
 		return nil, nil, err
 	}
 	again := *req
-	again.Body = &readAgain{Reader: bytes.NewReader(body), first: req.Body}
+	again.Body = io.NopCloser(bytes.NewReader(body))
 	return body, &again, nil
 }
-
-// readAgain is a body that was read already. Where the first one refuses to be read by now, it does, too.
-type readAgain struct {
-	io.Reader
-	first io.ReadCloser
-}
-
-// Read is io.Reader.
-func (r *readAgain) Read(p []byte) (int, error) {
-	if _, err := r.first.Read(nil); err != nil && err != io.EOF && err != http.ErrBodyReadAfterClose {
-		return 0, err
-	}
-	return r.Reader.Read(p)
-}
-
-// Close is io.Closer: the first one is closed.
-func (r *readAgain) Close() error { return nil }
 
 // batchTable is the table of the first operation in a batch's body: the last part of its address, up to the keys.
 func batchTable(body []byte) string {
