@@ -49,9 +49,10 @@ func TestGuardReadsEveryKey(t *testing.T) {
 	base, query, _ := strings.Cut(token.RevealAddress(), "?")
 	endpoint := strings.TrimSuffix(base, o.table.Name())
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"B", "C", "D", "m'm", "m''m", "m", "ü", "',RowKey='", "')", "%27", "a)b", "(", "'", "\\", `"`, "\r\n\r\n", "--c--"}))
+	partition := rapid.OneOf(text, rapid.Just("C")) // whose keys are all within the range: some are drawn in any run
 	refused, sent := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		key := at(text.Draw(rt, "partition"), text.Draw(rt, "row"))
+		key := at(partition.Draw(rt, "partition"), text.Draw(rt, "row"))
 		body := string(must[[]byte](t)(jsonOf(key)))
 		address := base + rowAddress(key)
 		for what, req := range map[string]*policy.Request{
