@@ -15,7 +15,7 @@ var (
 	ErrNotPermitted = errors.New("not permitted by the token")
 	// ErrNoSharedKey: only the account's key signs. The SDK has no user delegation signatures for tables, so an account
 	// with a token credential of Microsoft Entra ID cannot issue tokens, nor can one that is open by a token itself.
-	ErrNoSharedKey = errors.New("tokens for tables are signed with the account's key only, and there is none: the SDK has no user delegation signatures for tables")
+	ErrNoSharedKey = errors.New("tokens for tables can only be signed with the account's key, and this account was opened without it: the SDK has no user delegation signatures for tables")
 )
 
 // invalidf is the error of bad input, before any request.

@@ -25,7 +25,7 @@ const (
 // IssuerOptions are the options of NewIssuer; nil is the same as the zero value.
 type IssuerOptions struct {
 	// RenewBefore is the least time that a token has left when it is handed out from the cache; 0 is a quarter of its lifetime.
-	// A token that lives no longer than that is made anew each time.
+	// An issuer does not cache tokens whose lifetime is RenewBefore or less.
 	RenewBefore time.Duration
 	// MaxAge is how long a token is handed out at most, however long it lives, before Grants is asked again: how old the
 	// rights of a user may be. 0 is until RenewBefore, or DefaultMaxAge for a token without an expiry of its own.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Permission is what a token lets its holder do, joined with |: Query|Update. The zero Permission is none.
+// Permission is what a token lets its holder do, joined with |: Query|Update. The zero Permission permits nothing.
 //
 // What the library's verbs need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
 // whatever else inserts where there is nothing to update, needs Add and Update; Delete needs Delete. A transaction needs what

@@ -111,7 +111,7 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 
 // Revoke removes a policy, and with it every token that stands on it. It is gone with the first write; then Revoke stays some
 // seconds (PoliciesOptions.UnsafeSettle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
-// more. It is patterns.ErrNotFound where there is none of this id; after any other error, repeat it. Requests: 4.
+// more. The error is patterns.ErrNotFound if no policy has this id; after any other error, repeat the call. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {

@@ -90,7 +90,7 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange checks the bounds; a Row of "" is no bound, and a last Partition of "" is none where it is no bound at all.
+// makeRange checks the bounds. A Row of "" is no bound. A last Partition of "" without a last Row is no bound, either.
 func makeRange(first, last patterns.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {

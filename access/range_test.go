@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestRangesSayWhatTheyAre: bounds that are empty, quoted or not of ASCII, and ranges that are none: a range stands for what was asked for, or
-// says why it cannot, and is refused.
+// TestRangesSayWhatTheyAre makes ranges whose bounds are empty, quoted or not ASCII, and invalid ranges. A range covers what was
+// asked for, or its error says why it cannot.
 func TestRangesSayWhatTheyAre(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	long := strings.Repeat("x", 513)

@@ -207,7 +207,7 @@ func checkPolicyID(id string) error {
 	case strings.HasPrefix(id, lockPrefix):
 		return fmt.Errorf("the id of a policy begins with %s, which is the library's", lockPrefix)
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF }):
-		return errors.New("the id of a policy has a control character, or one that is none")
+		return errors.New("the id of a policy has a control character, or U+FFFE or U+FFFF, which XML cannot hold")
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ type InterleavingCase struct {
 type InterleavingStage struct {
 	// Processes run once, to their end or to their death.
 	Processes []Actor
-	// Workers do what there is to do and end, as a drain of a queue does. A worker that has ended, or died, begins anew, as
-	// a process of its own, whenever a message is visible in one of Queues.
+	// Workers do what there is to do and end, as a drain of a queue does. A worker that has ended, or died, starts again, as
+	// a new process, whenever a message is visible in one of Queues.
 	Workers []Actor
 	// Queues are the queues that the workers work for; nil is all. A queue of which nobody takes the messages away, such as
 	// one of poison messages, must not be among them: its workers would begin for ever.

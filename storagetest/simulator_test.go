@@ -185,7 +185,7 @@ func TestFaultsOnTheSimulator(t *testing.T) {
 	}
 }
 
-// Refusals that are none of the service's read like the service's own, for each of the three.
+// TestFaultsSpeakTheServicesLanguage: an injected refusal reads like one of the service, for each of the three services.
 func TestFaultsSpeakTheServicesLanguage(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.Throttled)

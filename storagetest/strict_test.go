@@ -110,7 +110,7 @@ var refusals = []struct {
 		_, err := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter}).NextPage(ctx)
 		return err
 	}},
-	{"a filter that is none", "InvalidInput", func(ctx context.Context, _ *aztables.ServiceClient, table *aztables.Client) error {
+	{"an invalid filter", "InvalidInput", func(ctx context.Context, _ *aztables.ServiceClient, table *aztables.Client) error {
 		filter := "A eq"
 		_, err := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter}).NextPage(ctx)
 		return err

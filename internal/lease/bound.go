@@ -58,7 +58,7 @@ func FormatTerm(term time.Duration) string {
 	return strconv.FormatInt(int64((term+time.Second-1)/time.Second), 10)
 }
 
-// ParseTerm reads a term. It is 0 for what is none, which never expires.
+// ParseTerm reads a term that FormatTerm wrote. For any other text it returns 0, and Expired then never reports true.
 func ParseTerm(text string) time.Duration {
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 0 {
@@ -78,7 +78,7 @@ func Expired(written, now time.Time, term time.Duration) bool {
 	return age > term && age-term >= Margin(term)
 }
 
-// Move begins the bound's term anew. It is too late for a lease that has ended.
+// Move lets the bound's term count from since. It has no effect on a lease that has ended.
 func (b *Bound) Move(since time.Time) {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()

@@ -56,7 +56,7 @@ func New(ctx context.Context, since time.Time, visibility time.Duration) *Lease 
 	return l
 }
 
-// Extend begins the lease's term anew, after a request sent after since has hidden the message for visibility more.
+// Extend renews the lease after a request, sent after since, that hides the message for visibility from then on.
 func (l *Lease) Extend(since time.Time, visibility time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

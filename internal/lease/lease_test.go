@@ -64,7 +64,7 @@ func TestAnswerAfterTheTerm(t *testing.T) {
 	})
 }
 
-// TestExtend: each renewal begins the term anew, from before it was sent.
+// TestExtend: after a renewal, the term counts from before the renewal was sent.
 func TestExtend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(t.Context(), time.Now(), visible)

@@ -13,7 +13,7 @@ func batchCases() []script {
 		{"one operation alone", loneOperations},
 		{"a query in a batch", batchQuery},
 		{"a hundred operations", hundred},
-		{"batches that are none", badBatches},
+		{"invalid batches", badBatches},
 	}
 }
 
@@ -103,7 +103,7 @@ func badGroups(w *world) {
 	put := func(pk, rk string) string { return w.changeOp("PUT", name, pk, rk, `"A":1`, "Content-ID", rk) }
 	w.transact("two partitions", "202 [400 CommandsInBatchActOnDifferentPartitions at 1]", put("p", "1"), put("q", "2"))
 	w.transact("two tables", "202 [400 CommandsInBatchActOnDifferentPartitions at 1]", put("p", "1"), w.changeOp("PUT", other, "p", "2", ``))
-	w.transact("a value that is none", "202 [400 InvalidInput at 1]", put("p", "1"), w.insertOp(name, "p", "2", `,"A":"x","A@odata.type":"Edm.Guid"`))
+	w.transact("an invalid value", "202 [400 InvalidInput at 1]", put("p", "1"), w.insertOp(name, "p", "2", `,"A":"x","A@odata.type":"Edm.Guid"`))
 	w.note("nothing stored", " and ", strings.Join(w.rows(name, ""), " ")+" and "+strings.Join(w.rows(other, ""), " "))
 }
 

@@ -70,7 +70,7 @@ func (s *observations) allow(o observation) bool {
 	return ok
 }
 
-// checkStale fails for a declaration of a difference that is none, if its case was run, or if all were.
+// checkStale fails for a declared difference that was not observed, if its case was run, or if all were.
 func (s *observations) checkStale(t *testing.T, all bool) {
 	t.Helper()
 	for _, d := range differences {

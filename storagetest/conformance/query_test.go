@@ -10,7 +10,7 @@ import (
 func queryCases() []script {
 	return []script{
 		{"filters", filtering},
-		{"filters that are none", badFilters},
+		{"invalid filters", badFilters},
 		{"query answers", queryAnswers},
 		{"pages", paging},
 		{"more than a page", longPages},
@@ -132,7 +132,7 @@ func queryAnswers(w *world) {
 	w.do(tables, "$top of 0", "200", "GET", at+"?$top=0", "")
 	w.do(tables, "$orderby", "501 NotImplemented", "GET", at+"?$orderby=Name", "")
 	w.do(tables, "$top that is no number", "400 InvalidInput", "GET", at+"?$top=x", "")
-	w.do(tables, "a continuation that is none", "400 InvalidInput", "GET", at+"?NextPartitionKey=x&NextRowKey=y", "")
+	w.do(tables, "an invalid continuation", "400 InvalidInput", "GET", at+"?NextPartitionKey=x&NextRowKey=y", "")
 }
 
 func paging(w *world) {

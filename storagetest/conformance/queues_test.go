@@ -122,7 +122,7 @@ func receipts(w *world) {
 	got := w.must(queues, "GET", at+"/messages?visibilitytimeout=60", "")
 	w.do(queues, "delete by the receipt before", "404 MessageNotFound", "DELETE", at+path+first, "")
 	w.do(queues, "update by the receipt before", "404 MessageNotFound", "PUT", at+path+first+"&visibilitytimeout=0", message1("y"))
-	w.do(queues, "a receipt that is none", "400 InvalidQueryParameterValue", "DELETE", at+path+"?popreceipt=nonsense", "")
+	w.do(queues, "an invalid receipt", "400 InvalidQueryParameterValue", "DELETE", at+path+"?popreceipt=nonsense", "")
 	w.do(queues, "no receipt", "400 MissingRequiredQueryParameter", "DELETE", at+path, "")
 	_, receipt := got.first(w)
 	w.do(queues, "no visibility", "400 MissingRequiredQueryParameter", "PUT", at+path+receipt, message1("y"))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/azurite.md anew")
+var update = flag.Bool("update", false, "rewrite docs/reference/azurite.md")
 
 // document is what the suite writes into; what stands between the markers is the suite's, all else a writer's.
 var document = filepath.Join("..", "..", "docs", "reference", "azurite.md")
@@ -28,7 +28,7 @@ func checkDocument(t *testing.T, rules []rule, got results) {
 		return
 	}
 	if !*update {
-		t.Errorf("%s is out of date; go test ./storagetest/conformance -run TestRules -update writes it anew.\n%s", document, firstChange(string(text), now))
+		t.Errorf("%s is out of date; go test ./storagetest/conformance -run TestRules -update rewrites it.\n%s", document, firstChange(string(text), now))
 		return
 	}
 	if err := os.WriteFile(document, []byte(now), 0o644); err != nil {
