@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -32,15 +32,13 @@ var verbs = []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%
 
 // canary looks for secrets in whatever a program could print or export.
 type canary struct {
-	mu      sync.Mutex
+	harness.SecretSearch
 	secrets []string
-	found   []string
-	looked  map[string]int
 }
 
 // newCanary looks for secrets whole, for their halves, and in every spelling.
 func newCanary(secrets ...string) *canary {
-	c := &canary{looked: map[string]int{}}
+	c := &canary{}
 	for _, secret := range secrets {
 		for _, part := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
 			for _, form := range []string{part, url.QueryEscape(part), url.PathEscape(part), strings.ToLower(url.QueryEscape(part)), fmt.Sprintf("%x", part), fmt.Sprintf("%v", []byte(part))} {
@@ -51,17 +49,7 @@ func newCanary(secrets ...string) *canary {
 	return c
 }
 
-func (c *canary) look(where, text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.looked[where]++
-	for _, secret := range c.secrets {
-		if strings.Contains(text, secret) {
-			c.found = append(c.found, where+": "+text)
-			return
-		}
-	}
-}
+func (c *canary) look(where, text string) { c.Look(where, where, text, c.secrets...) }
 
 // value looks at a value as every verb, encoder and handler shows it.
 func (c *canary) value(where string, v any) {
@@ -80,61 +68,22 @@ func (c *canary) value(where string, v any) {
 
 // error looks at an error and everything below it.
 func (c *canary) error(err error) {
-	if err == nil {
-		return
-	}
-	var b bytes.Buffer
-	slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "err", err)
-	c.look("error", fmt.Sprintf("%s %+v %#v %q %s", err.Error(), err, err, err, b.String()))
-	switch w := err.(type) {
-	case interface{ Unwrap() error }:
-		c.error(w.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, cause := range w.Unwrap() {
-			c.error(cause)
-		}
-	}
+	harness.EachCause(err, func(err error) {
+		var b bytes.Buffer
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "err", err)
+		c.look("error", fmt.Sprintf("%s %+v %#v %q %s", err.Error(), err, err, err, b.String()))
+	})
 }
 
-// provider records spans.
+// provider looks at spans.
 func (c *canary) provider() tracing.Provider {
-	attributes := func(list []tracing.Attribute) {
-		for _, a := range list {
-			c.look("span", fmt.Sprintf("%s=%v", a.Key, a.Value))
-		}
-	}
-	return tracing.NewProvider(func(string, string) tracing.Tracer {
-		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
-			c.look("span", name)
-			attributes(o.Attributes)
-			return ctx, tracing.NewSpan(tracing.SpanImpl{
-				SetAttributes: func(list ...tracing.Attribute) { attributes(list) },
-				AddEvent:      func(name string, list ...tracing.Attribute) { c.look("span", name); attributes(list) },
-				SetStatus:     func(_ tracing.SpanStatus, text string) { c.look("span", text) },
-			})
-		}, nil)
-	}, nil)
+	return harness.Spans(func(text string) { c.look("span", text) })
 }
 
 // listen looks at the SDK's own log until the test ends.
 func (c *canary) listen(t *testing.T) {
 	azlog.SetListener(func(_ azlog.Event, text string) { c.look("log", text) })
 	t.Cleanup(func() { azlog.SetListener(nil) })
-}
-
-func (c *canary) verdict(t *testing.T, least map[string]int) {
-	t.Helper()
-	t.Logf("looked at %v", c.looked)
-	for i, found := range c.found {
-		if i < 10 {
-			t.Errorf("a secret is in %s", found)
-		}
-	}
-	for where, n := range least {
-		if c.looked[where] < n {
-			t.Errorf("%d of %s were looked at, want %d", c.looked[where], where, n)
-		}
-	}
 }
 
 func sigOf(t testing.TB, token access.Token) string {
@@ -180,12 +129,12 @@ func TestValuesShowNoSecret(t *testing.T) {
 		errors.New(token.String()), fmt.Errorf("token %v, %s, %#v: %w", token, client, o.signer, patterns.ErrDenied)} {
 		c.value(fmt.Sprintf("value %d (%T)", i, v), v)
 	}
-	for where := range c.looked {
-		if c.looked[where] < len(verbs)+3 {
-			t.Errorf("%s was looked at %d times", where, c.looked[where])
+	for where, n := range c.Looked() {
+		if n < len(verbs)+3 {
+			t.Errorf("%s was looked at %d times", where, n)
 		}
 	}
-	c.verdict(t, nil)
+	c.Verdict(t, nil)
 	for _, verb := range verbs[:len(verbs)-2] {
 		if text := fmt.Sprintf(verb, token); !strings.Contains(text, "REDACTED") && verb != "%T" && verb != "%p" {
 			t.Errorf("%s: %s", verb, text)
@@ -200,7 +149,7 @@ func TestValuesShowNoSecret(t *testing.T) {
 	// The canary sings when there is something to sing about.
 	c.value("a leak", struct{ s string }{token.RevealAddress()})
 	c.value("another leak", decoded(t, o.s.AccountKey))
-	if len(c.found) < 2 {
+	if len(c.Take()) < 2 {
 		t.Error("the canary is deaf")
 	}
 }
@@ -279,13 +228,13 @@ func TestCallsShowNoSecret(t *testing.T) {
 	if points < 350 {
 		t.Errorf("%d points", points)
 	}
-	c.verdict(t, map[string]int{"error": 3000, "span": 2000, "log": 2000})
+	c.Verdict(t, map[string]int{"error": 3000, "span": 2000, "log": 2000})
 
 	// The SDK alone says it all, and the canary sings.
 	faulty, _ := o.s.WithRetries(0).Faulty(storagetest.Always(talkative(0)))
 	alone := must[*aztables.Client](t)(aztables.NewClientWithNoCredential(token.RevealAddress(), &aztables.ClientOptions{ClientOptions: faulty.ClientOptions}))
 	_, err := alone.GetEntity(t.Context(), "Sales", "b", nil)
-	if c.error(err); len(c.found) == 0 {
+	if c.error(err); len(c.Take()) == 0 {
 		t.Error("the canary is deaf")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -48,23 +49,14 @@ func (l *leakage) add(format string, args ...any) {
 
 // addError adds every text that an error and everything below it can be made to give.
 func (l *leakage) addError(err error) {
-	if err == nil {
-		return
-	}
-	text, _ := json.Marshal(err)
-	l.add("%s %v %+v %#v %q %s", err, err, err, err, err, text)
-	var u *url.Error
-	if errors.As(err, &u) {
-		l.add("%s %#v %#v", u.URL, u, *u)
-	}
-	switch w := err.(type) {
-	case interface{ Unwrap() error }:
-		l.addError(w.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, cause := range w.Unwrap() {
-			l.addError(cause)
+	harness.EachCause(err, func(err error) {
+		text, _ := json.Marshal(err)
+		l.add("%s %v %+v %#v %q %s", err, err, err, err, err, text)
+		var u *url.Error
+		if errors.As(err, &u) {
+			l.add("%s %#v %#v", u.URL, u, *u)
 		}
-	}
+	})
 }
 
 // addLog adds what log/slog makes of values.
@@ -91,29 +83,12 @@ func (l *leakage) listen(t *testing.T) {
 
 // provider is a tracing provider that writes every span down; its texts are marked so that keys can be looked for.
 func (l *leakage) provider() tracing.Provider {
-	attributes := func(list []tracing.Attribute) {
-		for _, a := range list {
-			l.add("span: %s=%v", a.Key, a.Value)
-		}
-	}
-	return tracing.NewProvider(func(string, string) tracing.Tracer {
-		start := func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
-			l.mu.Lock()
-			l.spans++
-			l.mu.Unlock()
-			l.add("span: %s", name)
-			attributes(o.Attributes)
-			return ctx, tracing.NewSpan(tracing.SpanImpl{
-				SetAttributes: func(list ...tracing.Attribute) { attributes(list) },
-				AddEvent: func(name string, list ...tracing.Attribute) {
-					l.add("span: %s", name)
-					attributes(list)
-				},
-				SetStatus: func(_ tracing.SpanStatus, text string) { l.add("span: %s", text) },
-			})
-		}
-		return tracing.NewTracer(start, nil)
-	}, nil)
+	return harness.Spans(func(text string) {
+		l.mu.Lock()
+		l.spans++
+		l.mu.Unlock()
+		l.add("span: %s", text)
+	})
 }
 
 // check fails the test for every text that holds a secret, or for a span that holds an entity's key.

@@ -2,7 +2,6 @@ package composition
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -20,13 +19,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	azlog "github.com/Azure/azure-sdk-for-go/sdk/azcore/log"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -41,24 +40,14 @@ const (
 
 // birds look for secrets in everything that a program could print, log or export.
 type birds struct {
-	mu      sync.Mutex
-	keys    []string // of any kind
-	plain   []string // values of encrypted properties
-	found   []string
-	looked  map[string]int
+	harness.SecretSearch
+	keys    []string        // of any kind
+	plain   []string        // values of encrypted properties
 	watched map[string]bool // exported types of which a value was formatted
 }
 
 func (b *birds) look(where, text string, secrets ...[]string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.looked[where[:min(len(where), 5)]]++
-	for _, secret := range slices.Concat(secrets...) {
-		if strings.Contains(text, secret) {
-			b.found = append(b.found, fmt.Sprintf("%s: %q is in %.600s", where, secret, text))
-			return
-		}
-	}
+	b.Look(where[:min(len(where), 5)], where, text, slices.Concat(secrets...)...)
 }
 
 // formsOf is how a secret can look: its halves, as text and bytes, in hexadecimal, base64, decimal and escaped.
@@ -107,40 +96,16 @@ func (b *birds) value(v any, secrets ...[]string) {
 
 // error looks at an error and all that it wraps.
 func (b *birds) error(where string, err error) {
-	if err == nil {
-		return
-	}
-	for _, text := range textsOf(err) {
-		b.look("error of "+where, text, b.keys, b.plain)
-	}
-	switch w := err.(type) {
-	case interface{ Unwrap() error }:
-		b.error(where, w.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, cause := range w.Unwrap() {
-			b.error(where, cause)
+	harness.EachCause(err, func(err error) {
+		for _, text := range textsOf(err) {
+			b.look("error of "+where, text, b.keys, b.plain)
 		}
-	}
+	})
 }
 
-// provider records spans.
+// provider looks at spans.
 func (b *birds) provider() tracing.Provider {
-	attributes := func(list []tracing.Attribute) {
-		for _, a := range list {
-			b.look("span", fmt.Sprintf("%s=%v", a.Key, a.Value), b.keys, b.plain)
-		}
-	}
-	return tracing.NewProvider(func(string, string) tracing.Tracer {
-		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
-			b.look("span", name, b.keys, b.plain)
-			attributes(o.Attributes)
-			return ctx, tracing.NewSpan(tracing.SpanImpl{
-				SetAttributes: func(list ...tracing.Attribute) { attributes(list) },
-				AddEvent:      func(name string, list ...tracing.Attribute) { b.look("span", name, b.keys, b.plain); attributes(list) },
-				SetStatus:     func(_ tracing.SpanStatus, text string) { b.look("span", text, b.keys, b.plain) },
-			})
-		}, nil)
-	}, nil)
+	return harness.Spans(func(text string) { b.look("span", text, b.keys, b.plain) })
 }
 
 // Write is for the logs of the library.
@@ -183,7 +148,7 @@ type sensitive struct {
 
 func newSensitive(t *testing.T) *sensitive {
 	t.Helper()
-	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{looked: map[string]int{}, watched: map[string]bool{}}}
+	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{watched: map[string]bool{}}}
 	x.listen(t)
 	x.wrapper = must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
 	x.keys = must[*patterns.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
@@ -213,20 +178,9 @@ func (x *sensitive) item(id int) *item {
 // verdict fails the test for what was found, or if too little was looked at.
 func (x *sensitive) verdict(t *testing.T, least map[string]int) {
 	t.Helper()
-	t.Logf("looked at %v", x.looked)
-	for i, found := range x.found {
-		if i < 12 {
-			t.Errorf("a secret is in a %s", found)
-		}
-	}
-	for where, n := range least {
-		if x.looked[where] < n {
-			t.Errorf("%d of %q were looked at, want %d", x.looked[where], where, n)
-		}
-	}
-	x.found = nil
+	x.Verdict(t, least)
 	x.look("value", fmt.Sprint(struct{ s string }{canaryPlaintext}), x.plain) // the canary sings
-	if len(x.found) != 1 {
+	if len(x.Take()) != 1 {
 		t.Error("nothing is ever found")
 	}
 }

@@ -1,0 +1,106 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+)
+
+// SecretSearch looks for secrets in the texts that a program prints, logs or exports. The zero SecretSearch has seen nothing.
+// It is safe for concurrent use.
+type SecretSearch struct {
+	mu     sync.Mutex
+	looked map[string]int // texts of each kind
+	found  []string
+}
+
+// Look counts a text of a kind, and keeps it, with where it comes from, if it holds one of the secrets.
+func (s *SecretSearch) Look(kind, where, text string, secrets ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.looked == nil {
+		s.looked = map[string]int{}
+	}
+	s.looked[kind]++
+	for _, secret := range secrets {
+		if strings.Contains(text, secret) {
+			s.found = append(s.found, fmt.Sprintf("%s: %q is in %.600s", where, secret, text))
+			return
+		}
+	}
+}
+
+// Looked returns how many texts of each kind the search has seen.
+func (s *SecretSearch) Looked() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.looked)
+}
+
+// Take returns the texts with a secret and removes them from the search.
+func (s *SecretSearch) Take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.found
+	s.found = nil
+	return found
+}
+
+// Verdict takes the texts with a secret and fails the test for them, and for each kind of which the search has seen fewer
+// texts than least says.
+func (s *SecretSearch) Verdict(t *testing.T, least map[string]int) {
+	t.Helper()
+	looked := s.Looked()
+	t.Logf("looked at %v", looked)
+	for i, found := range s.Take() {
+		if i < 12 {
+			t.Errorf("a secret is in a %s", found)
+		}
+	}
+	for kind, n := range least {
+		if looked[kind] < n {
+			t.Errorf("%d of %q were looked at, want %d", looked[kind], kind, n)
+		}
+	}
+}
+
+// Spans returns a tracing provider that gives look the name, each attribute, each event and the status of every span.
+func Spans(look func(text string)) tracing.Provider {
+	attributes := func(list ...tracing.Attribute) {
+		for _, a := range list {
+			look(fmt.Sprintf("%s=%v", a.Key, a.Value))
+		}
+	}
+	return tracing.NewProvider(func(string, string) tracing.Tracer {
+		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
+			look(name)
+			attributes(o.Attributes...)
+			return ctx, tracing.NewSpan(tracing.SpanImpl{
+				SetAttributes: attributes,
+				AddEvent:      func(name string, list ...tracing.Attribute) { look(name); attributes(list...) },
+				SetStatus:     func(_ tracing.SpanStatus, text string) { look(text) },
+			})
+		}, nil)
+	}, nil)
+}
+
+// EachCause gives look an error and every error that it wraps.
+func EachCause(err error, look func(error)) {
+	if err == nil {
+		return
+	}
+	look(err)
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		EachCause(w.Unwrap(), look)
+	case interface{ Unwrap() []error }:
+		for _, cause := range w.Unwrap() {
+			EachCause(cause, look)
+		}
+	}
+}
