@@ -13,6 +13,9 @@ import (
 // indexPage links to every page of the documentation.
 const indexPage = "docs/README.md"
 
+// glossaryPage defines each term under a heading of its own, which other pages link to.
+const glossaryPage = "docs/reference/glossary.md"
+
 // docsFolders are the folders of docs, one for each need of a reader. Each holds at least one page.
 var docsFolders = []string{"explanation", "howto", "reference", "tutorial"}
 
@@ -69,6 +72,24 @@ func misnamedPages(documents map[string]string, sources []source) []string {
 	return bad
 }
 
+// disorderedTerms finds terms of the glossary that are out of order, or that no sentence defines.
+func disorderedTerms(glossary string) []string {
+	var bad []string
+	terms, order := headedSections(glossary)
+	for i, term := range order {
+		if i > 0 && strings.ToLower(order[i-1]) >= strings.ToLower(term) {
+			bad = append(bad, fmt.Sprintf("%s: %q stands behind %q", glossaryPage, term, order[i-1]))
+		}
+		if !strings.HasSuffix(strings.TrimSpace(terms[term]), ".") {
+			bad = append(bad, fmt.Sprintf("%s: %q has no definition", glossaryPage, term))
+		}
+	}
+	if len(order) == 0 {
+		bad = append(bad, glossaryPage+": there are no terms")
+	}
+	return bad
+}
+
 func TestPagesAreIndexed(t *testing.T) {
 	report(t, unindexed(projectDocuments(t)))
 }
@@ -92,6 +113,19 @@ func TestPagesAreIndexedCanFail(t *testing.T) {
 		"docs/tutorial/five.md: docs/README.md has no link",
 		"docs/explanation: the folder has no page",
 	)
+}
+
+func TestTermsAreInOrder(t *testing.T) {
+	report(t, disorderedTerms(projectDocuments(t)[glossaryPage]))
+}
+
+func TestTermsAreInOrderCanFail(t *testing.T) {
+	wantViolations(t, disorderedTerms("# Glossary\n\n## Copy\n\nA row.\n\n## claim\n\nA row.\n\n## Lease\n\n## Lease\n\nA time.\n\n## Plan\n"),
+		`"claim" stands behind "Copy"`,
+		`"Lease" stands behind "Lease"`,
+		`"Plan" has no definition`,
+	)
+	wantViolations(t, disorderedTerms(""), "there are no terms")
 }
 
 func TestGoNamesPagesThatExistCanFail(t *testing.T) {
