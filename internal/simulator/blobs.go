@@ -71,7 +71,7 @@ func (s *blobService) overwrites(req *http.Request) bool {
 	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
 }
 
-func (s *blobService) dispatch(c *xmlCall) (*answer, *xmlError) {
+func (s *blobService) dispatch(c *xmlCall) (*answer, *Fault) {
 	if err := blobUnsupported(c); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *blobService) dispatch(c *xmlCall) (*answer, *xmlError) {
 		return s.container(c, container)
 	}
 	if len(name) > 1024 {
-		return nil, newXMLError(http.StatusBadRequest, "OutOfRangeInput",
+		return nil, refuse(http.StatusBadRequest, "OutOfRangeInput",
 			"The specified resource name length is not within the permissible limits.")
 	}
 	k := s.containers[container]
@@ -106,19 +106,19 @@ func blobPath(path string) (container, name string) {
 	return container, name
 }
 
-func checkContainerName(name string) *xmlError {
+func checkContainerName(name string) *Fault {
 	if name == "$root" || name == "$web" || name == "$logs" {
 		return nil
 	}
 	return xmlCheckName(name)
 }
 
-func containerNotFound() *xmlError {
-	return newXMLError(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
+func containerNotFound() *Fault {
+	return refuse(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 }
 
 // blobUnsupported refuses what would be ignored otherwise, and be missed only in production.
-func blobUnsupported(c *xmlCall) *xmlError {
+func blobUnsupported(c *xmlCall) *Fault {
 	for _, name := range [...]string{"x-ms-tags", "x-ms-if-tags", "x-ms-structured-body", "x-ms-encryption-key",
 		"x-ms-encryption-scope", "x-ms-copy-source-authorization"} {
 		if c.header.Get(name) != "" {
@@ -127,13 +127,13 @@ func blobUnsupported(c *xmlCall) *xmlError {
 	}
 	for _, name := range [...]string{"snapshot", "versionid"} {
 		if c.query.Has(name) {
-			return newXMLError(http.StatusBadRequest, "UnsupportedQueryParameter",
+			return refuse(http.StatusBadRequest, "UnsupportedQueryParameter",
 				"One of the query parameters specified in the request URI is not supported.").with("QueryParameterName", name)
 		}
 	}
 	// Nobody can hold a lease here, so a request that names one has lost it.
 	if c.header.Get("x-ms-lease-id") != "" {
-		return newXMLError(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
+		return refuse(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
 			"There is currently no lease on the blob.")
 	}
 	return nil
@@ -155,7 +155,7 @@ func (t *blobTarget) find() *storedBlob {
 }
 
 // dispatch serves the requests on one blob.
-func (t *blobTarget) dispatch(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 	comp := c.query.Get("comp")
 	switch c.req.Method + " " + comp {
 	case "PUT ":
@@ -192,6 +192,6 @@ func (t *blobTarget) dispatch(c *xmlCall) (*answer, *xmlError) {
 	return nil, xmlInvalidQuery("comp", comp, "A blob has no such resource.")
 }
 
-func blobNotFound() *xmlError {
-	return newXMLError(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
+func blobNotFound() *Fault {
+	return refuse(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
 }

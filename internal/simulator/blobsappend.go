@@ -11,7 +11,7 @@ const blobMaxAppends = 50000
 func appendLimit() blobLimit { return blobLimit{{"2022-11-02", 100 * mib}, {"", 4 * mib}} }
 
 // appendBlock adds a block to an append blob. Nothing of it is visible before all of it is.
-func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *Fault) {
 	b := t.find()
 	switch {
 	case b == nil:
@@ -46,7 +46,7 @@ func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *xmlError) {
 }
 
 // checkAppend holds the request's conditions against the blob, those that only an append knows among them.
-func (b *storedBlob) checkAppend(c *xmlCall) *xmlError {
+func (b *storedBlob) checkAppend(c *xmlCall) *Fault {
 	if err := blobConditions(c.header, "").checkChange(b); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (b *storedBlob) checkAppend(c *xmlCall) *xmlError {
 		return err
 	}
 	if position >= 0 && position != b.size {
-		return newXMLError(http.StatusPreconditionFailed, "AppendPositionConditionNotMet",
+		return refuse(http.StatusPreconditionFailed, "AppendPositionConditionNotMet",
 			"The append position condition specified was not met.")
 	}
 	most, err := c.headerNumber("x-ms-blob-condition-maxsize")
@@ -63,11 +63,11 @@ func (b *storedBlob) checkAppend(c *xmlCall) *xmlError {
 		return err
 	}
 	if most >= 0 && b.size+int64(len(c.body)) > most {
-		return newXMLError(http.StatusPreconditionFailed, "MaxBlobSizeConditionNotMet",
+		return refuse(http.StatusPreconditionFailed, "MaxBlobSizeConditionNotMet",
 			"The max blob size condition specified was not met.")
 	}
 	if b.appends >= blobMaxAppends {
-		return newXMLError(http.StatusConflict, "BlockCountExceedsLimit",
+		return refuse(http.StatusConflict, "BlockCountExceedsLimit",
 			"The committed block count cannot exceed the maximum limit of 50,000 blocks.")
 	}
 	return nil

@@ -144,20 +144,20 @@ func (b *storedBlob) written(status int) *answer {
 	return a
 }
 
-func invalidBlobType() *xmlError {
-	return newXMLError(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
+func invalidBlobType() *Fault {
+	return refuse(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
 }
 
 // checkHashes compares the body with the hashes that the request gives of it, and returns them for the answer.
-func checkHashes(c *xmlCall) (http.Header, *xmlError) {
+func checkHashes(c *xmlCall) (http.Header, *Fault) {
 	h := http.Header{}
 	if want := c.header.Get("Content-MD5"); want != "" {
 		if raw, err := base64.StdEncoding.DecodeString(want); err != nil || len(raw) != md5.Size {
-			return nil, newXMLError(http.StatusBadRequest, "InvalidMd5",
+			return nil, refuse(http.StatusBadRequest, "InvalidMd5",
 				"The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.")
 		}
 		if got := base64MD5(c.body); got != want {
-			return nil, newXMLError(http.StatusBadRequest, "Md5Mismatch",
+			return nil, refuse(http.StatusBadRequest, "Md5Mismatch",
 				"The MD5 value specified in the request did not match with the MD5 value calculated by the server.").
 				with("UserSpecifiedMd5", want).with("ServerCalculatedMd5", got)
 		}
@@ -166,7 +166,7 @@ func checkHashes(c *xmlCall) (http.Header, *xmlError) {
 	if want := c.header.Get("x-ms-content-crc64"); want != "" {
 		got := base64CRC64(c.body)
 		if got != want {
-			return nil, newXMLError(http.StatusBadRequest, "Crc64Mismatch",
+			return nil, refuse(http.StatusBadRequest, "Crc64Mismatch",
 				"The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.").
 				with("UserSpecifiedCrc64", want).with("ServerCalculatedCrc64", got)
 		}

@@ -37,7 +37,7 @@ func (t *blobTarget) findStaged(now time.Time) *storedBlob {
 }
 
 // putBlock keeps a block for a later block list; readers see nothing of it.
-func (t *blobTarget) putBlock(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) putBlock(c *xmlCall) (*answer, *Fault) {
 	if err := checkBlock(c); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (t *blobTarget) putBlock(c *xmlCall) (*answer, *xmlError) {
 }
 
 // checkBlock holds the rules for a block by itself.
-func checkBlock(c *xmlCall) *xmlError {
+func checkBlock(c *xmlCall) *Fault {
 	if !c.query.Has("blockid") {
 		return xmlMissingQuery("blockid")
 	}
@@ -80,7 +80,7 @@ func checkBlock(c *xmlCall) *xmlError {
 		return xmlInvalidQuery("blockid", id, "Not a valid base64 string.")
 	}
 	if len(raw) > blobMaxBlockID {
-		return newXMLError(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
+		return refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
 	}
 	if c.header.Get("x-ms-copy-source") != "" {
 		return xmlUnsupportedHeader("x-ms-copy-source")
@@ -95,7 +95,7 @@ func checkBlock(c *xmlCall) *xmlError {
 }
 
 // checkStaging holds the rules for a block beside the others: ids of one length, and a limit to their number.
-func (b *storedBlob) checkStaging(id string) *xmlError {
+func (b *storedBlob) checkStaging(id string) *Fault {
 	other := ""
 	for other = range b.staged {
 		break
@@ -104,21 +104,21 @@ func (b *storedBlob) checkStaging(id string) *xmlError {
 		other = b.blocks[0].id
 	}
 	if other != "" && len(other) != len(id) {
-		return newXMLError(http.StatusBadRequest, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
+		return refuse(http.StatusBadRequest, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
 	}
 	if _, again := b.staged[id]; !again && len(b.staged) >= blobMaxStaged {
-		return newXMLError(http.StatusConflict, "BlockCountExceedsLimit",
+		return refuse(http.StatusConflict, "BlockCountExceedsLimit",
 			"The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.")
 	}
 	return nil
 }
 
-func invalidBlockList() *xmlError {
-	return newXMLError(http.StatusBadRequest, "InvalidBlockList", "The specified block list is invalid.")
+func invalidBlockList() *Fault {
+	return refuse(http.StatusBadRequest, "InvalidBlockList", "The specified block list is invalid.")
 }
 
 // putBlockList makes the named blocks the blob's content; blocks put and not named are dropped.
-func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *Fault) {
 	var document struct {
 		XMLName xml.Name `xml:"BlockList"`
 		Entries []struct {
@@ -130,7 +130,7 @@ func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *xmlError) {
 		return nil, err
 	}
 	if len(document.Entries) > blobMaxBlocks {
-		return nil, newXMLError(http.StatusBadRequest, "BlockListTooLong", "The block list may not contain more than 50,000 blocks.")
+		return nil, refuse(http.StatusBadRequest, "BlockListTooLong", "The block list may not contain more than 50,000 blocks.")
 	}
 	hashes, err := checkHashes(c)
 	if err != nil {
@@ -181,7 +181,7 @@ func chooseBlock(where, id string, committed, staged map[string]blobBlock) (bloc
 }
 
 // getBlockList lists the blocks: committed ones in their order, the others by id.
-func (t *blobTarget) getBlockList(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) getBlockList(c *xmlCall) (*answer, *Fault) {
 	kind := c.query.Get("blocklisttype")
 	if kind != "" && kind != "committed" && kind != "uncommitted" && kind != "all" {
 		return nil, xmlInvalidQuery("blocklisttype", kind, "One of committed, uncommitted, all.")

@@ -20,21 +20,21 @@ func blobConditions(h http.Header, prefix string) conditions {
 	}
 }
 
-func conditionNotMet(status int) *xmlError {
-	return newXMLError(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
+func conditionNotMet(status int) *Fault {
+	return refuse(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
 }
 
 // checkRead holds the conditions of a request that reads a blob. None can ask for a blob that is not there.
-func (k conditions) checkRead(b *storedBlob) *xmlError {
+func (k conditions) checkRead(b *storedBlob) *Fault {
 	if k.noneMatch == "*" {
-		return newXMLError(http.StatusBadRequest, "UnsatisfiableCondition",
+		return refuse(http.StatusBadRequest, "UnsatisfiableCondition",
 			"The request includes an unsatisfiable condition for this operation.")
 	}
 	return k.check(b.etag, b.modified, true)
 }
 
 // check holds the conditions against something that exists. A read that finds nothing new is answered 304, all else 412.
-func (k conditions) check(etag string, modified time.Time, read bool) *xmlError {
+func (k conditions) check(etag string, modified time.Time, read bool) *Fault {
 	failed := conditionNotMet(http.StatusPreconditionFailed)
 	unmodifiedSince, err := conditionTime("If-Unmodified-Since", k.unmodifiedSince)
 	if err != nil {
@@ -68,7 +68,7 @@ func (k conditions) check(etag string, modified time.Time, read bool) *xmlError 
 }
 
 // checkReplace holds the conditions of a request that writes a blob whole, against the blob there is or nil.
-func (k conditions) checkReplace(b *storedBlob) *xmlError {
+func (k conditions) checkReplace(b *storedBlob) *Fault {
 	if b == nil {
 		if k.match != "" {
 			return conditionNotMet(http.StatusPreconditionFailed)
@@ -76,15 +76,15 @@ func (k conditions) checkReplace(b *storedBlob) *xmlError {
 		return nil
 	}
 	if k.noneMatch == "*" {
-		return newXMLError(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
+		return refuse(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
 	}
 	return k.checkChange(b)
 }
 
 // checkChange holds the conditions of a request that changes a blob. Only reads may list several ETags.
-func (k conditions) checkChange(b *storedBlob) *xmlError {
+func (k conditions) checkChange(b *storedBlob) *Fault {
 	if strings.Contains(k.match, ",") || strings.Contains(k.noneMatch, ",") {
-		return newXMLError(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
+		return refuse(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
 			"Multiple condition headers are not supported.")
 	}
 	return k.check(b.etag, b.modified, false)
@@ -100,7 +100,7 @@ func matchesETag(list, etag string) bool {
 }
 
 // conditionTime parses the time of a condition; without one it is zero.
-func conditionTime(name, text string) (time.Time, *xmlError) {
+func conditionTime(name, text string) (time.Time, *Fault) {
 	if text == "" {
 		return time.Time{}, nil
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // container serves the requests on a container as a whole.
-func (s *blobService) container(c *xmlCall, name string) (*answer, *xmlError) {
+func (s *blobService) container(c *xmlCall, name string) (*answer, *Fault) {
 	comp := c.query.Get("comp")
 	if c.query.Get("restype") != "container" {
 		return nil, xmlInvalidQuery("restype", c.query.Get("restype"), "The resource is a container.")
@@ -42,15 +42,15 @@ func (s *blobService) container(c *xmlCall, name string) (*answer, *xmlError) {
 	return nil, xmlInvalidQuery("comp", comp, "A container has no such resource.")
 }
 
-func (s *blobService) createContainer(c *xmlCall, name string) (*answer, *xmlError) {
+func (s *blobService) createContainer(c *xmlCall, name string) (*answer, *Fault) {
 	if err := c.checkMetadata(); err != nil {
 		return nil, err
 	}
 	if s.containers[name] != nil {
-		return nil, newXMLError(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
+		return nil, refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 	}
 	if gone, ok := s.deleted[name]; ok && c.now.Before(gone.Add(s.deleteDelay)) {
-		return nil, newXMLError(http.StatusConflict, "ContainerBeingDeleted",
+		return nil, refuse(http.StatusConflict, "ContainerBeingDeleted",
 			"The specified container is being deleted. Try operation later.")
 	}
 	delete(s.deleted, name)
@@ -60,7 +60,7 @@ func (s *blobService) createContainer(c *xmlCall, name string) (*answer, *xmlErr
 	return k.describe(newAnswer(http.StatusCreated), false), nil
 }
 
-func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*answer, *xmlError) {
+func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*answer, *Fault) {
 	if err := k.check(c); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*
 }
 
 // check holds the request's conditions against the container.
-func (k *blobContainer) check(c *xmlCall) *xmlError {
+func (k *blobContainer) check(c *xmlCall) *Fault {
 	return blobConditions(c.header, "").check(k.etag, k.modified, false)
 }
 
@@ -99,7 +99,7 @@ func (k *blobContainer) describe(a *answer, all bool) *answer {
 	return a
 }
 
-func (s *blobService) listContainers(c *xmlCall) (*answer, *xmlError) {
+func (s *blobService) listContainers(c *xmlCall) (*answer, *Fault) {
 	p, err := newXMLPage(c, s.dice, s.chaos)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ type blobEntry struct {
 }
 
 // listBlobs lists the blobs in the order of their names, flat or, with a delimiter, one level at a time.
-func (s *blobService) listBlobs(c *xmlCall, container string, k *blobContainer) (*answer, *xmlError) {
+func (s *blobService) listBlobs(c *xmlCall, container string, k *blobContainer) (*answer, *Fault) {
 	p, err := newXMLPage(c, s.dice, s.chaos)
 	if err != nil {
 		return nil, err

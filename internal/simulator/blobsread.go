@@ -12,7 +12,7 @@ import (
 const rangeHashLimit = 4 * mib
 
 // get reads the blob, or a range of it.
-func (b *storedBlob) get(c *xmlCall) (*answer, *xmlError) {
+func (b *storedBlob) get(c *xmlCall) (*answer, *Fault) {
 	if err := blobConditions(c.header, "").checkRead(b); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (b *storedBlob) get(c *xmlCall) (*answer, *xmlError) {
 		return a, nil
 	}
 	if from >= b.size {
-		return nil, newXMLError(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
+		return nil, refuse(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
 			"The range specified is invalid for the current size of the resource.")
 	}
 	to = min(to, b.size)
@@ -37,7 +37,7 @@ func (b *storedBlob) get(c *xmlCall) (*answer, *xmlError) {
 			continue
 		}
 		if to-from > rangeHashLimit {
-			return nil, newXMLError(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
+			return nil, refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
 		}
 		answered := map[string]string{"md5": "Content-MD5", "crc64": "x-ms-content-crc64"}[name]
 		a.header.Set(answered, hash(a.body))
@@ -71,7 +71,7 @@ func blobRange(h http.Header) (from, to int64, ok bool) {
 }
 
 // properties answers with the blob's headers alone.
-func (b *storedBlob) properties(c *xmlCall) (*answer, *xmlError) {
+func (b *storedBlob) properties(c *xmlCall) (*answer, *Fault) {
 	if err := blobConditions(c.header, "").checkRead(b); err != nil {
 		return nil, err
 	}

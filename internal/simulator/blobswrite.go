@@ -28,7 +28,7 @@ func putLimit() blobLimit {
 }
 
 // put writes a blob whole: a block blob with its content, an append blob empty.
-func (t *blobTarget) put(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
 	kind := c.header.Get("x-ms-blob-type")
 	switch {
 	case kind == "":
@@ -71,7 +71,7 @@ func (t *blobTarget) put(c *xmlCall) (*answer, *xmlError) {
 }
 
 // replace makes the blob that takes the place of the one there is, if the request's conditions allow it. Nothing is stored yet.
-func (t *blobTarget) replace(c *xmlCall, kind string) (*storedBlob, *xmlError) {
+func (t *blobTarget) replace(c *xmlCall, kind string) (*storedBlob, *Fault) {
 	if err := c.checkMetadata(); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (t *blobTarget) commit(b *storedBlob) {
 }
 
 // set replaces the blob's headers or its metadata.
-func (t *blobTarget) set(c *xmlCall, b *storedBlob, what string) (*answer, *xmlError) {
+func (t *blobTarget) set(c *xmlCall, b *storedBlob, what string) (*answer, *Fault) {
 	if err := blobConditions(c.header, "").checkChange(b); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (t *blobTarget) set(c *xmlCall, b *storedBlob, what string) (*answer, *xmlE
 	return b.written(http.StatusOK), nil
 }
 
-func (t *blobTarget) delete(c *xmlCall, b *storedBlob) (*answer, *xmlError) {
+func (t *blobTarget) delete(c *xmlCall, b *storedBlob) (*answer, *Fault) {
 	if err := blobConditions(c.header, "").checkChange(b); err != nil {
 		return nil, err
 	}
@@ -124,21 +124,21 @@ func (t *blobTarget) delete(c *xmlCall, b *storedBlob) (*answer, *xmlError) {
 }
 
 // copy makes the blob one with the same content as another of the account, at once.
-func (t *blobTarget) copy(c *xmlCall) (*answer, *xmlError) {
+func (t *blobTarget) copy(c *xmlCall) (*answer, *Fault) {
 	text := c.header.Get("x-ms-copy-source")
 	source, parseErr := url.Parse(text)
 	if parseErr != nil || source.Host == "" {
 		return nil, xmlInvalidHeader("x-ms-copy-source", "")
 	}
 	if source.Host != c.req.URL.Host {
-		return nil, newXMLError(http.StatusNotFound, "CannotVerifyCopySource", "The specified resource does not exist.")
+		return nil, refuse(http.StatusNotFound, "CannotVerifyCopySource", "The specified resource does not exist.")
 	}
 	from, err := t.service.source(source.Path)
 	if err != nil {
 		return nil, err
 	}
 	if err := blobConditions(c.header, "x-ms-source-").check(from.etag, from.modified, false); err != nil {
-		return nil, newXMLError(http.StatusPreconditionFailed, "SourceConditionNotMet",
+		return nil, refuse(http.StatusPreconditionFailed, "SourceConditionNotMet",
 			"The source condition specified using HTTP conditional header(s) is not met.")
 	}
 	b, err := t.replace(c, from.kind)
@@ -162,7 +162,7 @@ func (t *blobTarget) copy(c *xmlCall) (*answer, *xmlError) {
 }
 
 // source finds the blob to copy.
-func (s *blobService) source(path string) (*storedBlob, *xmlError) {
+func (s *blobService) source(path string) (*storedBlob, *Fault) {
 	container, name := blobPath(path)
 	k := s.containers[container]
 	if k == nil {

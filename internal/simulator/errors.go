@@ -8,10 +8,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Fault is a refusal, with the service's status, code and message.
+// Fault is a refusal, with the service's status, code and message. Clients act on the code alone; the message is worded as the
+// service words it, so that a test's log looks like one of production.
 type Fault struct {
 	Status        int
 	Code, Message string
+	Details       [][2]string // further elements of a body in XML, in order: name, text
 }
 
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
@@ -28,10 +30,15 @@ func (f *Fault) appendJSON(dst []byte, requestID string, at time.Time) []byte {
 	return append(dst, `"}}}`...)
 }
 
-// xml is the same refusal where XML is spoken: by the queue and the blob service, and about a table's policies.
-func (f *Fault) xml() *xmlError { return newXMLError(f.Status, f.Code, f.Message) }
+// with returns the fault with one more detail.
+func (f *Fault) with(name, text string) *Fault {
+	f.Details = append(f.Details, [2]string{name, text})
+	return f
+}
 
-func refuse(status int, code, message string) *Fault { return &Fault{status, code, message} }
+func refuse(status int, code, message string) *Fault {
+	return &Fault{Status: status, Code: code, Message: message}
+}
 
 // The faults that more than one place finds.
 
@@ -61,6 +68,10 @@ func faultMethod() *Fault {
 
 func faultQueryValue() *Fault {
 	return refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+}
+
+func faultHeaderValue() *Fault {
+	return refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
 }
 
 func faultNotImplemented() *Fault {

@@ -50,7 +50,7 @@ func (s *queueService) policy(queueName, id string) (xmlPolicy, bool) {
 	return findXMLPolicy(q.policies, id)
 }
 
-func (s *queueService) dispatch(c *xmlCall) (*answer, *xmlError) {
+func (s *queueService) dispatch(c *xmlCall) (*answer, *Fault) {
 	name, rest, _ := strings.Cut(strings.Trim(c.req.URL.Path, "/"), "/")
 	if name == "" {
 		if c.req.Method != http.MethodGet || c.query.Get("comp") != "list" {
@@ -72,14 +72,14 @@ func (s *queueService) dispatch(c *xmlCall) (*answer, *xmlError) {
 	}
 	q := s.queues[name]
 	if q == nil {
-		return nil, newXMLError(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+		return nil, refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
 	}
 	if rest == "" {
 		return q.attributes(c)
 	}
 	messages, id, _ := strings.Cut(rest, "/")
 	if messages != "messages" {
-		return nil, newXMLError(http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
+		return nil, refuse(http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
 	}
 	if id != "" {
 		return s.message(c, q, id)
@@ -87,7 +87,7 @@ func (s *queueService) dispatch(c *xmlCall) (*answer, *xmlError) {
 	return s.messages(c, q)
 }
 
-func (s *queueService) create(c *xmlCall, name string) (*answer, *xmlError) {
+func (s *queueService) create(c *xmlCall, name string) (*answer, *Fault) {
 	if err := c.checkMetadata(); err != nil {
 		return nil, err
 	}
@@ -95,19 +95,19 @@ func (s *queueService) create(c *xmlCall, name string) (*answer, *xmlError) {
 		if sameMetadata(q.metadata, c.metadata) {
 			return newAnswer(http.StatusNoContent), nil
 		}
-		return nil, newXMLError(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
+		return nil, refuse(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
 	}
 	if gone, ok := s.deleted[name]; ok && c.now.Before(gone.Add(s.deleteDelay)) {
-		return nil, newXMLError(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
+		return nil, refuse(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
 	}
 	delete(s.deleted, name)
 	s.queues[name] = &queue{metadata: c.metadata, byID: map[string]*queueMessage{}}
 	return newAnswer(http.StatusCreated), nil
 }
 
-func (s *queueService) drop(c *xmlCall, name string) (*answer, *xmlError) {
+func (s *queueService) drop(c *xmlCall, name string) (*answer, *Fault) {
 	if s.queues[name] == nil {
-		return nil, newXMLError(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+		return nil, refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
 	}
 	delete(s.queues, name)
 	s.deleted[name] = c.now
@@ -115,7 +115,7 @@ func (s *queueService) drop(c *xmlCall, name string) (*answer, *xmlError) {
 }
 
 // attributes reads and writes what belongs to the queue itself.
-func (q *queue) attributes(c *xmlCall) (*answer, *xmlError) {
+func (q *queue) attributes(c *xmlCall) (*answer, *Fault) {
 	comp := c.query.Get("comp")
 	if comp != "metadata" && comp != "acl" {
 		return nil, xmlInvalidQuery("comp", comp, "A queue has no such resource.")
@@ -146,7 +146,7 @@ func (q *queue) attributes(c *xmlCall) (*answer, *xmlError) {
 	return newAnswer(http.StatusNoContent), nil
 }
 
-func (s *queueService) list(c *xmlCall) (*answer, *xmlError) {
+func (s *queueService) list(c *xmlCall) (*answer, *Fault) {
 	p, err := newXMLPage(c, s.dice, s.chaos)
 	if err != nil {
 		return nil, err

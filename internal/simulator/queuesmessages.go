@@ -23,7 +23,7 @@ const (
 )
 
 // messages serves the requests on a queue's messages as a whole.
-func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *xmlError) {
+func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *Fault) {
 	switch c.req.Method {
 	case http.MethodPost:
 		return s.put(c, q)
@@ -40,7 +40,7 @@ func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *xmlError) {
 }
 
 // parseMessage reads a message's text out of a request's body.
-func parseMessage(body []byte) (string, *xmlError) {
+func parseMessage(body []byte) (string, *Fault) {
 	var document struct {
 		XMLName xml.Name `xml:"QueueMessage"`
 		Text    *string  `xml:"MessageText"`
@@ -57,7 +57,7 @@ func parseMessage(body []byte) (string, *xmlError) {
 	return *document.Text, nil
 }
 
-func (s *queueService) put(c *xmlCall, q *queue) (*answer, *xmlError) {
+func (s *queueService) put(c *xmlCall, q *queue) (*answer, *Fault) {
 	text, err := parseMessage(c.body)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *queueService) name(q *queue, m *queueMessage) {
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-func (s *queueService) get(c *xmlCall, q *queue) (*answer, *xmlError) {
+func (s *queueService) get(c *xmlCall, q *queue) (*answer, *Fault) {
 	count, err := c.number("numofmessages", 1, 1, queueMaxGet)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *queueService) get(c *xmlCall, q *queue) (*answer, *xmlError) {
 	return w.answer(newAnswer(http.StatusOK)), nil
 }
 
-func (s *queueService) peek(c *xmlCall, q *queue) (*answer, *xmlError) {
+func (s *queueService) peek(c *xmlCall, q *queue) (*answer, *Fault) {
 	count, err := c.number("numofmessages", 1, 1, queueMaxGet)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *queueService) staleAsMismatch() bool {
 }
 
 // message serves the requests on one message.
-func (s *queueService) message(c *xmlCall, q *queue, id string) (*answer, *xmlError) {
+func (s *queueService) message(c *xmlCall, q *queue, id string) (*answer, *Fault) {
 	if c.req.Method != http.MethodPut && c.req.Method != http.MethodDelete {
 		return nil, xmlUnsupportedVerb(c.req.Method)
 	}
@@ -235,17 +235,17 @@ func (s *queueService) message(c *xmlCall, q *queue, id string) (*answer, *xmlEr
 	return q.update(c, m)
 }
 
-func messageNotFound() *xmlError {
-	return newXMLError(http.StatusNotFound, "MessageNotFound", "The specified message does not exist.")
+func messageNotFound() *Fault {
+	return refuse(http.StatusNotFound, "MessageNotFound", "The specified message does not exist.")
 }
 
-func receiptMismatch() *xmlError {
-	return newXMLError(http.StatusBadRequest, "PopReceiptMismatch",
+func receiptMismatch() *Fault {
+	return refuse(http.StatusBadRequest, "PopReceiptMismatch",
 		"The specified pop receipt did not match the pop receipt for a dequeued message.")
 }
 
 // update hides a message anew and, if the request has a body, replaces its text.
-func (q *queue) update(c *xmlCall, m *queueMessage) (*answer, *xmlError) {
+func (q *queue) update(c *xmlCall, m *queueMessage) (*answer, *Fault) {
 	if !c.query.Has("visibilitytimeout") {
 		return nil, xmlMissingQuery("visibilitytimeout")
 	}

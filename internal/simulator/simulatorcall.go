@@ -67,7 +67,7 @@ func (c *call) refuseJSON(f *Fault) *answer {
 
 func (c *call) refuseXML(f *Fault) *answer {
 	x := newXMLCall(c.req, c.body, c.now, c.serial)
-	return x.finish(f.xml().answer(x))
+	return x.finish(x.refuse(f))
 }
 
 // answer begins an answer of the table service, with the headers that all of them have.

@@ -20,9 +20,10 @@ func (s *tableService) serveACL(c *call, g *grant, name string) *answer {
 	case http.MethodGet, http.MethodHead:
 		return writeXMLPolicies(c.aclAnswer(http.StatusOK), t.policies)
 	case http.MethodPut:
-		policies, err := parseXMLPolicies(c.body, tableRights)
-		if err != nil {
-			return c.refuseXML(refuse(err.status, err.code, err.message))
+		policies, fault := parseXMLPolicies(c.body, tableRights)
+		if fault != nil {
+			fault.Details = nil // the table service gives none
+			return c.refuseXML(fault)
 		}
 		for i := range policies {
 			policies[i].Start, policies[i].Expiry = fullTime(policies[i].Start), fullTime(policies[i].Expiry)

@@ -28,8 +28,8 @@ func (s *tableService) serveService(c *call, g *grant) (*answer, *Fault) {
 		// Only a secondary location tells how far it is behind, and the simulator has none.
 		return nil, faultQueryValue()
 	case comp == "properties" && c.req.Method == http.MethodPut:
-		if err := checkServiceProperties(c.body); err != nil {
-			return nil, refuse(err.status, err.code, err.message)
+		if fault := checkServiceProperties(c.body); fault != nil {
+			return nil, fault
 		}
 		s.properties = c.body
 		out.status = http.StatusAccepted
@@ -57,7 +57,7 @@ type retentionPolicy struct {
 }
 
 // checkServiceProperties holds the documented limits of the properties of a service.
-func checkServiceProperties(body []byte) *xmlError {
+func checkServiceProperties(body []byte) *Fault {
 	var document struct {
 		XMLName       xml.Name        `xml:"StorageServiceProperties"`
 		Logging       retentionPolicy `xml:"Logging"`

@@ -35,5 +35,5 @@ func checkVersion(req *http.Request) *Fault {
 	if version == "" || knowsVersion(version) {
 		return nil
 	}
-	return refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
+	return faultHeaderValue()
 }

@@ -30,7 +30,7 @@ const (
 
 // parseXMLPolicies reads the body of a request that sets the policies; an empty body clears them. rights are the letters that
 // the service knows.
-func parseXMLPolicies(body []byte, rights string) ([]xmlPolicy, *xmlError) {
+func parseXMLPolicies(body []byte, rights string) ([]xmlPolicy, *Fault) {
 	if len(body) == 0 {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func findXMLPolicy(policies []xmlPolicy, id string) (xmlPolicy, bool) {
 
 // parseXML reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
 // that XML cannot hold, written out or as references, among them.
-func parseXML(body []byte, document any) *xmlError {
+func parseXML(body []byte, document any) *Fault {
 	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(string(body), "\ufeff")))
 	if err := d.Decode(document); err != nil {
 		return xmlInvalidDocument(err.Error())

@@ -67,7 +67,7 @@ func (c *xmlCall) since(version string) bool {
 }
 
 // number reads a query parameter between two bounds; absent, it is standard.
-func (c *xmlCall) number(name string, standard, least, most int64) (int64, *xmlError) {
+func (c *xmlCall) number(name string, standard, least, most int64) (int64, *Fault) {
 	if !c.query.Has(name) {
 		return standard, nil
 	}
@@ -83,7 +83,7 @@ func (c *xmlCall) number(name string, standard, least, most int64) (int64, *xmlE
 }
 
 // headerNumber reads a header that holds a number not below zero; absent, it is -1.
-func (c *xmlCall) headerNumber(name string) (int64, *xmlError) {
+func (c *xmlCall) headerNumber(name string) (int64, *Fault) {
 	text := c.header.Get(name)
 	if text == "" {
 		return -1, nil
@@ -109,21 +109,21 @@ func (c *xmlCall) includes(what string) bool {
 const xmlMaxMetadata = 8 << 10
 
 // checkMetadata holds the rules for names and for size.
-func (c *xmlCall) checkMetadata() *xmlError {
+func (c *xmlCall) checkMetadata() *Fault {
 	total := 0
 	for name, value := range c.metadata {
 		if name == "" {
-			return newXMLError(http.StatusBadRequest, "EmptyMetadataKey",
+			return refuse(http.StatusBadRequest, "EmptyMetadataKey",
 				"The key for one of the metadata key-value pairs is empty.")
 		}
 		total += len(name) + len(value)
 		if !xmlMetadataName(name) || !xmlMetadataValue(value) {
-			return newXMLError(http.StatusBadRequest, "InvalidMetadata",
+			return refuse(http.StatusBadRequest, "InvalidMetadata",
 				"The metadata specified is invalid. It has characters that are not permitted.")
 		}
 	}
 	if total > xmlMaxMetadata {
-		return newXMLError(http.StatusBadRequest, "MetadataTooLarge",
+		return refuse(http.StatusBadRequest, "MetadataTooLarge",
 			"The size of the specified metadata exceeds the maximum size permitted.")
 	}
 	return nil

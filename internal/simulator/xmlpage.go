@@ -25,7 +25,7 @@ type xmlPage struct {
 }
 
 // newXMLPage reads the parameters that all listings share.
-func newXMLPage(c *xmlCall, d *dice, chaos *Chaos) (*xmlPage, *xmlError) {
+func newXMLPage(c *xmlCall, d *dice, chaos *Chaos) (*xmlPage, *Fault) {
 	most, err := c.number("maxresults", 0, 1, math.MaxInt64)
 	if err != nil {
 		return nil, err

@@ -23,14 +23,14 @@ func (s *xmlService) count() {
 }
 
 // answer serves one request.
-func (s *xmlService) answer(req *http.Request, body []byte, dispatch func(*xmlCall) (*answer, *xmlError)) *answer {
+func (s *xmlService) answer(req *http.Request, body []byte, dispatch func(*xmlCall) (*answer, *Fault)) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count()
 	c := newXMLCall(req, body, s.clock.Now(), s.serial)
 	a, err := dispatch(c)
 	if err != nil {
-		a = err.answer(c)
+		a = c.refuse(err)
 	}
 	return c.finish(a)
 }
