@@ -12,20 +12,24 @@ import (
 	"strings"
 )
 
-// authenticator tells who sends a request and what they may do.
+// Authority tells who sends a request and what they may do.
 //
 // It does not look at the age of a request's date: clients date by their own clock, and the simulator's is virtual. Nor
 // does it know where a request comes from, so a signature's range of IP addresses is signed and not enforced.
-type authenticator struct {
-	account  string
-	key      []byte
-	bearer   string
-	clock    *Clock
-	policies map[serviceName]policySource
+type Authority struct {
+	account string
+	key     []byte
+	bearer  string
+	clock   *Clock
 }
 
-// policySource finds the stored access policy of a table, queue or container.
-type policySource func(resource, id string) (xmlPolicy, bool)
+// PolicySource finds the stored access policy of a table, queue or container.
+type PolicySource func(resource, id string) (Policy, bool)
+
+// NewAuthority makes the authority of an account. bearer, if it is not empty, is a token that is let in like the account's key.
+func NewAuthority(account string, key []byte, bearer string, clock *Clock) *Authority {
+	return &Authority{account: account, key: key, bearer: bearer, clock: clock}
+}
 
 func faultAuthentication() *Fault {
 	return refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. "+
@@ -41,16 +45,16 @@ func faultPermission() *Fault {
 	return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission.")
 }
 
-func faultAuthorization() *Fault {
+func FaultAuthorization() *Fault {
 	return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
 }
 
-// check authenticates a request.
-func (a *authenticator) check(name serviceName, req *http.Request) (*grant, *Fault) {
-	header := headerOf(req.Header, "Authorization")
+// Check authenticates a request to a service, whose stored access policies are those of the source.
+func (a *Authority) Check(name Service, policies PolicySource, req *http.Request) (*Grant, *Fault) {
+	header := Header(req.Header, "Authorization")
 	if header == "" {
 		if strings.Contains(req.URL.RawQuery, "sig=") {
-			return a.checkSAS(name, req)
+			return a.checkSAS(name, policies, req)
 		}
 		return nil, faultNoAuthentication()
 	}
@@ -59,7 +63,7 @@ func (a *authenticator) check(name serviceName, req *http.Request) (*grant, *Fau
 		if a.bearer == "" || credentials != a.bearer {
 			return nil, refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header.")
 		}
-		return &grant{owner: true}, nil
+		return &Grant{Owner: true}, nil
 	}
 	account, signature, _ := strings.Cut(credentials, ":")
 	if account != a.account {
@@ -67,14 +71,14 @@ func (a *authenticator) check(name serviceName, req *http.Request) (*grant, *Fau
 	}
 	for text := range a.textsToSign(name, scheme, req) {
 		if a.signed(text, signature) {
-			return &grant{owner: true}, nil
+			return &Grant{Owner: true}, nil
 		}
 	}
 	return nil, faultAuthentication()
 }
 
 // signed tells whether signature is that of text under the account's key.
-func (a *authenticator) signed(text, signature string) bool {
+func (a *Authority) signed(text, signature string) bool {
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil {
 		return false
@@ -86,29 +90,29 @@ func (a *authenticator) signed(text, signature string) bool {
 
 // textsToSign are the texts one of which the request's signature must be of; none for a scheme that the service does not
 // know. The likely one comes first, and the others are not made if nobody asks for them.
-func (a *authenticator) textsToSign(name serviceName, scheme string, req *http.Request) iter.Seq[string] {
+func (a *Authority) textsToSign(name Service, scheme string, req *http.Request) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		date := headerOf(req.Header, "x-ms-date")
+		date := Header(req.Header, "x-ms-date")
 		if date == "" {
-			date = headerOf(req.Header, "Date")
+			date = Header(req.Header, "Date")
 		}
 		switch {
 		case date == "":
-		case name == serviceTable && scheme == "SharedKeyLite":
+		case name == Table && scheme == "SharedKeyLite":
 			yield(date + "\n" + a.liteResource(req.URL))
-		case name == serviceTable && scheme == "SharedKey":
-			yield(strings.Join([]string{req.Method, headerOf(req.Header, "Content-MD5"), headerOf(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n"))
-		case name != serviceTable && scheme == "SharedKey":
+		case name == Table && scheme == "SharedKey":
+			yield(strings.Join([]string{req.Method, Header(req.Header, "Content-MD5"), Header(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n"))
+		case name != Table && scheme == "SharedKey":
 			_ = yield(a.fullText(req, strings.Compare)) && yield(a.fullText(req, compareWithoutDashes))
 		}
 	}
 }
 
 // liteResource names what a request to the table service is about: account, path, and comp if there is one.
-func (a *authenticator) liteResource(u *url.URL) string {
+func (a *Authority) liteResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
 	if strings.Contains(u.RawQuery, "comp=") {
-		if comp := queryOf(u).Get("comp"); comp != "" {
+		if comp := Query(u).Get("comp"); comp != "" {
 			resource += "?comp=" + comp
 		}
 	}
@@ -124,19 +128,19 @@ func pathOf(u *url.URL) string {
 
 // fullText is the text that clients of queues and blobs sign. They put the x-ms- headers into the order of their bytes, or
 // into the one that the service is said to have, compareWithoutDashes; the two differ for few requests.
-func (a *authenticator) fullText(req *http.Request, order func(a, b string) int) string {
+func (a *Authority) fullText(req *http.Request, order func(a, b string) int) string {
 	h := req.Header
-	length := headerOf(h, "Content-Length")
+	length := Header(h, "Content-Length")
 	if length == "0" {
 		length = ""
 	}
-	date := headerOf(h, "Date")
-	if headerOf(h, "x-ms-date") != "" {
+	date := Header(h, "Date")
+	if Header(h, "x-ms-date") != "" {
 		date = ""
 	}
-	return strings.Join([]string{req.Method, headerOf(h, "Content-Encoding"), headerOf(h, "Content-Language"), length, headerOf(h, "Content-MD5"),
-		headerOf(h, "Content-Type"), date, headerOf(h, "If-Modified-Since"), headerOf(h, "If-Match"), headerOf(h, "If-None-Match"),
-		headerOf(h, "If-Unmodified-Since"), headerOf(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
+	return strings.Join([]string{req.Method, Header(h, "Content-Encoding"), Header(h, "Content-Language"), length, Header(h, "Content-MD5"),
+		Header(h, "Content-Type"), date, Header(h, "If-Modified-Since"), Header(h, "If-Match"), Header(h, "If-None-Match"),
+		Header(h, "If-Unmodified-Since"), Header(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
 }
 
 // compareWithoutDashes orders names in lower case: dashes do not count, and underscores come before digits.
@@ -162,9 +166,9 @@ func canonicalHeaders(h http.Header, order func(a, b string) int) string {
 }
 
 // fullResource names what a request to the queue or blob service is about: account, path and the whole query.
-func (a *authenticator) fullResource(u *url.URL) string {
+func (a *Authority) fullResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
-	query := queryOf(u)
+	query := Query(u)
 	names := make([]string, 0, len(query))
 	for name := range query {
 		names = append(names, name)

@@ -10,7 +10,7 @@ import (
 // TestNeeds: what each request asks of a signature, as the documents have it. The resource's letter is large where a service's
 // signature is enough, and permissions that a bar parts are enough alone; nothing is the account's key alone.
 func TestNeeds(t *testing.T) {
-	for request, want := range map[string]string{
+	for request, want := range map[string]Need{
 		"queue GET /?comp=list":                       "s l",
 		"queue PUT /?comp=properties":                 "s w",
 		"queue GET /work?comp=acl":                    "",
@@ -44,17 +44,8 @@ func TestNeeds(t *testing.T) {
 		words := strings.Fields(request)
 		u, err := url.Parse("http://contoso" + words[2])
 		noError(t, err)
-		of := map[string]func(*http.Request) need{"queue": queueNeeds, "blob": blobNeeds}[words[0]]
-		n := of(&http.Request{Method: words[1], URL: u})
-		got := ""
-		if n.letters != nil {
-			resource := string(n.resource)
-			if n.service {
-				resource = strings.ToUpper(resource)
-			}
-			got = resource + " " + strings.Join(n.letters, "|")
-		}
-		if got != want {
+		of := map[string]func(*http.Request) Need{"queue": queueNeeds, "blob": blobNeeds}[words[0]]
+		if got := of(&http.Request{Method: words[1], URL: u}); got != want {
 			t.Errorf("%s needs %q, want %q", request, got, want)
 		}
 	}

@@ -15,17 +15,17 @@ const (
 
 // checkSAS authenticates a request by the shared access signature in its address: first that the account's key made the
 // signature, then what it says.
-func (a *authenticator) checkSAS(name serviceName, req *http.Request) (*grant, *Fault) {
-	q := queryOf(req.URL)
+func (a *Authority) checkSAS(name Service, policies PolicySource, req *http.Request) (*Grant, *Fault) {
+	q := Query(req.URL)
 	if q.Get("sv") < sasOldest {
 		return nil, faultAuthentication()
 	}
-	var g *grant
+	var g *Grant
 	var fault *Fault
 	if q.Has("ss") || q.Has("srt") {
 		g, fault = a.accountGrant(name, q)
 	} else {
-		g, fault = a.serviceGrant(name, q, req.URL.Path)
+		g, fault = a.serviceGrant(name, policies, q, req.URL.Path)
 	}
 	if fault != nil {
 		return nil, fault
@@ -36,27 +36,8 @@ func (a *authenticator) checkSAS(name serviceName, req *http.Request) (*grant, *
 	return g, nil
 }
 
-// checkCopy authenticates the source of a copy, which whoever does not have the account's key must be let read by the source's
-// own address. What is no address of a blob is for the copy itself to refuse.
-func (a *authenticator) checkCopy(req *http.Request, g *grant) *Fault {
-	text := headerOf(req.Header, "x-ms-copy-source")
-	if g.owner || text == "" {
-		return nil
-	}
-	source, err := url.Parse(text)
-	if err != nil || source.Host != req.URL.Host {
-		return nil
-	}
-	read := &http.Request{Method: http.MethodGet, URL: source, Header: http.Header{}}
-	of, fault := a.check(serviceBlob, read)
-	if fault != nil || !of.allows(blobNeeds(read)) {
-		return refuse(http.StatusForbidden, "CannotVerifyCopySource", "This request is not authorized to perform this operation.")
-	}
-	return nil
-}
-
 // accountGrant reads a signature for the account.
-func (a *authenticator) accountGrant(name serviceName, q url.Values) (*grant, *Fault) {
+func (a *Authority) accountGrant(name Service, q url.Values) (*Grant, *Fault) {
 	lines := []string{a.account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	if q.Get("sv") >= sasEncryptionScope {
 		lines = append(lines, q.Get("ses"))
@@ -70,25 +51,23 @@ func (a *authenticator) accountGrant(name serviceName, q url.Values) (*grant, *F
 	if !strings.Contains(q.Get("ss"), string(name[0])) {
 		return nil, refuse(http.StatusForbidden, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using this service.")
 	}
-	return &grant{permissions: q.Get("sp"), resources: q.Get("srt")}, nil
+	return &Grant{permissions: q.Get("sp"), resources: q.Get("srt")}, nil
 }
 
 // serviceGrant reads a signature for one table, queue, container or blob.
-func (a *authenticator) serviceGrant(name serviceName, q url.Values, path string) (*grant, *Fault) {
+func (a *Authority) serviceGrant(name Service, policies PolicySource, q url.Values, path string) (*Grant, *Fault) {
 	resource, lines := a.serviceLines(name, q, path)
 	if lines == nil || !a.signed(strings.Join(lines, "\n"), q.Get("sig")) {
 		return nil, faultAuthentication()
 	}
-	permissions, start, expiry, ok := a.effective(name, resource, q)
+	permissions, start, expiry, ok := effective(policies, resource, q)
 	if !ok || permissions == "" || !a.within(start, expiry) {
 		return nil, faultAuthentication()
 	}
-	g := &grant{permissions: permissions}
-	if name == serviceTable {
-		g.table = resource
-		g.from, g.hasFrom, g.hasFromR = rowKey{q.Get("spk"), q.Get("srk")}, q.Has("spk"), q.Has("srk")
-		g.to, g.hasTo, g.hasToR = rowKey{q.Get("epk"), q.Get("erk")}, q.Has("epk"), q.Has("erk")
-		if g.hasFromR && !g.hasFrom || g.hasToR && !g.hasTo {
+	g := &Grant{permissions: permissions}
+	if name == Table {
+		g.table, g.Range = resource, RangeOf(q)
+		if g.rowless() {
 			return nil, faultAuthentication()
 		}
 	}
@@ -97,23 +76,22 @@ func (a *authenticator) serviceGrant(name serviceName, q url.Values, path string
 
 // serviceLines are what a service signature signs, line by line, and what it is for: the table's, queue's or container's
 // name. No lines mean that the signature is not for what the request is about.
-func (a *authenticator) serviceLines(name serviceName, q url.Values, path string) (resource string, lines []string) {
+func (a *Authority) serviceLines(name Service, q url.Values, path string) (resource string, lines []string) {
 	head := func(canonical string) []string {
 		return []string{q.Get("sp"), q.Get("st"), q.Get("se"), "/" + string(name) + "/" + a.account + "/" + canonical,
 			q.Get("si"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	}
-	switch name {
-	case serviceTable:
+	if name == Table {
 		resource = strings.ToLower(q.Get("tn"))
 		if resource == "" {
 			return "", nil
 		}
 		return resource, append(head(resource), q.Get("spk"), q.Get("srk"), q.Get("epk"), q.Get("erk"))
-	case serviceQueue:
-		resource, _, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	}
+	resource, blob, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if name == Queue {
 		return resource, head(resource)
 	}
-	resource, blob := blobPath(path)
 	canonical := resource
 	switch q.Get("sr") {
 	case "b":
@@ -133,13 +111,13 @@ func (a *authenticator) serviceLines(name serviceName, q url.Values, path string
 }
 
 // effective joins a signature with the stored policy it names. Each of the three is said once: by the one or by the other.
-func (a *authenticator) effective(name serviceName, resource string, q url.Values) (permissions, start, expiry string, ok bool) {
+func effective(policies PolicySource, resource string, q url.Values) (permissions, start, expiry string, ok bool) {
 	permissions, start, expiry = q.Get("sp"), q.Get("st"), q.Get("se")
 	id := q.Get("si")
 	if id == "" {
 		return permissions, start, expiry, true
 	}
-	policy, ok := a.policies[name](resource, id)
+	policy, ok := policies(resource, id)
 	if !ok {
 		return "", "", "", false
 	}
@@ -156,20 +134,20 @@ func (a *authenticator) effective(name serviceName, resource string, q url.Value
 }
 
 // within tells whether it is time: not before start, if there is one, and before expiry, which there must be.
-func (a *authenticator) within(start, expiry string) bool {
+func (a *Authority) within(start, expiry string) bool {
 	now := a.clock.Now()
 	if start != "" {
-		from, ok := parseSASTime(start)
+		from, ok := ParseTime(start)
 		if !ok || now.Before(from) {
 			return false
 		}
 	}
-	to, ok := parseSASTime(expiry)
+	to, ok := ParseTime(expiry)
 	return ok && now.Before(to)
 }
 
-// parseSASTime reads the forms of ISO 8601 that signatures and policies may use.
-func parseSASTime(text string) (time.Time, bool) {
+// ParseTime reads the forms of ISO 8601 that signatures and policies may use.
+func ParseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, true

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// containerRights are the letters of the rights that a policy of a container may give.
+const containerRights = "racwdxyltmeopi"
+
 // blobDeleteDelay is how long the name of a deleted container cannot be taken again.
 const blobDeleteDelay = 30 * time.Second
 
@@ -13,6 +16,7 @@ const blobDeleteDelay = 30 * time.Second
 // a request has read stays as it was.
 type blobService struct {
 	xmlService
+	authority   *Authority // of the sources of copies
 	containers  map[string]*blobContainer
 	deleted     map[string]time.Time // when names of deleted containers were given up
 	deleteDelay time.Duration
@@ -21,7 +25,7 @@ type blobService struct {
 // blobContainer is a container with its blobs.
 type blobContainer struct {
 	metadata map[string]string
-	policies []xmlPolicy
+	policies Policies
 	etag     string
 	modified time.Time
 	blobs    map[string]*storedBlob
@@ -31,53 +35,42 @@ type blobContainer struct {
 
 // touch marks a change of the container itself; changes to its blobs are none.
 func (k *blobContainer) touch(clock *Clock) {
-	k.modified = clock.after(k.modified)
+	k.modified = clock.After(k.modified)
 	k.etag = xmlETag(k.modified)
 }
 
-func newBlobService(clock *Clock, d *dice, chaos *Chaos) *blobService {
-	return &blobService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, containers: map[string]*blobContainer{},
+func newBlobService(authority *Authority, clock *Clock, d *Dice, chaos *Chaos) *blobService {
+	return &blobService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, authority: authority, containers: map[string]*blobContainer{},
 		deleted: map[string]time.Time{}, deleteDelay: blobDeleteDelay}
 }
 
-// serve answers one request whose sender may do what it asks for. The path begins with the container's name. The body
-// becomes the blob's content as it is: the caller must not write to it afterwards.
-func (s *blobService) serve(req *http.Request, body []byte) *answer {
-	return s.answer(req, body, s.dispatch)
+// Serve answers one request whose sender has the grant. The path begins with the container's name. The body becomes the blob's
+// content as it is: the caller must not write to it afterwards.
+func (s *blobService) Serve(c *Call, g *Grant) *answer {
+	if fault := s.permit(c.Req, g); fault != nil {
+		return s.Refuse(c, fault)
+	}
+	return s.answer(c, s.dispatch)
 }
 
-// policy finds a stored access policy, for a signature that names one.
-func (s *blobService) policy(container, id string) (xmlPolicy, bool) {
+// Policy finds a stored access policy, for a signature that names one.
+func (s *blobService) Policy(container, id string) (Policy, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.containers[container]
 	if k == nil {
-		return xmlPolicy{}, false
+		return Policy{}, false
 	}
-	return findXMLPolicy(k.policies, id)
-}
-
-// overwrites tells whether a request puts a blob in the place of one that is there, for which the permission to create is not
-// enough.
-func (s *blobService) overwrites(req *http.Request) bool {
-	comp := queryOf(req.URL).Get("comp")
-	if req.Method != http.MethodPut || comp != "" && comp != "blocklist" {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	container, name := blobPath(req.URL.Path)
-	k := s.containers[container]
-	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
+	return k.policies.Find(id)
 }
 
 func (s *blobService) dispatch(c *xmlCall) (*answer, *Fault) {
 	if err := blobUnsupported(c); err != nil {
 		return nil, err
 	}
-	container, name := blobPath(c.req.URL.Path)
+	container, name := blobPath(c.Req.URL.Path)
 	if container == "" {
-		if c.req.Method != http.MethodGet || c.query.Get("comp") != "list" {
+		if c.Req.Method != http.MethodGet || c.query.Get("comp") != "list" {
 			return nil, xmlInvalidQuery("comp", c.query.Get("comp"), "The account has no such resource.")
 		}
 		return s.listContainers(c)
@@ -157,7 +150,7 @@ func (t *blobTarget) find() *storedBlob {
 // dispatch serves the requests on one blob.
 func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 	comp := c.query.Get("comp")
-	switch c.req.Method + " " + comp {
+	switch c.Req.Method + " " + comp {
 	case "PUT ":
 		if c.header.Get("x-ms-copy-source") != "" && c.header.Get("x-ms-blob-type") == "" {
 			return t.copy(c)
@@ -176,7 +169,7 @@ func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 	if b == nil {
 		return nil, blobNotFound()
 	}
-	switch c.req.Method + " " + comp {
+	switch c.Req.Method + " " + comp {
 	case "GET ":
 		return b.get(c)
 	case "HEAD ", "HEAD metadata", "GET metadata":
@@ -187,7 +180,7 @@ func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 		return t.delete(c, b)
 	}
 	if comp == "" {
-		return nil, xmlUnsupportedVerb(c.req.Method)
+		return nil, xmlUnsupportedVerb(c.Req.Method)
 	}
 	return nil, xmlInvalidQuery("comp", comp, "A blob has no such resource.")
 }

@@ -23,8 +23,8 @@ type testBlobs struct {
 func newTestBlobs(t *testing.T, seed uint64) *testBlobs {
 	t.Helper()
 	b := &testBlobs{clock: NewClock(testStart()), chaos: &Chaos{}}
-	b.service = newBlobService(b.clock, newDice(seed), b.chaos)
-	b.serveFunc = b.service.serve
+	b.service = newBlobService(nil, b.clock, newDice(seed), b.chaos)
+	b.serveFunc = b.service.Serve
 	client, err := azblob.NewClientWithNoCredential("http://contoso.sim.test/", &azblob.ClientOptions{ClientOptions: b.options()})
 	noError(t, err)
 	b.client = client
@@ -129,10 +129,10 @@ func TestContainerMetadataAndPolicies(t *testing.T) {
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("policies %v", got.SignedIdentifiers)
 	}
-	if p, ok := b.service.policy("photos", "r"); !ok || p.Permission != "r" {
+	if p, ok := b.service.Policy("photos", "r"); !ok || p.Permission != "r" {
 		t.Errorf("policy %v %v", p, ok)
 	}
-	if _, ok := b.service.policy("others", "r"); ok {
+	if _, ok := b.service.Policy("others", "r"); ok {
 		t.Error("a policy of a container that does not exist")
 	}
 	for name, rule := range metadataRules() {

@@ -20,10 +20,10 @@ func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *Fault) {
 		return nil, invalidBlobType()
 	case c.header.Get("x-ms-copy-source") != "":
 		return nil, xmlUnsupportedHeader("x-ms-copy-source")
-	case len(c.body) == 0:
+	case len(c.Body) == 0:
 		return nil, xmlInvalidHeader("Content-Length", "0")
 	}
-	if most := appendLimit().of(c); int64(len(c.body)) > most {
+	if most := appendLimit().of(c); int64(len(c.Body)) > most {
 		return nil, xmlBodyTooLarge(most)
 	}
 	hashes, err := checkHashes(c)
@@ -34,8 +34,8 @@ func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *Fault) {
 		return nil, err
 	}
 	offset := b.size
-	b.appended = append(b.appended, c.body...)
-	b.size += int64(len(c.body))
+	b.appended = append(b.appended, c.Body...)
+	b.size += int64(len(c.Body))
 	b.appends++
 	b.touch(t.service.clock)
 	a := b.written(http.StatusCreated)
@@ -62,7 +62,7 @@ func (b *storedBlob) checkAppend(c *xmlCall) *Fault {
 	if err != nil {
 		return err
 	}
-	if most >= 0 && b.size+int64(len(c.body)) > most {
+	if most >= 0 && b.size+int64(len(c.Body)) > most {
 		return refuse(http.StatusPreconditionFailed, "MaxBlobSizeConditionNotMet",
 			"The max blob size condition specified was not met.")
 	}

@@ -74,7 +74,7 @@ func (h blobHeaders) orStandard() blobHeaders {
 
 // touch marks a change of the blob.
 func (b *storedBlob) touch(clock *Clock) {
-	b.modified = clock.after(b.modified)
+	b.modified = clock.After(b.modified)
 	b.etag = xmlETag(b.modified)
 	if b.created.IsZero() {
 		b.created = b.modified
@@ -126,7 +126,7 @@ func (t *blobTarget) remove() {
 	if i, found := slices.BinarySearch(k.names, t.name); found {
 		k.names = slices.Delete(k.names, i, i+1)
 	}
-	if b := k.blobs[t.name]; b != nil && t.service.clock.still && b.modified.After(k.graves[t.name]) {
+	if b := k.blobs[t.name]; b != nil && t.service.clock.Still() && b.modified.After(k.graves[t.name]) {
 		if k.graves == nil {
 			k.graves = map[string]time.Time{}
 		}
@@ -156,7 +156,7 @@ func checkHashes(c *xmlCall) (http.Header, *Fault) {
 			return nil, refuse(http.StatusBadRequest, "InvalidMd5",
 				"The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.")
 		}
-		if got := base64MD5(c.body); got != want {
+		if got := base64MD5(c.Body); got != want {
 			return nil, refuse(http.StatusBadRequest, "Md5Mismatch",
 				"The MD5 value specified in the request did not match with the MD5 value calculated by the server.").
 				with("UserSpecifiedMd5", want).with("ServerCalculatedMd5", got)
@@ -164,7 +164,7 @@ func checkHashes(c *xmlCall) (http.Header, *Fault) {
 		h.Set("Content-MD5", want)
 	}
 	if want := c.header.Get("x-ms-content-crc64"); want != "" {
-		got := base64CRC64(c.body)
+		got := base64CRC64(c.Body)
 		if got != want {
 			return nil, refuse(http.StatusBadRequest, "Crc64Mismatch",
 				"The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.").

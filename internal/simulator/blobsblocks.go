@@ -45,7 +45,7 @@ func (t *blobTarget) putBlock(c *xmlCall) (*answer, *Fault) {
 	if err != nil {
 		return nil, err
 	}
-	b := t.findStaged(c.now)
+	b := t.findStaged(c.Now)
 	if b != nil && b.kind != blockBlob {
 		return nil, invalidBlobType()
 	}
@@ -61,8 +61,8 @@ func (t *blobTarget) putBlock(c *xmlCall) (*answer, *Fault) {
 	if b.staged == nil {
 		b.staged = map[string]blobBlock{}
 	}
-	b.staged[id] = blobBlock{id: id, data: c.body}
-	b.stagedAt = c.now
+	b.staged[id] = blobBlock{id: id, data: c.Body}
+	b.stagedAt = c.Now
 	a := newAnswer(http.StatusCreated)
 	addHeaders(a.header, hashes)
 	a.header.Set("x-ms-request-server-encrypted", "true")
@@ -85,10 +85,10 @@ func checkBlock(c *xmlCall) *Fault {
 	if c.header.Get("x-ms-copy-source") != "" {
 		return xmlUnsupportedHeader("x-ms-copy-source")
 	}
-	if len(c.body) == 0 {
+	if len(c.Body) == 0 {
 		return xmlInvalidHeader("Content-Length", "0")
 	}
-	if most := blockLimit().of(c); int64(len(c.body)) > most {
+	if most := blockLimit().of(c); int64(len(c.Body)) > most {
 		return xmlBodyTooLarge(most)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *Fault) {
 			ID      string `xml:",chardata"`
 		} `xml:",any"`
 	}
-	if err := parseXML(c.body, &document); err != nil {
+	if err := parseXML(c.Body, &document); err != nil {
 		return nil, err
 	}
 	if len(document.Entries) > blobMaxBlocks {
@@ -136,7 +136,7 @@ func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *Fault) {
 	if err != nil {
 		return nil, err
 	}
-	there := t.findStaged(c.now)
+	there := t.findStaged(c.Now)
 	b, err := t.replace(c, blockBlob)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (t *blobTarget) getBlockList(c *xmlCall) (*answer, *Fault) {
 	if kind != "" && kind != "committed" && kind != "uncommitted" && kind != "all" {
 		return nil, xmlInvalidQuery("blocklisttype", kind, "One of committed, uncommitted, all.")
 	}
-	b := t.findStaged(c.now)
+	b := t.findStaged(c.Now)
 	switch {
 	case b == nil:
 		return nil, blobNotFound()

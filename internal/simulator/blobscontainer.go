@@ -12,32 +12,32 @@ func (s *blobService) container(c *xmlCall, name string) (*answer, *Fault) {
 	if c.query.Get("restype") != "container" {
 		return nil, xmlInvalidQuery("restype", c.query.Get("restype"), "The resource is a container.")
 	}
-	if c.req.Method == http.MethodPut && comp == "" {
+	if c.Req.Method == http.MethodPut && comp == "" {
 		return s.createContainer(c, name)
 	}
 	k := s.containers[name]
 	if k == nil {
 		return nil, containerNotFound()
 	}
-	read := c.req.Method == http.MethodGet || c.req.Method == http.MethodHead
+	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
 	switch {
-	case comp == "list" && c.req.Method == http.MethodGet:
+	case comp == "list" && c.Req.Method == http.MethodGet:
 		return s.listBlobs(c, name, k)
 	case read && (comp == "" || comp == "metadata"):
 		return k.describe(newAnswer(http.StatusOK), true), nil
 	case read && comp == "acl":
-		return writeXMLPolicies(k.describe(newAnswer(http.StatusOK), false), k.policies), nil
-	case c.req.Method == http.MethodDelete && comp == "":
+		return k.policies.Answer(k.describe(newAnswer(http.StatusOK), false)), nil
+	case c.Req.Method == http.MethodDelete && comp == "":
 		if err := k.check(c); err != nil {
 			return nil, err
 		}
 		delete(s.containers, name)
-		s.deleted[name] = c.now
+		s.deleted[name] = c.Now
 		return newAnswer(http.StatusAccepted), nil
-	case c.req.Method == http.MethodPut && (comp == "metadata" || comp == "acl"):
+	case c.Req.Method == http.MethodPut && (comp == "metadata" || comp == "acl"):
 		return s.setContainer(c, k, comp)
 	case comp == "":
-		return nil, xmlUnsupportedVerb(c.req.Method)
+		return nil, xmlUnsupportedVerb(c.Req.Method)
 	}
 	return nil, xmlInvalidQuery("comp", comp, "A container has no such resource.")
 }
@@ -49,7 +49,7 @@ func (s *blobService) createContainer(c *xmlCall, name string) (*answer, *Fault)
 	if s.containers[name] != nil {
 		return nil, refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 	}
-	if gone, ok := s.deleted[name]; ok && c.now.Before(gone.Add(s.deleteDelay)) {
+	if gone, ok := s.deleted[name]; ok && c.Now.Before(gone.Add(s.deleteDelay)) {
 		return nil, refuse(http.StatusConflict, "ContainerBeingDeleted",
 			"The specified container is being deleted. Try operation later.")
 	}
@@ -70,7 +70,7 @@ func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*
 		}
 		k.metadata = c.metadata
 	} else {
-		policies, err := parseXMLPolicies(c.body, containerRights)
+		policies, err := ReadPolicies(c.Body, containerRights)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func (b *storedBlob) properties(c *xmlCall) (*answer, *Fault) {
 	}
 	a := b.describe(http.StatusOK)
 	setHeader(a.header, "Content-MD5", b.headers.md5)
-	if c.req.Method == http.MethodHead {
+	if c.Req.Method == http.MethodHead {
 		a.header.Set("Content-Length", itoa(b.size))
 	}
 	return a, nil

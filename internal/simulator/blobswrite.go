@@ -37,10 +37,10 @@ func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
 		return nil, xmlInvalidHeader("x-ms-blob-type", kind)
 	case c.header.Get("x-ms-copy-source") != "":
 		return nil, xmlUnsupportedHeader("x-ms-copy-source")
-	case kind == appendBlob && len(c.body) > 0:
-		return nil, xmlInvalidHeader("Content-Length", itoa(int64(len(c.body))))
+	case kind == appendBlob && len(c.Body) > 0:
+		return nil, xmlInvalidHeader("Content-Length", itoa(int64(len(c.Body))))
 	}
-	if most := putLimit().of(c); int64(len(c.body)) > most {
+	if most := putLimit().of(c); int64(len(c.Body)) > most {
 		return nil, xmlBodyTooLarge(most)
 	}
 	hashes, err := checkHashes(c)
@@ -53,12 +53,12 @@ func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
 	}
 	b.headers = storedHeaders(c.header).orStandard()
 	if kind == blockBlob {
-		if len(c.body) > 0 {
-			b.setBlocks([]blobBlock{{data: c.body}})
+		if len(c.Body) > 0 {
+			b.setBlocks([]blobBlock{{data: c.Body}})
 		}
 		// The service works out the hash of what is put whole, and stores it unless it is told another.
 		if hashes.Get("Content-MD5") == "" {
-			hashes.Set("Content-MD5", base64MD5(c.body))
+			hashes.Set("Content-MD5", base64MD5(c.Body))
 		}
 		if b.headers.md5 == "" {
 			b.headers.md5 = hashes.Get("Content-MD5")
@@ -130,7 +130,7 @@ func (t *blobTarget) copy(c *xmlCall) (*answer, *Fault) {
 	if parseErr != nil || source.Host == "" {
 		return nil, xmlInvalidHeader("x-ms-copy-source", "")
 	}
-	if source.Host != c.req.URL.Host {
+	if source.Host != c.Req.URL.Host {
 		return nil, refuse(http.StatusNotFound, "CannotVerifyCopySource", "The specified resource does not exist.")
 	}
 	from, err := t.service.source(source.Path)

@@ -18,6 +18,23 @@ type Clock struct {
 // tick is the least time between two stamps.
 const tick = 100 * time.Nanosecond
 
+// NewStillClock is NewClock for a still clock.
+func NewStillClock(start time.Time) *Clock {
+	c := NewClock(start)
+	c.still = true
+	return c
+}
+
+// Still tells whether the clock is a still one.
+func (c *Clock) Still() bool { return c.still }
+
+// Restore takes the time back to now.
+func (c *Clock) Restore(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
 // NewClock begins at start, in UTC, to the tick.
 func NewClock(start time.Time) *Clock {
 	return &Clock{now: start.UTC().Truncate(tick)}
@@ -37,8 +54,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d.Truncate(tick))
 }
 
-// after returns the stamp that follows last, which is the zero Time for a resource that has none.
-func (c *Clock) after(last time.Time) time.Time {
+// After returns the stamp that follows last, which is the zero Time for a resource that has none.
+func (c *Clock) After(last time.Time) time.Time {
 	if !c.still {
 		return c.Stamp()
 	}
@@ -55,27 +72,4 @@ func (c *Clock) Stamp() time.Time {
 	defer c.mu.Unlock()
 	c.now = c.now.Add(tick)
 	return c.now
-}
-
-// stamps are the timestamps of one change set, as recorded answers of the service have them: one for all inserts, and one
-// for all replaces and merges, those among them that insert a row included.
-type stamps struct {
-	clock           *Clock
-	insert, replace time.Time // zero until a row needs it
-}
-
-// of returns the stamp of a row whose last stamp was last, the zero Time for a row that never had one. Two stamps of one
-// row differ, since conditions rely on that.
-func (s *stamps) of(v verb, last time.Time) time.Time {
-	if s.clock.still {
-		return s.clock.after(last)
-	}
-	set := &s.replace
-	if v == verbInsert {
-		set = &s.insert
-	}
-	if set.IsZero() {
-		*set = s.clock.Stamp()
-	}
-	return *set
 }

@@ -199,8 +199,8 @@ func TestDocumentedPolicies(t *testing.T) {
 	}
 	a := withTable(t, Options{})
 	q := newQueueService(NewClock(testStart()), newDice(1), &Chaos{})
-	b := newBlobService(NewClock(testStart()), newDice(1), &Chaos{})
-	queue, blob := serveFunc(q.serve), serveFunc(b.serve)
+	b := newBlobService(nil, NewClock(testStart()), newDice(1), &Chaos{})
+	queue, blob := serveFunc(q.Serve), serveFunc(b.Serve)
 	queue.want(t, rawCall{method: "PUT", target: "/orders"}, 201, "")
 	blob.want(t, rawCall{method: "PUT", target: "/photos?restype=container"}, 201, "")
 	set := func(id, permission string, tableOK, queueOK, containerOK bool, code string) {

@@ -93,3 +93,16 @@ func merged(old, changed []property) []property {
 	}
 	return all
 }
+
+// Fingerprint writes the entity.
+func (e *entity) Fingerprint(k *fingerprint) {
+	k.Text(e.pk)
+	k.Text(e.rk)
+	k.Text(e.etag)
+	k.Number(uint64(len(e.properties)))
+	for _, p := range e.properties {
+		k.Text(p.name)
+		k.Number(uint64(p.value.Type()))
+		k.Bytes(edm.AppendValue(nil, p.value))
+	}
+}

@@ -42,10 +42,33 @@ func (t *table) plan(op *operation) (change, *Fault) {
 	return change{op, e}, nil
 }
 
+// stamps are the timestamps of one change set, as recorded answers of the service have them: one for all inserts, and one
+// for all replaces and merges, those among them that insert a row included.
+type stamps struct {
+	clock           *Clock
+	insert, replace time.Time // zero until a row needs it
+}
+
+// of returns the stamp of a row whose last stamp was last, the zero Time for a row that never had one. Two stamps of one
+// row differ, since conditions rely on that.
+func (s *stamps) of(v verb, last time.Time) time.Time {
+	if s.clock.Still() {
+		return s.clock.After(last)
+	}
+	set := &s.replace
+	if v == verbInsert {
+		set = &s.insert
+	}
+	if set.IsZero() {
+		*set = s.clock.Stamp()
+	}
+	return *set
+}
+
 // apply carries a change of a change set out.
 func (t *table) apply(c change, set *stamps) {
 	if c.entity == nil {
-		if set.clock.still {
+		if set.clock.Still() {
 			t.bury(c.op.pk, c.op.rk)
 		}
 		t.rows.remove(c.op.pk, c.op.rk)
@@ -57,7 +80,7 @@ func (t *table) apply(c change, set *stamps) {
 
 // lastStamp is the last stamp of the row with the key, also of one that is gone, where the clock is still.
 func (t *table) lastStamp(pk, rk string, clock *Clock) time.Time {
-	if !clock.still {
+	if !clock.Still() {
 		return time.Time{}
 	}
 	if old := t.rows.get(pk, rk); old != nil {
@@ -79,9 +102,27 @@ func (t *table) bury(pk, rk string) {
 	t.graves[rowKey{pk, rk}], _ = old.timestamp.Time()
 }
 
+// permit checks access for one operation. What inserts if there is nothing to update needs both permissions.
+func permit(g *Grant, op *operation) *Fault {
+	letters := "u"
+	switch {
+	case op.verb == verbInsert:
+		letters = "a"
+	case op.verb == verbDelete:
+		letters = "d"
+	case op.ifMatch == "":
+		letters = "au"
+	}
+	fault := g.Entities(op.table, letters)
+	if fault == nil && !g.Covers(op.pk, op.rk) {
+		fault = FaultAuthorization()
+	}
+	return fault
+}
+
 // commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation
 // that failed.
-func (s *tableService) commit(g *grant, ops []*operation) (changes []change, index int, fault *Fault) {
+func (s *tableService) commit(g *Grant, ops []*operation) (changes []change, index int, fault *Fault) {
 	if len(ops) == 0 {
 		return nil, 0, nil
 	}
@@ -93,7 +134,7 @@ func (s *tableService) commit(g *grant, ops []*operation) (changes []change, ind
 	}
 	changes = make([]change, len(ops))
 	for i, op := range ops {
-		if fault := g.change(op); fault != nil {
+		if fault := permit(g, op); fault != nil {
 			return nil, i, fault
 		}
 		if changes[i], fault = t.plan(op); fault != nil {

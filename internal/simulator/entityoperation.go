@@ -36,7 +36,7 @@ func parseOperation(method string, a address, h http.Header, format string, body
 	if fault != nil {
 		return nil, fault
 	}
-	op := &operation{table: a.table, pk: a.pk, rk: a.rk, ifMatch: headerOf(h, "If-Match")}
+	op := &operation{table: a.table, pk: a.pk, rk: a.rk, ifMatch: Header(h, "If-Match")}
 	switch {
 	case method == http.MethodPost && a.kind == addressEntitySet:
 		op.verb = verbInsert
@@ -49,7 +49,7 @@ func parseOperation(method string, a address, h http.Header, format string, body
 	default:
 		return nil, faultMethod()
 	}
-	if op.metadata, fault = metadataOf(headerOf(h, "Accept"), format); fault != nil {
+	if op.metadata, fault = metadataOf(Header(h, "Accept"), format); fault != nil {
 		return nil, fault
 	}
 	op.prefer = preferenceOf(h)
@@ -88,7 +88,7 @@ func tunnelled(method string, h http.Header) (string, *Fault) {
 // checkConditions holds the rules for If-Match and If-None-Match: writes take no If-None-Match, a delete must have
 // If-Match, and what it holds must be the ETag of an entity or an asterisk.
 func (op *operation) checkConditions(h http.Header) *Fault {
-	if headerOf(h, "If-None-Match") != "" {
+	if Header(h, "If-None-Match") != "" {
 		return faultInput("If-None-Match HTTP header cannot be specified for " + [...]string{"POST", "PUT", "PATCH", "DELETE"}[op.verb] + " operations.")
 	}
 	switch {
@@ -105,7 +105,7 @@ func (op *operation) checkConditions(h http.Header) *Fault {
 
 // readBody reads the entity and checks it. What a merge makes of it is checked once more when it is known.
 func (op *operation) readBody(h http.Header, body []byte) *Fault {
-	if contentType := headerOf(h, "Content-Type"); contentType != "" {
+	if contentType := Header(h, "Content-Type"); contentType != "" {
 		if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
 			return faultMediaType()
 		}
@@ -128,7 +128,7 @@ func (op *operation) readBody(h http.Header, body []byte) *Fault {
 
 // preferenceOf reads what an insert is to be answered with: return-content, return-no-content or nothing.
 func preferenceOf(h http.Header) string {
-	if prefer := headerOf(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
+	if prefer := Header(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
 		return prefer
 	}
 	return ""
@@ -154,15 +154,4 @@ func metadataOf(accept, format string) (metadata, *Fault) {
 		return fullMetadata, nil
 	}
 	return minimalMetadata, nil
-}
-
-// headerOf reads a header that clients spell in the canonical way or as it is spelled here.
-func headerOf(h http.Header, name string) string {
-	if value := h.Get(name); value != "" {
-		return value
-	}
-	if values := h[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
 }

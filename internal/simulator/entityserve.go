@@ -3,16 +3,16 @@ package simulator
 import "net/http"
 
 // servePoint answers with one entity.
-func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault) {
+func (s *tableService) servePoint(c *tableCall, g *Grant, a address) (*answer, *Fault) {
 	accept, fields, selected, fault := c.shape()
 	if fault != nil {
 		return nil, fault
 	}
-	if fault := g.entities(a.table, "r"); fault != nil {
+	if fault := g.Entities(a.table, "r"); fault != nil {
 		return nil, fault
 	}
-	if !g.covers(a.pk, a.rk) {
-		return nil, faultAuthorization()
+	if !g.Covers(a.pk, a.rk) {
+		return nil, FaultAuthorization()
 	}
 	name, e, fault := s.point(a)
 	if fault != nil {
@@ -27,13 +27,13 @@ func (s *tableService) servePoint(c *call, g *grant, a address) (*answer, *Fault
 }
 
 // shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
-func (c *call) shape() (m metadata, fields []string, selected bool, fault *Fault) {
-	if c.req.URL.RawQuery == "" {
-		m, fault = metadataOf(headerOf(c.req.Header, "Accept"), "")
+func (c *tableCall) shape() (m metadata, fields []string, selected bool, fault *Fault) {
+	if c.Req.URL.RawQuery == "" {
+		m, fault = metadataOf(Header(c.Req.Header, "Accept"), "")
 		return m, nil, false, fault
 	}
-	values := queryOf(c.req.URL)
-	if m, fault = metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format")); fault != nil {
+	values := Query(c.Req.URL)
+	if m, fault = metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format")); fault != nil {
 		return m, nil, false, fault
 	}
 	fields, fault = parseSelect(values.Get("$select"))
@@ -57,8 +57,8 @@ func (s *tableService) point(a address) (name string, e *entity, fault *Fault) {
 }
 
 // serveChange carries one operation out.
-func (s *tableService) serveChange(c *call, g *grant, a address) (*answer, *Fault) {
-	op, fault := parseOperation(c.req.Method, a, c.req.Header, formatOf(c.req.URL.RawQuery), c.body)
+func (s *tableService) serveChange(c *tableCall, g *Grant, a address) (*answer, *Fault) {
+	op, fault := parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
 	if fault != nil {
 		return nil, fault
 	}
@@ -72,7 +72,7 @@ func (s *tableService) serveChange(c *call, g *grant, a address) (*answer, *Faul
 }
 
 // describe fills in what an answer says of a change that was made.
-func (s *tableService) describe(c *call, out *answer, made change) {
+func (s *tableService) describe(c *tableCall, out *answer, made change) {
 	op := made.op
 	if made.entity != nil {
 		out.header["Etag"] = []string{made.entity.etag}
@@ -96,17 +96,17 @@ func (s *tableService) describe(c *call, out *answer, made change) {
 }
 
 // serveQuery answers with a page of entities.
-func (s *tableService) serveQuery(c *call, g *grant, table string) (*answer, *Fault) {
-	values := queryOf(c.req.URL)
+func (s *tableService) serveQuery(c *tableCall, g *Grant, table string) (*answer, *Fault) {
+	values := Query(c.Req.URL)
 	q, fault := parseQuery(values)
 	if fault != nil {
 		return nil, fault
 	}
-	accept, fault := metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format"))
+	accept, fault := metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format"))
 	if fault != nil {
 		return nil, fault
 	}
-	if fault := g.entities(table, "r"); fault != nil {
+	if fault := g.Entities(table, "r"); fault != nil {
 		return nil, fault
 	}
 	name, p, fault := s.read(g, table, q)

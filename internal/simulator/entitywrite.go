@@ -47,7 +47,7 @@ type entityWriter struct {
 }
 
 // newEntityWriter makes the writer of a request for entities.
-func newEntityWriter(m metadata, c *call, account, table string, fields []string, selected bool) *entityWriter {
+func newEntityWriter(m metadata, c *tableCall, account, table string, fields []string, selected bool) *entityWriter {
 	return &entityWriter{metadata: m, endpoint: c.endpoint(), account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
 }
 

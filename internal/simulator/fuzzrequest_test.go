@@ -36,7 +36,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || u.Host != "contoso."+service+hostSuffix {
 			return
 		}
-		if _, known := s.service(u.Host); !known {
+		if _, known := s.service(u.Host); known == nil {
 			return
 		}
 		resp, err := s.Do(fuzzRequest(method, u, headers, body))

@@ -17,7 +17,7 @@ func TestAddressesAreNotFoldedByUnicode(t *testing.T) {
 	a := newAccount(t, Options{})
 	a.want(http.MethodGet, "/Table%C5%BF", "", 400, "InvalidResourceName")
 	a.want(http.MethodGet, "/Table%C5%BF()", "", 400, "InvalidResourceName")
-	if sameTable("tasks", "tas\u212As") || !sameTable("Tasks", "tASKS") {
+	if SameName("tasks", "tas\u212As") || !SameName("Tasks", "tASKS") {
 		t.Error("names of tables are compared by more, or less, than their case in ASCII")
 	}
 }

@@ -32,7 +32,7 @@ func (s *tableService) cut(q *query) cut {
 }
 
 // read runs a query for one page.
-func (s *tableService) read(g *grant, tableName string, q *query) (name string, p page, fault *Fault) {
+func (s *tableService) read(g *Grant, tableName string, q *query) (name string, p page, fault *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, fault := s.find(tableName)
@@ -64,7 +64,7 @@ func (s *tableService) read(g *grant, tableName string, q *query) (name string, 
 
 // ordered reads a page in the order of keys. The next page begins at the next row that the bounds let through, be it a
 // result or not: so the last page may be empty.
-func (t *table) ordered(g *grant, q *query, c cut) page {
+func (t *table) ordered(g *Grant, q *query, c cut) page {
 	pk, rk := q.start()
 	if q.from.set && compareKeys(q.from.pk, q.from.rk, pk, rk) > 0 {
 		pk, rk = q.from.pk, q.from.rk
@@ -76,7 +76,7 @@ func (t *table) ordered(g *grant, q *query, c cut) page {
 		switch {
 		case e == nil || q.ended(e):
 			return p
-		case !g.covers(e.pk, e.rk):
+		case !g.Covers(e.pk, e.rk):
 			continue
 		case len(p.entities) == c.limit || c.partition && e.pk != first.pk:
 			p.next = e
@@ -117,11 +117,11 @@ func scramble(pk, rk string) uint64 {
 }
 
 // unordered reads a page in an order of its own, the same for every page of a query.
-func (t *table) unordered(g *grant, q *query, c cut) page {
+func (t *table) unordered(g *Grant, q *query, c cut) page {
 	var all []shuffled
 	at, _ := t.rows.seek(q.start())
 	for e := t.rows.at(at); e != nil && !q.ended(e); e = t.rows.at(at) {
-		if g.covers(e.pk, e.rk) && q.passes(e) {
+		if g.Covers(e.pk, e.rk) && q.passes(e) {
 			all = append(all, shuffled{scramble(e.pk, e.rk), e})
 		}
 		at = t.rows.next(at)

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// queueRights are the letters of the rights that a policy of a queue may give.
+const queueRights = "raup"
+
 // queueDeleteDelay is how long the name of a deleted queue cannot be taken again.
 const queueDeleteDelay = 40 * time.Second
 
@@ -23,37 +26,40 @@ type queueService struct {
 // queue is one queue with its messages.
 type queue struct {
 	metadata map[string]string
-	policies []xmlPolicy
+	policies Policies
 	byID     map[string]*queueMessage
 	byTime   queueHeap
 	puts     map[string]uint64 // how often a text was put, under a still clock
 }
 
-func newQueueService(clock *Clock, d *dice, chaos *Chaos) *queueService {
+func newQueueService(clock *Clock, d *Dice, chaos *Chaos) *queueService {
 	return &queueService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, queues: map[string]*queue{}, deleted: map[string]time.Time{},
 		deleteDelay: queueDeleteDelay}
 }
 
-// serve answers one request whose sender may do what it asks for. The path begins with the queue's name.
-func (s *queueService) serve(req *http.Request, body []byte) *answer {
-	return s.answer(req, body, s.dispatch)
+// Serve answers one request whose sender has the grant. The path begins with the queue's name.
+func (s *queueService) Serve(c *Call, g *Grant) *answer {
+	if !g.Allows(queueNeeds(c.Req)) {
+		return s.Refuse(c, faultPermission())
+	}
+	return s.answer(c, s.dispatch)
 }
 
-// policy finds a stored access policy, for a signature that names one.
-func (s *queueService) policy(queueName, id string) (xmlPolicy, bool) {
+// Policy finds a stored access policy, for a signature that names one.
+func (s *queueService) Policy(queueName, id string) (Policy, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[queueName]
 	if q == nil {
-		return xmlPolicy{}, false
+		return Policy{}, false
 	}
-	return findXMLPolicy(q.policies, id)
+	return q.policies.Find(id)
 }
 
 func (s *queueService) dispatch(c *xmlCall) (*answer, *Fault) {
-	name, rest, _ := strings.Cut(strings.Trim(c.req.URL.Path, "/"), "/")
+	name, rest, _ := strings.Cut(strings.Trim(c.Req.URL.Path, "/"), "/")
 	if name == "" {
-		if c.req.Method != http.MethodGet || c.query.Get("comp") != "list" {
+		if c.Req.Method != http.MethodGet || c.query.Get("comp") != "list" {
 			return nil, xmlInvalidQuery("comp", c.query.Get("comp"), "The account has no such resource.")
 		}
 		return s.list(c)
@@ -62,13 +68,13 @@ func (s *queueService) dispatch(c *xmlCall) (*answer, *Fault) {
 		return nil, err
 	}
 	if rest == "" && c.query.Get("comp") == "" {
-		switch c.req.Method {
+		switch c.Req.Method {
 		case http.MethodPut:
 			return s.create(c, name)
 		case http.MethodDelete:
 			return s.drop(c, name)
 		}
-		return nil, xmlUnsupportedVerb(c.req.Method)
+		return nil, xmlUnsupportedVerb(c.Req.Method)
 	}
 	q := s.queues[name]
 	if q == nil {
@@ -97,7 +103,7 @@ func (s *queueService) create(c *xmlCall, name string) (*answer, *Fault) {
 		}
 		return nil, refuse(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
 	}
-	if gone, ok := s.deleted[name]; ok && c.now.Before(gone.Add(s.deleteDelay)) {
+	if gone, ok := s.deleted[name]; ok && c.Now.Before(gone.Add(s.deleteDelay)) {
 		return nil, refuse(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
 	}
 	delete(s.deleted, name)
@@ -110,7 +116,7 @@ func (s *queueService) drop(c *xmlCall, name string) (*answer, *Fault) {
 		return nil, refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
 	}
 	delete(s.queues, name)
-	s.deleted[name] = c.now
+	s.deleted[name] = c.Now
 	return newAnswer(http.StatusNoContent), nil
 }
 
@@ -120,17 +126,17 @@ func (q *queue) attributes(c *xmlCall) (*answer, *Fault) {
 	if comp != "metadata" && comp != "acl" {
 		return nil, xmlInvalidQuery("comp", comp, "A queue has no such resource.")
 	}
-	read := c.req.Method == http.MethodGet || c.req.Method == http.MethodHead
+	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
 	switch {
 	case read && comp == "metadata":
 		a := newAnswer(http.StatusOK)
 		setMetadata(a.header, q.metadata)
-		a.header.Set("x-ms-approximate-messages-count", q.count(c.now))
+		a.header.Set("x-ms-approximate-messages-count", q.count(c.Now))
 		return a, nil
 	case read:
-		return writeXMLPolicies(newAnswer(http.StatusOK), q.policies), nil
-	case c.req.Method != http.MethodPut:
-		return nil, xmlUnsupportedVerb(c.req.Method)
+		return q.policies.Answer(newAnswer(http.StatusOK)), nil
+	case c.Req.Method != http.MethodPut:
+		return nil, xmlUnsupportedVerb(c.Req.Method)
 	case comp == "metadata":
 		if err := c.checkMetadata(); err != nil {
 			return nil, err
@@ -138,7 +144,7 @@ func (q *queue) attributes(c *xmlCall) (*answer, *Fault) {
 		q.metadata = c.metadata
 		return newAnswer(http.StatusNoContent), nil
 	}
-	policies, err := parseXMLPolicies(c.body, queueRights)
+	policies, err := ReadPolicies(c.Body, queueRights)
 	if err != nil {
 		return nil, err
 	}

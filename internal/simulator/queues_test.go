@@ -21,7 +21,7 @@ type testQueues struct {
 func newTestQueues(t *testing.T, seed uint64) *testQueues {
 	t.Helper()
 	q := &testQueues{clock: NewClock(testStart()), chaos: &Chaos{}}
-	q.serveFunc = newQueueService(q.clock, newDice(seed), q.chaos).serve
+	q.serveFunc = newQueueService(q.clock, newDice(seed), q.chaos).Serve
 	client, err := azqueue.NewServiceClientWithNoCredential("http://contoso.queue.sim.test/",
 		&azqueue.ClientOptions{ClientOptions: q.options()})
 	noError(t, err)
@@ -158,16 +158,16 @@ func TestQueuePolicies(t *testing.T) {
 
 func TestQueuePolicyLookUp(t *testing.T) {
 	s := newQueueService(NewClock(testStart()), newDice(1), &Chaos{})
-	f := serveFunc(s.serve)
+	f := serveFunc(s.Serve)
 	f.want(t, rawCall{method: "PUT", target: "/orders"}, 201, "")
 	f.want(t, rawCall{method: "PUT", target: "/orders?comp=acl", body: `<SignedIdentifiers><SignedIdentifier><Id>w</Id><AccessPolicy>` +
 		`<Expiry>2027-01-01</Expiry><Permission>au</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>`}, 204, "")
-	got, ok := s.policy("orders", "w")
-	if want := (xmlPolicy{ID: "w", Expiry: "2027-01-01", Permission: "au"}); !ok || got != want {
+	got, ok := s.Policy("orders", "w")
+	if want := (Policy{ID: "w", Expiry: "2027-01-01", Permission: "au"}); !ok || got != want {
 		t.Errorf("policy %v %v, want %v", got, ok, want)
 	}
 	for _, missing := range [][2]string{{"orders", "x"}, {"others", "w"}} {
-		if _, ok := s.policy(missing[0], missing[1]); ok {
+		if _, ok := s.Policy(missing[0], missing[1]); ok {
 			t.Errorf("policy %v found", missing)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 
 // messages serves the requests on a queue's messages as a whole.
 func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *Fault) {
-	switch c.req.Method {
+	switch c.Req.Method {
 	case http.MethodPost:
 		return s.put(c, q)
 	case http.MethodGet:
@@ -36,7 +36,7 @@ func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *Fault) {
 		q.byID, q.byTime = map[string]*queueMessage{}, nil
 		return newAnswer(http.StatusNoContent), nil
 	}
-	return nil, xmlUnsupportedVerb(c.req.Method)
+	return nil, xmlUnsupportedVerb(c.Req.Method)
 }
 
 // parseMessage reads a message's text out of a request's body.
@@ -58,7 +58,7 @@ func parseMessage(body []byte) (string, *Fault) {
 }
 
 func (s *queueService) put(c *xmlCall, q *queue) (*answer, *Fault) {
-	text, err := parseMessage(c.body)
+	text, err := parseMessage(c.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func (s *queueService) put(c *xmlCall, q *queue) (*answer, *Fault) {
 	if ttl > 0 && hidden >= ttl {
 		return nil, xmlInvalidQuery("visibilitytimeout", strconv.FormatInt(hidden, 10), "The value must be smaller than messagettl.")
 	}
-	m := &queueMessage{text: text, inserted: c.now, visible: c.now.Add(seconds(hidden)), expires: queueNever()}
+	m := &queueMessage{text: text, inserted: c.Now, visible: c.Now.Add(seconds(hidden)), expires: queueNever()}
 	s.name(q, m)
 	// A Duration ends at 292 years; what is to live longer lives for ever.
-	if left := int64(queueNever().Sub(c.now) / time.Second); ttl > 0 && ttl < left {
-		m.expires = c.now.Add(seconds(ttl))
+	if left := int64(queueNever().Sub(c.Now) / time.Second); ttl > 0 && ttl < left {
+		m.expires = c.Now.Add(seconds(ttl))
 	}
 	m.newReceipt()
 	q.add(m)
@@ -94,7 +94,7 @@ func (s *queueService) put(c *xmlCall, q *queue) (*answer, *Fault) {
 func (s *queueService) name(q *queue, m *queueMessage) {
 	s.count()
 	m.id, m.number = xmlID("message", s.serial), s.serial
-	if !s.clock.still {
+	if !s.clock.Still() {
 		return
 	}
 	if q.puts == nil {
@@ -118,8 +118,8 @@ func (s *queueService) get(c *xmlCall, q *queue) (*answer, *Fault) {
 		return nil, err
 	}
 	w := newXMLWriter("QueueMessagesList")
-	for _, m := range s.choose(q, int(count), c.now, true) {
-		m.visible = c.now.Add(seconds(hidden))
+	for _, m := range s.choose(q, int(count), c.Now, true) {
+		m.visible = c.Now.Add(seconds(hidden))
 		m.handed++
 		m.newReceipt()
 		heap.Push(&q.byTime, m)
@@ -134,7 +134,7 @@ func (s *queueService) peek(c *xmlCall, q *queue) (*answer, *Fault) {
 		return nil, err
 	}
 	w := newXMLWriter("QueueMessagesList")
-	for _, m := range s.choose(q, int(count), c.now, false) {
+	for _, m := range s.choose(q, int(count), c.Now, false) {
 		heap.Push(&q.byTime, m)
 		m.write(w, messagePeeked)
 	}
@@ -206,14 +206,14 @@ func (s *queueService) staleAsMismatch() bool {
 
 // message serves the requests on one message.
 func (s *queueService) message(c *xmlCall, q *queue, id string) (*answer, *Fault) {
-	if c.req.Method != http.MethodPut && c.req.Method != http.MethodDelete {
-		return nil, xmlUnsupportedVerb(c.req.Method)
+	if c.Req.Method != http.MethodPut && c.Req.Method != http.MethodDelete {
+		return nil, xmlUnsupportedVerb(c.Req.Method)
 	}
 	receipt := c.query.Get("popreceipt")
 	if receipt == "" {
 		return nil, xmlMissingQuery("popreceipt")
 	}
-	m := q.find(id, c.now)
+	m := q.find(id, c.Now)
 	if m == nil {
 		return nil, messageNotFound()
 	}
@@ -228,7 +228,7 @@ func (s *queueService) message(c *xmlCall, q *queue, id string) (*answer, *Fault
 		}
 		return nil, messageNotFound()
 	}
-	if c.req.Method == http.MethodDelete {
+	if c.Req.Method == http.MethodDelete {
 		q.remove(m)
 		return newAnswer(http.StatusNoContent), nil
 	}
@@ -253,12 +253,12 @@ func (q *queue) update(c *xmlCall, m *queueMessage) (*answer, *Fault) {
 	if err != nil {
 		return nil, err
 	}
-	until := c.now.Add(seconds(hidden))
+	until := c.Now.Add(seconds(hidden))
 	if until.After(m.expires) {
 		return nil, xmlInvalidQuery("visibilitytimeout", strconv.FormatInt(hidden, 10), "The message expires before it would be visible.")
 	}
-	if len(c.body) > 0 {
-		text, err := parseMessage(c.body)
+	if len(c.Body) > 0 {
+		text, err := parseMessage(c.Body)
 		if err != nil {
 			return nil, err
 		}

@@ -68,7 +68,7 @@ func TestRecordedRefusalOfATransaction(t *testing.T) {
 	} {
 		r := a.transact(c.parts...)
 		id := r.Header.Get("x-ms-request-id")
-		body := strings.NewReplacer("{id}", id, "{now}", a.Clock().Now().Format(faultTime)).
+		body := strings.NewReplacer("{id}", id, "{now}", a.Clock().Now().Format(TimeFormat)).
 			Replace(refusal("UpdateConditionNotSatisfied", c.index+"The update condition specified in the request was not satisfied."))
 		want := recordedBatch(id, "HTTP/1.1 412 Precondition Failed\r\nContent-ID: "+c.id+"\r\n"+careless+"DataServiceVersion: 3.0;\r\nContent-Type: "+jsonMinimal+"\r\n\r\n"+body)
 		if r.StatusCode != 202 || r.text != want {

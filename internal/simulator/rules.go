@@ -26,7 +26,7 @@ func CheckTableName(name string) *Fault {
 	if len(name) < 3 || len(name) > 63 {
 		return refuse(http.StatusBadRequest, "OutOfRangeInput", "The specified resource name length is not within the permissible limits.")
 	}
-	if sameTable(name, "tables") {
+	if SameName(name, "tables") {
 		return faultInput("One of the request inputs is not valid.")
 	}
 	return nil

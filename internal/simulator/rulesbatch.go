@@ -27,7 +27,7 @@ func (b *batch) operations(prefix string) (ops []*operation, index int, fault *F
 func checkGroup(ops []*operation) (index int, fault *Fault) {
 	seen := make(map[string]bool, len(ops))
 	for i, op := range ops {
-		if op.pk != ops[0].pk || !sameTable(op.table, ops[0].table) {
+		if op.pk != ops[0].pk || !SameName(op.table, ops[0].table) {
 			return i, refuse(http.StatusBadRequest, "CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group.")
 		}
 		if seen[op.rk] {

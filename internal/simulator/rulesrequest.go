@@ -17,7 +17,7 @@ type Screen struct {
 // Refuse answers a request that breaks a rule, in the service's words, and returns nil for any other. serial makes the
 // answer's request id. It looks at no signature, and at nothing that depends on what is stored.
 func (s Screen) Refuse(req *http.Request, body []byte, serial uint64, now time.Time) *http.Response {
-	c := &call{service: serviceTable, req: req, body: body, serial: serial, now: now, requestID: requestID(serial)}
+	c := newTableCall(&Call{Req: req, Body: body, Serial: serial, Now: now})
 	answer, fault := s.check(c)
 	if fault != nil {
 		answer = c.refuse(fault)
@@ -29,24 +29,24 @@ func (s Screen) Refuse(req *http.Request, body []byte, serial uint64, now time.T
 }
 
 // check returns an answer for a transaction that fails, which has a form of its own.
-func (s Screen) check(c *call) (*answer, *Fault) {
-	if fault := checkVersion(c.req); fault != nil {
+func (s Screen) check(c *tableCall) (*answer, *Fault) {
+	if fault := CheckVersion(c.Req); fault != nil {
 		return nil, fault
 	}
-	if len(c.body) > edm.MaxBatchBytes {
+	if len(c.Body) > edm.MaxBatchBytes {
 		return nil, faultTooLarge()
 	}
-	a, fault := parseAddress(strings.TrimPrefix(c.req.URL.Path, s.Prefix))
+	a, fault := parseAddress(strings.TrimPrefix(c.Req.URL.Path, s.Prefix))
 	if fault != nil {
 		return nil, fault
 	}
-	read := c.req.Method == http.MethodGet || c.req.Method == http.MethodHead
-	values := queryOf(c.req.URL)
+	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
+	values := Query(c.Req.URL)
 	switch {
 	case a.kind == addressService || values.Has("comp"):
 		return nil, nil
-	case a.kind == addressTables && c.req.Method == http.MethodPost:
-		name, fault := readTableName(c.body)
+	case a.kind == addressTables && c.Req.Method == http.MethodPost:
+		name, fault := readTableName(c.Body)
 		if fault == nil {
 			fault = CheckTableName(name)
 		}
@@ -60,14 +60,14 @@ func (s Screen) check(c *call) (*answer, *Fault) {
 		_, fault := parseQuery(values)
 		return nil, fault
 	case a.kind == addressEntitySet || a.kind == addressEntity:
-		_, fault := parseOperation(c.req.Method, a, c.req.Header, formatOf(c.req.URL.RawQuery), c.body)
+		_, fault := parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
 		return nil, fault
 	}
 	return nil, nil
 }
 
-func (s Screen) checkBatch(c *call) (*answer, *Fault) {
-	b, fault := parseBatch(headerOf(c.req.Header, "Content-Type"), c.body)
+func (s Screen) checkBatch(c *tableCall) (*answer, *Fault) {
+	b, fault := parseBatch(Header(c.Req.Header, "Content-Type"), c.Body)
 	if fault != nil || b.query {
 		return nil, fault
 	}

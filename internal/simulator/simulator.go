@@ -45,9 +45,9 @@ const (
 // Any number of goroutines may use it.
 type Simulator struct {
 	account, key string
-	auth         authenticator
+	authority    *Authority
 	clock        *Clock
-	dice         *dice
+	dice         *Dice
 	tables       *tableService
 	queues       *queueService
 	blobs        *blobService
@@ -80,12 +80,13 @@ func New(o Options) (*Simulator, error) {
 		o.TableDeletion = 0
 	}
 	s := &Simulator{account: o.Account, key: o.Key, clock: NewClock(o.Start), dice: newDice(o.Seed), chaos: &o.Chaos}
-	s.clock.still = o.Orderless
+	if o.Orderless {
+		s.clock = NewStillClock(o.Start)
+	}
+	s.authority = NewAuthority(o.Account, key, o.BearerToken, s.clock)
 	s.tables = newTableService(o.Account, s.clock, s.dice, s.chaos, o.TableDeletion)
 	s.queues = newQueueService(s.clock, s.dice, s.chaos)
-	s.blobs = newBlobService(s.clock, s.dice, s.chaos)
-	s.auth = authenticator{account: o.Account, key: key, bearer: o.BearerToken, clock: s.clock,
-		policies: map[serviceName]policySource{serviceTable: s.tables.policy, serviceQueue: s.queues.policy, serviceBlob: s.blobs.policy}}
+	s.blobs = newBlobService(s.authority, s.clock, s.dice, s.chaos)
 	return s, nil
 }
 
@@ -99,15 +100,15 @@ func (s *Simulator) Account() string { return s.account }
 func (s *Simulator) Key() string { return s.key }
 
 // TableEndpoint is the table service's address, without a slash at its end. The same host answers https.
-func (s *Simulator) TableEndpoint() string { return s.endpoint(serviceTable) }
+func (s *Simulator) TableEndpoint() string { return s.endpoint(Table) }
 
 // QueueEndpoint is the queue service's address.
-func (s *Simulator) QueueEndpoint() string { return s.endpoint(serviceQueue) }
+func (s *Simulator) QueueEndpoint() string { return s.endpoint(Queue) }
 
 // BlobEndpoint is the blob service's address.
-func (s *Simulator) BlobEndpoint() string { return s.endpoint(serviceBlob) }
+func (s *Simulator) BlobEndpoint() string { return s.endpoint(Blob) }
 
-func (s *Simulator) endpoint(name serviceName) string {
+func (s *Simulator) endpoint(name Service) string {
 	return "http://" + s.account + "." + string(name) + hostSuffix
 }
 
@@ -136,12 +137,16 @@ func (s *Simulator) Do(req *http.Request) (*http.Response, error) {
 	}
 	s.gate.RLock()
 	defer s.gate.RUnlock()
-	name, ok := s.service(req.URL.Host)
-	if !ok {
+	name, of := s.service(req.URL.Host)
+	if of == nil {
 		return nil, fmt.Errorf("simulator: no such host: %q", req.URL.Host)
 	}
 	s.chaos.delay(s.dice, s.clock)
-	return s.answer(name, req, body).response(req), nil
+	c := &Call{Req: req, Body: body, Now: s.clock.Now()}
+	if !s.clock.Still() {
+		c.Serial = s.serial.Add(1)
+	}
+	return s.answer(name, of, c).response(req), nil
 }
 
 func readBody(req *http.Request) ([]byte, error) {
@@ -158,53 +163,46 @@ func readBody(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// service names the service that a host stands for.
-func (s *Simulator) service(host string) (serviceName, bool) {
+// service is one of the services of the account.
+type service interface {
+	Serve(c *Call, g *Grant) *answer
+	Refuse(c *Call, f *Fault) *answer
+	Policy(resource, id string) (Policy, bool)
+}
+
+// service finds the service that a host stands for.
+func (s *Simulator) service(host string) (Service, service) {
 	rest, ok := strings.CutPrefix(host, s.account+".")
-	if !ok {
-		return "", false
+	name, ends := strings.CutSuffix(rest, hostSuffix)
+	if ok && ends {
+		switch Service(name) {
+		case Table:
+			return Table, s.tables
+		case Queue:
+			return Queue, s.queues
+		case Blob:
+			return Blob, s.blobs
+		}
 	}
-	rest, ok = strings.CutSuffix(rest, hostSuffix)
-	name := serviceName(rest)
-	return name, ok && (name == serviceTable || name == serviceQueue || name == serviceBlob)
+	return "", nil
 }
 
 // answer serves a request, or fails it if chance will have it so.
-func (s *Simulator) answer(name serviceName, req *http.Request, body []byte) *answer {
-	c := s.call(name, req, body)
-	failure := s.chaos.failure(s.dice, name == serviceTable && strings.HasSuffix(req.URL.Path, "/$batch"))
+func (s *Simulator) answer(name Service, of service, c *Call) *answer {
+	failure := s.failure(name == Table && strings.HasSuffix(c.Req.URL.Path, "/$batch"))
 	if failure != nil && !failure.applied {
-		return failure.answer(c)
+		return failure.answer(of, c)
 	}
-	if fault := checkVersion(req); fault != nil {
-		return c.refuse(fault)
+	if fault := CheckVersion(c.Req); fault != nil {
+		return of.Refuse(c, fault)
 	}
-	g, fault := s.auth.check(name, req)
+	g, fault := s.authority.Check(name, of.Policy, c.Req)
 	if fault != nil {
-		return c.refuse(fault)
+		return of.Refuse(c, fault)
 	}
-	a := s.serve(name, c, g)
+	a := of.Serve(c, g)
 	if failure != nil {
-		return failure.answer(c)
+		return failure.answer(of, c)
 	}
 	return a
-}
-
-func (s *Simulator) serve(name serviceName, c *call, g *grant) *answer {
-	switch name {
-	case serviceTable:
-		return s.tables.serve(c, g)
-	case serviceQueue:
-		if !g.allows(queueNeeds(c.req)) {
-			return c.refuse(faultPermission())
-		}
-		return s.queues.serve(c.req, c.body)
-	}
-	if !g.allows(blobNeeds(c.req)) || !g.owner && !g.holds("w") && s.blobs.overwrites(c.req) {
-		return c.refuse(faultPermission())
-	}
-	if fault := s.auth.checkCopy(c.req, g); fault != nil {
-		return c.refuse(fault)
-	}
-	return s.blobs.serve(c.req, c.body)
 }

@@ -12,33 +12,31 @@ import (
 type tableService struct {
 	account  string
 	clock    *Clock
-	dice     *dice
+	dice     *Dice
 	chaos    *Chaos
 	deletion time.Duration // how long a dropped table's name stays taken
 
-	mu         sync.Mutex
-	tables     map[string]*table    // by name in lower case
-	taken      map[string]time.Time // names of dropped tables, until when
-	properties []byte               // of the service, as they were set
+	mu    sync.Mutex
+	state *tablesState
 }
 
 // table is one table, its name as it was created.
 type table struct {
 	name     string
 	rows     rowSet
-	policies []xmlPolicy
+	policies Policies
 	meters   map[string]*meter    // by partition, where a rate is held
 	graves   map[rowKey]time.Time // last stamps of rows that are gone, under a still clock
 }
 
-func newTableService(account string, clock *Clock, d *dice, chaos *Chaos, deletion time.Duration) *tableService {
+func newTableService(account string, clock *Clock, d *Dice, chaos *Chaos, deletion time.Duration) *tableService {
 	return &tableService{account: account, clock: clock, dice: d, chaos: chaos, deletion: deletion,
-		tables: map[string]*table{}, taken: map[string]time.Time{}}
+		state: &tablesState{tables: map[string]*table{}, taken: map[string]time.Time{}}}
 }
 
 // find returns a table; the caller holds the lock.
 func (s *tableService) find(name string) (*table, *Fault) {
-	if t := s.tables[strings.ToLower(name)]; t != nil {
+	if t := s.state.tables[strings.ToLower(name)]; t != nil {
 		return t, nil
 	}
 	return nil, faultTableNotFound()
@@ -52,16 +50,16 @@ func (s *tableService) create(name string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := strings.ToLower(name)
-	if s.tables[key] != nil {
+	if s.state.tables[key] != nil {
 		return refuse(http.StatusConflict, "TableAlreadyExists", "The table specified already exists.")
 	}
-	if until, ok := s.taken[key]; ok {
+	if until, ok := s.state.taken[key]; ok {
 		if s.clock.Now().Before(until) {
 			return refuse(http.StatusConflict, "TableBeingDeleted", "The specified table is being deleted. Try operation later.")
 		}
-		delete(s.taken, key)
+		delete(s.state.taken, key)
 	}
-	s.tables[key] = &table{name: name}
+	s.state.tables[key] = &table{name: name}
 	return nil
 }
 
@@ -70,23 +68,23 @@ func (s *tableService) drop(name string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := strings.ToLower(name)
-	if s.tables[key] == nil {
+	if s.state.tables[key] == nil {
 		return faultNotFound()
 	}
-	delete(s.tables, key)
-	s.taken[key] = s.clock.Now().Add(s.deletion)
+	delete(s.state.tables, key)
+	s.state.taken[key] = s.clock.Now().Add(s.deletion)
 	return nil
 }
 
-// policy finds a table's stored access policy.
-func (s *tableService) policy(name, id string) (xmlPolicy, bool) {
+// Policy finds a table's stored access policy.
+func (s *tableService) Policy(name, id string) (Policy, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, fault := s.find(name)
 	if fault != nil {
-		return xmlPolicy{}, false
+		return Policy{}, false
 	}
-	return findXMLPolicy(t.policies, id)
+	return t.policies.Find(id)
 }
 
 // meter counts the entities of one partition as a bucket that fills with PartitionRate a second.

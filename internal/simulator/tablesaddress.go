@@ -24,10 +24,6 @@ type address struct {
 	pk, rk string
 }
 
-// sameTable compares names of tables, which know no difference in case. They are ASCII: what Unicode folds to a letter of it
-// is longer.
-func sameTable(a, b string) bool { return len(a) == len(b) && strings.EqualFold(a, b) }
-
 // parseAddress reads the path of an address, percent-encoding undone. A single quote inside of a key stands twice; one
 // that does not ends the key there, and what follows is no address any more.
 func parseAddress(path string) (address, *Fault) {
@@ -48,7 +44,7 @@ func parseAddress(path string) (address, *Fault) {
 			return address{}, faultSyntax()
 		}
 	}
-	if sameTable(name, "Tables") {
+	if SameName(name, "Tables") {
 		return parseTablesAddress(keys, hasKeys)
 	}
 	if fault := CheckTableName(name); fault != nil {

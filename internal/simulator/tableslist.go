@@ -11,8 +11,8 @@ import (
 )
 
 // serveList lists tables by name, in pages like those of a query, or names one.
-func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
-	values := queryOf(c.req.URL)
+func (s *tableService) serveList(c *tableCall, a address) (*answer, *Fault) {
+	values := Query(c.Req.URL)
 	if fault := checkOptions(values); fault != nil {
 		return nil, fault
 	}
@@ -24,7 +24,7 @@ func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
 	if fault != nil {
 		return nil, fault
 	}
-	m, fault := metadataOf(headerOf(c.req.Header, "Accept"), values.Get("$format"))
+	m, fault := metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format"))
 	if fault != nil {
 		return nil, fault
 	}
@@ -43,7 +43,7 @@ func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
 			}
 			return edm.Value{}
 		}
-		if strings.ToLower(name) >= from && odata.Match(filter, get) && (a.kind == addressTables || sameTable(name, a.table)) {
+		if strings.ToLower(name) >= from && odata.Match(filter, get) && (a.kind == addressTables || SameName(name, a.table)) {
 			names = append(names, name)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *tableService) serveList(c *call, a address) (*answer, *Fault) {
 }
 
 // oneTable is the body of an answer that is one table.
-func (s *tableService) oneTable(c *call, m metadata, name string) []byte {
+func (s *tableService) oneTable(c *tableCall, m metadata, name string) []byte {
 	body := []byte{'{'}
 	if m != noMetadata {
 		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables/@Element",`...)
@@ -78,7 +78,7 @@ func (s *tableService) oneTable(c *call, m metadata, name string) []byte {
 	return s.appendTable(body, c, m, name)
 }
 
-func (s *tableService) listBody(c *call, m metadata, names []string) []byte {
+func (s *tableService) listBody(c *tableCall, m metadata, names []string) []byte {
 	body := []byte{'{'}
 	if m != noMetadata {
 		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables",`...)
@@ -94,7 +94,7 @@ func (s *tableService) listBody(c *call, m metadata, names []string) []byte {
 }
 
 // appendTable appends what follows the opening brace of a table.
-func (s *tableService) appendTable(dst []byte, c *call, m metadata, name string) []byte {
+func (s *tableService) appendTable(dst []byte, c *tableCall, m metadata, name string) []byte {
 	if m == fullMetadata {
 		address := "Tables('" + name + "')"
 		dst = append(dst, `"odata.type":"`+s.account+`.Tables","odata.id":"`+c.endpoint()+"/"+address+`","odata.editLink":"`+address+`",`...)
@@ -106,8 +106,8 @@ func (s *tableService) appendTable(dst []byte, c *call, m metadata, name string)
 func (s *tableService) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := make([]string, 0, len(s.tables))
-	for _, t := range s.tables {
+	names := make([]string, 0, len(s.state.tables))
+	for _, t := range s.state.tables {
 		names = append(names, t.name)
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })

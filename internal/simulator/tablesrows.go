@@ -22,6 +22,9 @@ const maxLeaf = 256
 // position is a place in a rowSet; it is good until the next put or remove.
 type position struct{ leaf, row int }
 
+// rowKey is the key of an entity.
+type rowKey struct{ pk, rk string }
+
 func compareKeys(pk1, rk1, pk2, rk2 string) int {
 	return cmp.Or(compoundkey.Compare(pk1, pk2), compoundkey.Compare(rk1, rk2))
 }

@@ -8,17 +8,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// serve answers one request whose sender has the grant.
-func (s *tableService) serve(c *call, g *grant) *answer {
-	if len(c.body) > edm.MaxBatchBytes {
+// Refuse answers a request with a fault.
+func (s *tableService) Refuse(c *Call, f *Fault) *answer { return newTableCall(c).refuse(f) }
+
+// Serve answers one request whose sender has the grant.
+func (s *tableService) Serve(c *Call, g *Grant) *answer { return s.serve(newTableCall(c), g) }
+
+func (s *tableService) serve(c *tableCall, g *Grant) *answer {
+	if len(c.Body) > edm.MaxBatchBytes {
 		return c.refuse(faultTooLarge())
 	}
-	a, fault := parseAddress(c.req.URL.Path)
+	a, fault := parseAddress(c.Req.URL.Path)
 	if fault != nil {
 		return c.refuse(fault)
 	}
 	var answer *answer
-	read := c.req.Method == http.MethodGet || c.req.Method == http.MethodHead
+	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
 	switch {
 	case a.kind == addressService:
 		answer, fault = s.serveService(c, g)
@@ -26,7 +31,7 @@ func (s *tableService) serve(c *call, g *grant) *answer {
 		answer, fault = s.serveTables(c, g, a)
 	case a.kind == addressBatch:
 		answer, fault = s.serveBatch(c, g)
-	case a.kind == addressEntitySet && c.req.URL.RawQuery != "" && queryOf(c.req.URL).Has("comp"):
+	case a.kind == addressEntitySet && c.Req.URL.RawQuery != "" && Query(c.Req.URL).Has("comp"):
 		return s.serveACL(c, g, a.table)
 	case a.kind == addressEntitySet && read:
 		answer, fault = s.serveQuery(c, g, a.table)
@@ -42,36 +47,35 @@ func (s *tableService) serve(c *call, g *grant) *answer {
 }
 
 // serveTables creates, drops and lists tables.
-func (s *tableService) serveTables(c *call, g *grant, a address) (*answer, *Fault) {
-	container := func(alternatives ...string) bool { return g.allows(need{resourceContainer, false, alternatives}) }
+func (s *tableService) serveTables(c *tableCall, g *Grant, a address) (*answer, *Fault) {
 	switch {
-	case c.req.Method == http.MethodPost && a.kind == addressTables:
-		if !container("c", "w") {
+	case c.Req.Method == http.MethodPost && a.kind == addressTables:
+		if !g.Allows("c c|w") {
 			return nil, faultPermission()
 		}
 		return s.serveCreate(c)
-	case c.req.Method == http.MethodDelete && a.kind == addressTable:
-		if !container("d") {
+	case c.Req.Method == http.MethodDelete && a.kind == addressTable:
+		if !g.Allows("c d") {
 			return nil, faultPermission()
 		}
 		if fault := s.drop(a.table); fault != nil {
 			return nil, fault
 		}
 		return c.answer(http.StatusNoContent), nil
-	case c.req.Method != http.MethodGet:
+	case c.Req.Method != http.MethodGet:
 		return nil, faultMethod()
-	case !container("l"):
+	case !g.Allows("c l"):
 		return nil, faultPermission()
 	}
 	return s.serveList(c, a)
 }
 
-func (s *tableService) serveCreate(c *call) (*answer, *Fault) {
+func (s *tableService) serveCreate(c *tableCall) (*answer, *Fault) {
 	m, fault := c.level()
 	if fault != nil {
 		return nil, fault
 	}
-	name, fault := readTableName(c.body)
+	name, fault := readTableName(c.Body)
 	if fault != nil {
 		return nil, fault
 	}
@@ -81,7 +85,7 @@ func (s *tableService) serveCreate(c *call) (*answer, *Fault) {
 	address := c.endpoint() + "/Tables('" + name + "')"
 	out := c.answer(http.StatusCreated)
 	out.header["Location"] = []string{address}
-	switch prefer := headerOf(c.req.Header, "Prefer"); prefer {
+	switch prefer := Header(c.Req.Header, "Prefer"); prefer {
 	case "return-no-content":
 		out.status = http.StatusNoContent
 		out.header["Preference-Applied"] = []string{prefer}

@@ -8,37 +8,37 @@ import (
 )
 
 // serveService answers for the service itself: its properties, which are kept as they are set.
-func (s *tableService) serveService(c *call, g *grant) (*answer, *Fault) {
-	query := queryOf(c.req.URL)
+func (s *tableService) serveService(c *tableCall, g *Grant) (*answer, *Fault) {
+	query := Query(c.Req.URL)
 	if query.Get("restype") != "service" {
 		return nil, faultQueryValue()
 	}
-	letter := "r"
-	if c.req.Method == http.MethodPut {
-		letter = "w"
+	need := Need("s r")
+	if c.Req.Method == http.MethodPut {
+		need = "s w"
 	}
-	if !g.allows(need{resourceService, false, []string{letter}}) {
+	if !g.Allows(need) {
 		return nil, faultPermission()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := c.answer(http.StatusOK)
 	switch comp := query.Get("comp"); {
-	case comp == "stats" && c.req.Method == http.MethodGet:
+	case comp == "stats" && c.Req.Method == http.MethodGet:
 		// Only a secondary location tells how far it is behind, and the simulator has none.
 		return nil, faultQueryValue()
-	case comp == "properties" && c.req.Method == http.MethodPut:
-		if fault := checkServiceProperties(c.body); fault != nil {
+	case comp == "properties" && c.Req.Method == http.MethodPut:
+		if fault := checkServiceProperties(c.Body); fault != nil {
 			return nil, fault
 		}
-		s.properties = c.body
+		s.state.properties = c.Body
 		out.status = http.StatusAccepted
 		return out, nil
-	case comp == "properties" && c.req.Method == http.MethodGet && s.properties != nil:
+	case comp == "properties" && c.Req.Method == http.MethodGet && s.state.properties != nil:
 		out.header["Content-Type"] = []string{"application/xml"}
-		out.body = s.properties
+		out.body = s.state.properties
 		return out, nil
-	case comp == "properties" && c.req.Method == http.MethodGet:
+	case comp == "properties" && c.Req.Method == http.MethodGet:
 		return defaultProperties().answer(out), nil
 	}
 	return nil, faultMethod()

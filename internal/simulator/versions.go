@@ -29,9 +29,9 @@ func knowsVersion(version string) bool {
 	return err == nil
 }
 
-// checkVersion refuses a request that names a version that is none.
-func checkVersion(req *http.Request) *Fault {
-	version := headerOf(req.Header, versionHeader)
+// CheckVersion refuses a request that names a version that is none.
+func CheckVersion(req *http.Request) *Fault {
+	version := Header(req.Header, versionHeader)
 	if version == "" || knowsVersion(version) {
 		return nil
 	}

@@ -12,12 +12,12 @@ import (
 func (c *xmlCall) refuse(f *Fault) *answer {
 	a := newAnswer(f.Status)
 	a.header.Set("x-ms-error-code", f.Code)
-	if c.req.Method == http.MethodHead || f.Status == http.StatusNotModified {
+	if c.Req.Method == http.MethodHead || f.Status == http.StatusNotModified {
 		return a
 	}
 	w := newXMLWriter("Error")
 	w.element("Code", f.Code)
-	w.element("Message", fmt.Sprintf("%s\nRequestId:%s\nTime:%s", f.Message, c.requestID, c.now.Format(faultTime)))
+	w.element("Message", fmt.Sprintf("%s\nRequestId:%s\nTime:%s", f.Message, c.requestID(), c.Now.Format(TimeFormat)))
 	for _, d := range f.Details {
 		w.element(d[0], d[1])
 	}

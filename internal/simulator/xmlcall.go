@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // metaPrefix begins the names of headers that hold metadata.
@@ -15,20 +14,16 @@ const metaPrefix = "x-ms-meta-"
 
 // xmlCall is one request to the queue or the blob service.
 type xmlCall struct {
-	req       *http.Request
-	header    http.Header // the request's, with canonical names: a transport sees them as the SDK spelled them
-	query     url.Values
-	body      []byte
-	metadata  map[string]string // x-ms-meta-*, names as they were sent
-	now       time.Time
-	requestID string
+	*Call
+	header   http.Header // the request's, with canonical names: a transport sees them as the SDK spelled them
+	query    url.Values
+	metadata map[string]string // x-ms-meta-*, names as they were sent
 }
 
 // newXMLCall reads the request. The body is kept, not copied, by services that store it.
-func newXMLCall(req *http.Request, body []byte, now time.Time, serial uint64) *xmlCall {
-	c := &xmlCall{req: req, header: make(http.Header, len(req.Header)), query: queryOf(req.URL), body: body,
-		now: now, requestID: xmlID("request", serial)}
-	for name, values := range req.Header {
+func newXMLCall(call *Call) *xmlCall {
+	c := &xmlCall{Call: call, header: make(http.Header, len(call.Req.Header)), query: Query(call.Req.URL)}
+	for name, values := range call.Req.Header {
 		if len(name) >= len(metaPrefix) && strings.EqualFold(name[:len(metaPrefix)], metaPrefix) {
 			if c.metadata == nil {
 				c.metadata = map[string]string{}
@@ -41,6 +36,8 @@ func newXMLCall(req *http.Request, body []byte, now time.Time, serial uint64) *x
 	return c
 }
 
+func (c *xmlCall) requestID() string { return xmlID("request", c.Serial) }
+
 // xmlID makes an id of the usual shape. It tells nothing of the order ids were made in, and a seeded run makes the same ones.
 func xmlID(kind string, serial uint64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", kind, serial))
@@ -49,8 +46,8 @@ func xmlID(kind string, serial uint64) string {
 
 // finish adds the headers that every answer has.
 func (c *xmlCall) finish(a *answer) *answer {
-	a.header.Set("x-ms-request-id", c.requestID)
-	a.header.Set("Date", xmlTime(c.now))
+	a.header.Set("x-ms-request-id", c.requestID())
+	a.header.Set("Date", xmlTime(c.Now))
 	if v := c.header.Get("x-ms-version"); v != "" {
 		a.header.Set("x-ms-version", v)
 	}

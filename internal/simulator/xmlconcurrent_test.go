@@ -87,7 +87,7 @@ func TestBlobRivals(t *testing.T) {
 
 // A put and a get, in a queue that grows by one held message with each round.
 func BenchmarkQueuePutGet(b *testing.B) {
-	f := serveFunc(newQueueService(NewClock(testStart()), newDice(1), &Chaos{}).serve)
+	f := serveFunc(newQueueService(NewClock(testStart()), newDice(1), &Chaos{}).Serve)
 	benchCall(b, f, rawCall{method: "PUT", target: "/orders"}, 201)
 	for b.Loop() {
 		benchCall(b, f, rawCall{method: "POST", target: "/orders/messages", body: message("x")}, 201)
@@ -96,7 +96,7 @@ func BenchmarkQueuePutGet(b *testing.B) {
 }
 
 func BenchmarkBlobGetRange(b *testing.B) {
-	f := serveFunc(newBlobService(NewClock(testStart()), newDice(1), &Chaos{}).serve)
+	f := serveFunc(newBlobService(nil, NewClock(testStart()), newDice(1), &Chaos{}).Serve)
 	benchCall(b, f, rawCall{method: "PUT", target: "/photos?restype=container"}, 201)
 	benchCall(b, f, rawCall{"PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, string(make([]byte, 8*mib))}, 201)
 	for b.Loop() {

@@ -20,12 +20,12 @@ type xmlPage struct {
 	from           string // the name at which the page begins
 	asked          int    // maxresults, 0 if the request leaves it open
 	most           int
-	dice           *dice
+	dice           *Dice
 	chaos          *Chaos
 }
 
 // newXMLPage reads the parameters that all listings share.
-func newXMLPage(c *xmlCall, d *dice, chaos *Chaos) (*xmlPage, *Fault) {
+func newXMLPage(c *xmlCall, d *Dice, chaos *Chaos) (*xmlPage, *Fault) {
 	most, err := c.number("maxresults", 0, 1, math.MaxInt64)
 	if err != nil {
 		return nil, err
@@ -93,13 +93,13 @@ func (p *xmlPage) writeHead(w *xmlWriter) {
 
 // endpoint is the service's address.
 func (c *xmlCall) endpoint() string {
-	scheme := c.req.URL.Scheme
+	scheme := c.Req.URL.Scheme
 	if scheme == "" {
 		scheme = "https"
 	}
-	host := c.req.URL.Host
+	host := c.Req.URL.Host
 	if host == "" {
-		host = c.req.Host
+		host = c.Req.Host
 	}
 	return scheme + "://" + host + "/"
 }

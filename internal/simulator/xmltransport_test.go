@@ -19,7 +19,7 @@ import (
 func testStart() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // serveFunc is a service's entry point.
-type serveFunc func(*http.Request, []byte) *answer
+type serveFunc func(*Call, *Grant) *answer
 
 // Do makes a service a transport for the SDK, without any check of who asks.
 func (f serveFunc) Do(req *http.Request) (*http.Response, error) {
@@ -30,7 +30,12 @@ func (f serveFunc) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return f(req, body).response(req), nil
+	return f.serve(req, body).response(req), nil
+}
+
+// serve serves a request that its sender may make.
+func (f serveFunc) serve(req *http.Request, body []byte) *answer {
+	return f(&Call{Req: req, Body: body}, &Grant{Owner: true})
 }
 
 // options are those of an SDK client on the service: nothing is sent twice.
@@ -58,7 +63,7 @@ func (f serveFunc) sendBytes(t *testing.T, call rawCall, body []byte) *answer {
 		// As the SDK sets them, past the canonical spelling.
 		req.Header[name] = []string{value}
 	}
-	return f(req, body)
+	return f.serve(req, body)
 }
 
 // want sends the request and checks status and error code; wantCode is empty for a success.
@@ -117,7 +122,7 @@ func TestXMLErrorBody(t *testing.T) {
 	s := newQueueService(NewClock(testStart()), newDice(1), &Chaos{})
 	call := rawCall{method: "GET", target: "/orders?comp=metadata", header: map[string]string{
 		"x-ms-version": "2026-04-06", "x-ms-client-request-id": "mine"}}
-	a := serveFunc(s.serve).want(t, call, 404, "QueueNotFound")
+	a := serveFunc(s.Serve).want(t, call, 404, "QueueNotFound")
 	id := a.header.Get("x-ms-request-id")
 	want := "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error><Code>QueueNotFound</Code><Message>` +
 		"The specified queue does not exist.\nRequestId:" + id + "\nTime:2026-11-20T12:00:00.0000000Z</Message></Error>"
@@ -176,7 +181,7 @@ func benchCall(b *testing.B, f serveFunc, call rawCall, status int) {
 	for name, value := range call.header {
 		req.Header[name] = []string{value}
 	}
-	if a := f(req, []byte(call.body)); a.status != status {
+	if a := f.serve(req, []byte(call.body)); a.status != status {
 		b.Fatalf("%s %s: %d %s", call.method, call.target, a.status, a.body)
 	}
 }

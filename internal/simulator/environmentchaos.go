@@ -48,22 +48,22 @@ type Chaos struct {
 // PartitionRate is the number of entities a second that one partition is built for.
 const PartitionRate = 2000
 
-// dice is the simulator's only source of chance, safe for concurrent use.
-type dice struct {
+// Dice is the simulator's only source of chance, safe for concurrent use.
+type Dice struct {
 	mu     sync.Mutex
 	source rand.PCG
 	rng    *rand.Rand // of source
 }
 
-func newDice(seed uint64) *dice {
-	d := &dice{source: *rand.NewPCG(seed, 0x9E3779B97F4A7C15)}
+func newDice(seed uint64) *Dice {
+	d := &Dice{source: *rand.NewPCG(seed, 0x9E3779B97F4A7C15)}
 	d.rng = rand.New(&d.source)
 	return d
 }
 
 // chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change
 // what another kind draws where it is off.
-func (d *dice) chance(rate float64) bool {
+func (d *Dice) chance(rate float64) bool {
 	if rate <= 0 {
 		return false
 	}
@@ -73,7 +73,7 @@ func (d *dice) chance(rate float64) bool {
 }
 
 // below returns a number from 0 to n-1.
-func (d *dice) below(n int) int {
+func (d *Dice) below(n int) int {
 	if n <= 1 {
 		return 0
 	}
@@ -82,8 +82,22 @@ func (d *dice) below(n int) int {
 	return d.rng.IntN(n)
 }
 
+// State is where chance has come to.
+func (d *Dice) State() rand.PCG {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.source
+}
+
+// Restore takes chance back to where it was.
+func (d *Dice) Restore(from rand.PCG) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.source = from
+}
+
 // delay moves the clock as far as one request takes.
-func (c *Chaos) delay(d *dice, clock *Clock) {
+func (c *Chaos) delay(d *Dice, clock *Clock) {
 	latency := c.Latency
 	if c.Jitter > 0 {
 		latency += time.Duration(d.below(int(c.Jitter)))
@@ -91,61 +105,4 @@ func (c *Chaos) delay(d *dice, clock *Clock) {
 	if latency > 0 {
 		clock.Advance(latency)
 	}
-}
-
-// failure is what a request meets for no fault of its own.
-type failure struct {
-	fault   *Fault
-	applied bool // the request is carried out all the same
-	inside  bool // it is a transaction, and the failure is the part of an answer with status 202
-}
-
-// failure decides whether a request fails, and how; nil is not at all.
-func (c *Chaos) failure(d *dice, transaction bool) *failure {
-	f := &failure{}
-	switch {
-	case d.chance(c.Busy):
-		f.fault, f.applied = faultServerBusy(), d.chance(c.Applied)
-		if f.applied {
-			f.fault.Code = ""
-		}
-	case d.chance(c.Internal):
-		f.fault, f.applied = faultInternal(), d.chance(c.Applied)
-	case d.chance(c.Limited):
-		f.fault = faultTooMany()
-	default:
-		return nil
-	}
-	if transaction && d.chance(0.5) {
-		f.inside, f.fault = true, d.forgetful(f.fault)
-	}
-	return f
-}
-
-// forgetful is the failure of a transaction as its part tells it: half of them have no code.
-func (d *dice) forgetful(f *Fault) *Fault {
-	told := *f
-	if d.chance(0.5) {
-		told.Code = ""
-	}
-	return &told
-}
-
-// answer is what the request is answered with.
-func (f *failure) answer(c *call) *answer {
-	switch {
-	case f.inside:
-		return c.batchRefusal(f.fault)
-	case f.fault.Code == "":
-		return c.gatewayAnswer(f.fault.Status)
-	}
-	return c.refuse(f.fault)
-}
-
-// gatewayAnswer is the answer of something between client and service, which knows neither code nor message.
-func (c *call) gatewayAnswer(status int) *answer {
-	a := newAnswer(status)
-	a.header["Content-Type"] = []string{"text/html"}
-	a.body = []byte("<html><body>" + http.StatusText(status) + "</body></html>")
-	return a
 }

@@ -2,10 +2,6 @@ package simulator
 
 import (
 	"net/http"
-	"strings"
-	"time"
-
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 // Fault is a refusal, with the service's status, code and message. Clients act on the code alone; the message is worded as the
@@ -18,16 +14,14 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
-const faultTime = "2006-01-02T15:04:05.0000000Z"
+// TimeFormat is the form of times in refusals and policies.
+const TimeFormat = "2006-01-02T15:04:05.0000000Z"
 
-// appendJSON appends the table service's error body.
-func (f *Fault) appendJSON(dst []byte, requestID string, at time.Time) []byte {
-	dst = append(append(dst, `{"odata.error":{"code":"`...), f.Code...)
-	dst = append(dst, `","message":{"lang":"en-US","value":`...)
-	dst = append(dst, escapedText(edm.AppendQuoted(nil, strings.ToValidUTF8(f.Message, "\uFFFD")))...)
-	dst = append(append(dst[:len(dst)-1], `\nRequestId:`...), requestID...)
-	dst = at.UTC().AppendFormat(append(dst, `\nTime:`...), faultTime)
-	return append(dst, `"}}}`...)
+// WithoutCode is the fault as half of the failing transactions tell it.
+func (f *Fault) WithoutCode() *Fault {
+	told := *f
+	told.Code = ""
+	return &told
 }
 
 // with returns the fault with one more detail.
@@ -80,14 +74,6 @@ func faultNotImplemented() *Fault {
 
 func faultServerBusy() *Fault {
 	return refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
-}
-
-func faultTooMany() *Fault {
-	return refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
-}
-
-func faultInternal() *Fault {
-	return refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
 }
 
 func faultTooLarge() *Fault {

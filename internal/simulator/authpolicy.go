@@ -1,0 +1,93 @@
+package simulator
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// Policy is a stored access policy of a table, a queue or a container. Start, expiry and permission are as they were written, empty
+// where the policy leaves them to the signature.
+type Policy struct {
+	ID         string `xml:"Id"`
+	Start      string `xml:"AccessPolicy>Start"`
+	Expiry     string `xml:"AccessPolicy>Expiry"`
+	Permission string `xml:"AccessPolicy>Permission"`
+}
+
+// Policies are all of one resource.
+type Policies []Policy
+
+const (
+	maxPolicies = 5
+	maxPolicyID = 64
+)
+
+// ReadPolicies reads the body of a request that sets the policies; an empty body clears them. rights are the letters that
+// the service knows.
+func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
+	if len(body) == 0 {
+		return nil, nil
+	}
+	var document struct {
+		XMLName  xml.Name `xml:"SignedIdentifiers"`
+		Policies Policies `xml:"SignedIdentifier"`
+	}
+	if err := parseXML(body, &document); err != nil {
+		return nil, err
+	}
+	if len(document.Policies) > maxPolicies {
+		return nil, xmlInvalidDocument(fmt.Sprintf("%d signed identifiers, at most %d", len(document.Policies), maxPolicies))
+	}
+	seen := map[string]bool{}
+	for _, p := range document.Policies {
+		switch {
+		case len(p.ID) > maxPolicyID:
+			return nil, xmlInvalidDocument(fmt.Sprintf("an Id of %d characters, at most %d", len(p.ID), maxPolicyID))
+		case p.ID == "" || seen[p.ID]:
+			return nil, xmlInvalidNode("Id", p.ID)
+		case strings.Trim(p.Permission, rights) != "":
+			return nil, xmlInvalidNode("Permission", p.Permission)
+		}
+		seen[p.ID] = true
+	}
+	return document.Policies, nil
+}
+
+// Answer makes the policies the answer's body.
+func (policies Policies) Answer(a *answer) *answer {
+	w := newXMLWriter("SignedIdentifiers")
+	for _, p := range policies {
+		w.begin("SignedIdentifier")
+		w.element("Id", p.ID)
+		if p.Start != "" || p.Expiry != "" || p.Permission != "" { // one that says nothing comes back without it
+			w.begin("AccessPolicy")
+			w.optional("Start", p.Start)
+			w.optional("Expiry", p.Expiry)
+			w.optional("Permission", p.Permission)
+			w.end()
+		}
+		w.end()
+	}
+	return w.answer(a)
+}
+
+// Find finds the policy that a signature names.
+func (policies Policies) Find(id string) (Policy, bool) {
+	for _, p := range policies {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Policy{}, false
+}
+
+// Fingerprint writes the policies.
+func (policies Policies) Fingerprint(k *fingerprint) {
+	k.Number(uint64(len(policies)))
+	for _, p := range policies {
+		for _, part := range [...]string{p.ID, p.Start, p.Expiry, p.Permission} {
+			k.Text(part)
+		}
+	}
+}

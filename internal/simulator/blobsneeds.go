@@ -1,0 +1,80 @@
+package simulator
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// blobNeeds says what a request asks of a signature.
+func blobNeeds(req *http.Request) Need {
+	container, blob := blobPath(req.URL.Path)
+	read := req.Method == http.MethodGet || req.Method == http.MethodHead
+	comp := Query(req.URL).Get("comp")
+	switch {
+	case container == "" && read:
+		return "s l"
+	case container == "":
+		return "s w"
+	case blob == "" && comp == "acl":
+		return ""
+	case blob == "" && comp == "list":
+		return "C l"
+	case blob == "" && read:
+		return "c r"
+	case blob == "" && req.Method == http.MethodDelete:
+		return "c d"
+	case blob == "" && comp == "":
+		return "c c|w"
+	case blob == "":
+		return "c w"
+	case read:
+		return "O r"
+	case req.Method == http.MethodDelete:
+		return "O d"
+	case comp == "appendblock":
+		return "O a|w"
+	case comp == "" || comp == "block" || comp == "blocklist":
+		return "O c|w"
+	}
+	return "O w"
+}
+
+// permit checks what the sender of a request may do. The permission to create is not enough to overwrite.
+func (s *blobService) permit(req *http.Request, g *Grant) *Fault {
+	switch {
+	case g.Owner:
+		return nil
+	case !g.Allows(blobNeeds(req)) || !g.Holds("w") && s.overwrites(req):
+		return faultPermission()
+	}
+	return s.permitCopy(req)
+}
+
+// overwrites tells whether a request puts a blob in the place of one that is there.
+func (s *blobService) overwrites(req *http.Request) bool {
+	comp := Query(req.URL).Get("comp")
+	if req.Method != http.MethodPut || comp != "" && comp != "blocklist" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	container, name := blobPath(req.URL.Path)
+	k := s.containers[container]
+	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
+}
+
+// permitCopy checks that the address of a copy's source lets its content be read. The copy itself refuses an address that is
+// not one of a blob.
+func (s *blobService) permitCopy(req *http.Request) *Fault {
+	text := Header(req.Header, "x-ms-copy-source")
+	source, err := url.Parse(text)
+	if text == "" || err != nil || source.Host != req.URL.Host {
+		return nil
+	}
+	read := &http.Request{Method: http.MethodGet, URL: source, Header: http.Header{}}
+	g, fault := s.authority.Check(Blob, s.Policy, read)
+	if fault != nil || !g.Allows(blobNeeds(read)) {
+		return refuse(http.StatusForbidden, "CannotVerifyCopySource", "This request is not authorized to perform this operation.")
+	}
+	return nil
+}
