@@ -1,8 +1,6 @@
 package simulator
 
 import (
-	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -74,33 +72,15 @@ func TestBearerTokens(t *testing.T) {
 	}
 }
 
-// anonymous sends a request that has nothing but a signature in its address to vouch for it.
-func (a account) anonymous(method, address, body string, headers ...string) reply {
-	a.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, address, bytes.NewReader([]byte(body)))
-	noErrorTB(a.t, err)
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	return a.do(req)
-}
-
-func noErrorTB(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (a account) tableKey() *aztables.SharedKeyCredential {
+func tableKey(a account) *aztables.SharedKeyCredential {
 	a.t.Helper()
 	credential, err := aztables.NewSharedKeyCredential(a.Account(), a.Key())
-	noErrorTB(a.t, err)
+	noError(a.t, err)
 	return credential
 }
 
 // tableSAS is the SDK's signature for the table, with the range of keys that the SDK signs and leaves out.
-func (a account) tableSAS(v aztables.SASSignatureValues) string {
+func tableSAS(a account, v aztables.SASSignatureValues) string {
 	a.t.Helper()
 	if v.TableName == "" {
 		v.TableName = "Employees"
@@ -108,8 +88,8 @@ func (a account) tableSAS(v aztables.SASSignatureValues) string {
 	if v.ExpiryTime.IsZero() && v.Identifier == "" {
 		v.ExpiryTime = a.Clock().Now().Add(time.Hour)
 	}
-	text, err := v.Sign(a.tableKey())
-	noErrorTB(a.t, err)
+	text, err := v.Sign(tableKey(a))
+	noError(a.t, err)
 	more := url.Values{}
 	for name, value := range map[string]string{"spk": v.StartPartitionKey, "srk": v.StartRowKey, "epk": v.EndPartitionKey, "erk": v.EndRowKey} {
 		if value != "" {
@@ -123,7 +103,7 @@ func TestTableSignatures(t *testing.T) {
 	a := withTable(t, Options{})
 	insert(a, "p", "r", "")
 	now := a.Clock().Now()
-	sum := func(v aztables.SASSignatureValues) string { return a.tableSAS(v) }
+	sum := func(v aztables.SASSignatureValues) string { return tableSAS(a, v) }
 	get := func(sas string) reply {
 		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "")
 	}
@@ -165,7 +145,7 @@ func TestTablePermissionsByVerb(t *testing.T) {
 	for permissions, allowed := range map[string]string{"r": "get query", "a": "insert", "u": "update", "d": "delete", "au": "insert update upsert", "raud": "get query insert update upsert delete"} {
 		a := withTable(t, Options{})
 		insert(a, "p", "r", "")
-		sas := a.tableSAS(aztables.SASSignatureValues{Permissions: permissions})
+		sas := tableSAS(a, aztables.SASSignatureValues{Permissions: permissions})
 		const key = "(PartitionKey='p',RowKey='r')"
 		for _, c := range []struct{ name, method, target, body, condition string }{
 			{"get", "GET", key, "", ""}, {"query", "GET", "()", "", ""}, {"insert", "POST", "", `{"PartitionKey":"p","RowKey":"new"}`, ""},
@@ -203,7 +183,7 @@ func TestTableKeyRanges(t *testing.T) {
 		for _, chaos := range []Chaos{{}, {Unordered: true}} {
 			a.SetChaos(chaos)
 			c.v.Permissions = "raud"
-			sas := a.tableSAS(c.v)
+			sas := tableSAS(a, c.v)
 			var read, written []string
 			body := a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "").text
 			for _, row := range a.Rows("Employees") {
@@ -224,7 +204,7 @@ func TestTableKeyRanges(t *testing.T) {
 		}
 	}
 	a.SetChaos(Chaos{})
-	sas := a.tableSAS(aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", Permissions: "au"})
+	sas := tableSAS(a, aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", Permissions: "au"})
 	body := batchBody(part("PUT", "(PartitionKey='b',RowKey='2')", "{}") + part("PUT", "(PartitionKey='b',RowKey='1')", "{}"))
 	r := a.anonymous(http.MethodPost, a.TableEndpoint()+"/$batch?"+sas, body, "Content-Type", "multipart/mixed; boundary=b")
 	if r.code(t) != "202 AuthorizationFailure" || !strings.Contains(r.text, `"1:This`) {
@@ -242,7 +222,7 @@ func TestStoredPolicies(t *testing.T) {
 	}
 	get := func(v aztables.SASSignatureValues) int {
 		t.Helper()
-		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+a.tableSAS(v), "").StatusCode
+		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+tableSAS(a, v), "").StatusCode
 	}
 	policy("readers", "", expiry, "r")
 	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 200 {
@@ -272,7 +252,7 @@ func TestAccountSignatures(t *testing.T) {
 	a := withTable(t, Options{})
 	sas := func(services, types, permissions string) string {
 		t.Helper()
-		v, err := aztables.AccountSASSignatureValues{ExpiryTime: a.Clock().Now().Add(time.Hour), Permissions: permissions, Services: services, ResourceTypes: types}.Sign(a.tableKey())
+		v, err := aztables.AccountSASSignatureValues{ExpiryTime: a.Clock().Now().Add(time.Hour), Permissions: permissions, Services: services, ResourceTypes: types}.Sign(tableKey(a))
 		noError(t, err)
 		return "?" + v.Encode()
 	}

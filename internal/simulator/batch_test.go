@@ -2,9 +2,7 @@ package simulator
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,39 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
-
-// part is one operation on the table Employees; target is what follows the table's name.
-func part(method, target, body string, headers ...string) string {
-	text := "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" + method + " /Employees" + target + " HTTP/1.1\r\n"
-	for i := 0; i < len(headers); i += 2 {
-		text += headers[i] + ": " + headers[i+1] + "\r\n"
-	}
-	return text + "Content-Type: application/json\r\n\r\n" + body + "\r\n"
-}
-
-func batchBody(parts string) string {
-	return "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + parts + "--c--\r\n--b--\r\n"
-}
-
-// transact sends parts as one transaction.
-func (a account) transact(parts ...string) reply {
-	a.t.Helper()
-	return a.send(http.MethodPost, "/$batch", batchBody(strings.Join(parts, "")), "Content-Type", "multipart/mixed; boundary=b")
-}
-
-// code is status and error code of an answer.
-func (r reply) code(t testing.TB) string {
-	t.Helper()
-	if r.text == "" {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.text = string(body)
-	}
-	m := regexp.MustCompile(`"code":"(\w+)"`).FindStringSubmatch(r.text)
-	return fmt.Sprint(r.StatusCode, " ", append(m, "", "")[1])
-}
 
 func TestTransactionsThroughTheSDK(t *testing.T) {
 	a := withTable(t, Options{})

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -205,3 +206,10 @@ func TestBlobRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) { b.want(t, test.call, test.status, test.code) })
 	}
 }
+
+func readSeeker(text string) io.ReadSeekCloser { return nopCloser{strings.NewReader(text)} }
+
+type nopCloser struct{ io.ReadSeeker }
+
+// Close does nothing: there is nothing to close.
+func (nopCloser) Close() error { return nil }

@@ -14,13 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func readSeeker(text string) io.ReadSeekCloser { return nopCloser{strings.NewReader(text)} }
-
-type nopCloser struct{ io.ReadSeeker }
-
-// Close does nothing: there is nothing to close.
-func (nopCloser) Close() error { return nil }
-
 func TestBlobUploadAndProperties(t *testing.T) {
 	ctx, b := testContext(t), newTestBlobs(t, 1)
 	photos := b.container(t)

@@ -157,8 +157,9 @@ func TestBeforeComesInBetween(t *testing.T) {
 }
 
 func TestPartitionRate(t *testing.T) {
-	a := withTable(t, Options{Chaos: Chaos{PartitionLimit: true}})
+	a := withTable(t, Options{})
 	fill(a, 2, 1000)
+	a.SetChaos(Chaos{PartitionLimit: true})
 	const first, second = "/Employees()?$filter=PartitionKey%20eq%20'p000'", "/Employees()?$filter=PartitionKey%20eq%20'p001'"
 	a.want(http.MethodGet, first, "", 200, "")
 	a.want(http.MethodGet, first, "", 200, "")

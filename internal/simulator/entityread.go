@@ -197,3 +197,17 @@ func typeOr(t, absent edm.Type) edm.Type {
 	}
 	return t
 }
+
+// readString reads a property that must be a string, such as {"TableName":"x"}.
+func readString(body []byte, property string) (string, *Fault) {
+	raw, fault := readProperties(body)
+	if fault != nil {
+		return "", fault
+	}
+	for _, p := range raw {
+		if p.name == property && p.kind == '"' {
+			return p.text, nil
+		}
+	}
+	return "", refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+}

@@ -18,7 +18,7 @@ func (s *tableService) servePoint(c *tableCall, g *Grant, a address) (*answer, *
 	if fault != nil {
 		return nil, fault
 	}
-	w := newEntityWriter(accept, c, s.account, name, fields, selected)
+	w := newEntityWriter(accept, c.endpoint(), s.account, name, fields, selected)
 	out := c.answer(http.StatusOK)
 	out.header["Content-Type"] = []string{accept.contentType()}
 	out.header["Etag"] = []string{e.etag}
@@ -89,7 +89,7 @@ func (s *tableService) describe(c *tableCall, out *answer, made change) {
 		out.header["Dataserviceid"] = []string{address}
 		return
 	}
-	w := newEntityWriter(op.metadata, c, s.account, op.table, nil, false)
+	w := newEntityWriter(op.metadata, c.endpoint(), s.account, op.table, nil, false)
 	out.status = http.StatusCreated
 	out.header["Content-Type"] = []string{op.metadata.contentType()}
 	out.body = w.appendOne(nil, made.entity)
@@ -113,7 +113,7 @@ func (s *tableService) serveQuery(c *tableCall, g *Grant, table string) (*answer
 	if fault != nil {
 		return nil, fault
 	}
-	w := newEntityWriter(accept, c, s.account, name, q.fields, values.Has("$select"))
+	w := newEntityWriter(accept, c.endpoint(), s.account, name, q.fields, values.Has("$select"))
 	out := c.answer(http.StatusOK)
 	out.header["Content-Type"] = []string{accept.contentType()}
 	if p.next != nil {

@@ -47,8 +47,8 @@ type entityWriter struct {
 }
 
 // newEntityWriter makes the writer of a request for entities.
-func newEntityWriter(m metadata, c *tableCall, account, table string, fields []string, selected bool) *entityWriter {
-	return &entityWriter{metadata: m, endpoint: c.endpoint(), account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
+func newEntityWriter(m metadata, endpoint, account, table string, fields []string, selected bool) *entityWriter {
+	return &entityWriter{metadata: m, endpoint: endpoint, account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
 }
 
 // inOrder returns selected properties in the order in which the service gives them: the system properties, then the others

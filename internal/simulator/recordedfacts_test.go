@@ -222,17 +222,3 @@ func distinct(all []string) []string {
 	}
 	return slices.Collect(maps.Keys(set))
 }
-
-// TestXMLEscapes holds that text in XML escapes what it must and nothing more.
-func TestXMLEscapes(t *testing.T) {
-	w := newXMLWriter("Root", "At", `<"a'&>`)
-	w.element("Text", "\"it's\" 1 < 2 & 3 > 2\r\n\tend\x01")
-	w.begin("Nothing")
-	w.end()
-	w.element("Empty", "")
-	const want = "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Root At="&lt;&quot;a'&amp;&gt;"><Text>"it's" 1 &lt; 2 &amp; 3 &gt; 2&#xD;` + "\n\tend\ufffd" +
-		`</Text><Nothing /><Empty /></Root>`
-	if got := string(w.answer(newAnswer(200)).body); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
-}

@@ -46,7 +46,7 @@ func (s Screen) check(c *tableCall) (*answer, *Fault) {
 	case a.kind == addressService || values.Has("comp"):
 		return nil, nil
 	case a.kind == addressTables && c.Req.Method == http.MethodPost:
-		name, fault := readTableName(c.Body)
+		name, fault := readString(c.Body, "TableName")
 		if fault == nil {
 			fault = CheckTableName(name)
 		}

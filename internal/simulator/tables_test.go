@@ -179,3 +179,10 @@ func TestServicePropertiesThroughTheSDK(t *testing.T) {
 	a.want(http.MethodPut, "/?restype=service&comp=properties", "<x", 400, "InvalidXmlDocument")
 	a.want(http.MethodPost, "/?restype=service&comp=properties", "", 405, "MethodNotAllowed")
 }
+
+// Unicode folds ſ to s and the Kelvin sign to k; names of tables are ASCII.
+func TestAddressesAreNotFoldedByUnicode(t *testing.T) {
+	a := newAccount(t, Options{})
+	a.want(http.MethodGet, "/Table%C5%BF", "", 400, "InvalidResourceName")
+	a.want(http.MethodGet, "/Table%C5%BF()", "", 400, "InvalidResourceName")
+}

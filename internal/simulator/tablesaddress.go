@@ -125,26 +125,3 @@ func cutQuoted(text string) (literal, rest string, ok bool) {
 	}
 	return "", "", false
 }
-
-// appendEntityAddress appends an entity's address as answers have it: quotes doubled, what a path cannot hold encoded.
-func appendEntityAddress(dst []byte, table, pk, rk string) []byte {
-	dst = append(append(dst, table...), "(PartitionKey='"...)
-	dst = appendAddressKey(dst, pk)
-	dst = append(dst, "',RowKey='"...)
-	return append(appendAddressKey(dst, rk), "')"...)
-}
-
-func appendAddressKey(dst []byte, key string) []byte {
-	const upperHex = "0123456789ABCDEF"
-	for i := range len(key) {
-		switch c := key[i]; {
-		case c == '\'':
-			dst = append(dst, "''"...)
-		case c <= ' ' || c >= 0x7F || strings.IndexByte("\"%<>[]^`{|}", c) >= 0:
-			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}

@@ -3,8 +3,6 @@ package simulator
 import (
 	"net/http"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -75,7 +73,7 @@ func (s *tableService) serveCreate(c *tableCall) (*answer, *Fault) {
 	if fault != nil {
 		return nil, fault
 	}
-	name, fault := readTableName(c.Body)
+	name, fault := readString(c.Body, "TableName")
 	if fault != nil {
 		return nil, fault
 	}
@@ -97,18 +95,4 @@ func (s *tableService) serveCreate(c *tableCall) (*answer, *Fault) {
 	out.header["Content-Type"] = []string{m.contentType()}
 	out.body = s.oneTable(c, m, name)
 	return out, nil
-}
-
-// readTableName reads {"TableName":"x"}.
-func readTableName(body []byte) (string, *Fault) {
-	raw, fault := readProperties(body)
-	if fault != nil {
-		return "", fault
-	}
-	for _, p := range raw {
-		if p.name == "TableName" && p.kind == jsontext.Kind('"') {
-			return p.text, nil
-		}
-	}
-	return "", refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 }

@@ -59,16 +59,6 @@ func xmlUnsupportedVerb(method string) *Fault {
 		"The resource doesn't support specified Http Verb.").with("Verb", method)
 }
 
-func xmlInvalidDocument(reason string) *Fault {
-	return refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid.").
-		with("Reason", reason)
-}
-
-func xmlInvalidNode(name, value string) *Fault {
-	return refuse(http.StatusBadRequest, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.").
-		with("XmlNodeName", name).with("XmlNodeValue", value)
-}
-
 func xmlBodyTooLarge(limit int64) *Fault {
 	return faultTooLarge().with("MaxLimit", strconv.FormatInt(limit, 10))
 }

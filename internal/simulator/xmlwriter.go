@@ -2,8 +2,6 @@ package simulator
 
 import (
 	"bytes"
-	"encoding/xml"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -149,27 +147,4 @@ func xmlLegal(s string) bool {
 
 func xmlRune(r rune) bool {
 	return (r >= 0x20 || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
-}
-
-// parseXML reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
-// that XML cannot hold, written out or as references, among them.
-func parseXML(body []byte, document any) *Fault {
-	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(string(body), "\ufeff")))
-	if err := d.Decode(document); err != nil {
-		return xmlInvalidDocument(err.Error())
-	}
-	for {
-		token, err := d.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return xmlInvalidDocument(err.Error())
-		}
-		_, comment := token.(xml.Comment)
-		text, ok := token.(xml.CharData)
-		if !comment && (!ok || strings.TrimSpace(string(text)) != "") {
-			return xmlInvalidDocument("the document goes on after its root element")
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,12 +52,12 @@ type rawCall struct {
 }
 
 // send sends the request to the service.
-func (f serveFunc) send(t *testing.T, call rawCall) *answer {
+func (f serveFunc) send(t testing.TB, call rawCall) *answer {
 	t.Helper()
 	return f.sendBytes(t, call, []byte(call.body))
 }
 
-func (f serveFunc) sendBytes(t *testing.T, call rawCall, body []byte) *answer {
+func (f serveFunc) sendBytes(t testing.TB, call rawCall, body []byte) *answer {
 	t.Helper()
 	req := httptest.NewRequest(call.method, "http://contoso.sim.test"+call.target, http.NoBody)
 	for name, value := range call.header {
@@ -67,14 +68,14 @@ func (f serveFunc) sendBytes(t *testing.T, call rawCall, body []byte) *answer {
 }
 
 // want sends the request and checks status and error code; wantCode is empty for a success.
-func (f serveFunc) want(t *testing.T, call rawCall, status int, code string) *answer {
+func (f serveFunc) want(t testing.TB, call rawCall, status int, code string) *answer {
 	t.Helper()
 	a := f.send(t, call)
 	checkAnswer(t, call, a, status, code)
 	return a
 }
 
-func checkAnswer(t *testing.T, call rawCall, a *answer, status int, code string) {
+func checkAnswer(t testing.TB, call rawCall, a *answer, status int, code string) {
 	t.Helper()
 	if a.status != status || a.header.Get("x-ms-error-code") != code {
 		t.Errorf("%s %s %v: %d %s, want %d %s\n%s", call.method, call.target, call.header,
@@ -95,7 +96,7 @@ func checkAnswer(t *testing.T, call rawCall, a *answer, status int, code string)
 }
 
 // wantSDKError checks that an error of the SDK has the status and the code.
-func wantSDKError(t *testing.T, err error, status int, code string) {
+func wantSDKError(t testing.TB, err error, status int, code string) {
 	t.Helper()
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != status || response.ErrorCode != code {
@@ -103,7 +104,7 @@ func wantSDKError(t *testing.T, err error, status int, code string) {
 	}
 }
 
-func noError(t *testing.T, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -111,49 +112,11 @@ func noError(t *testing.T, err error) {
 }
 
 // testContext bounds a test's calls: nothing here waits for anything.
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func TestXMLErrorBody(t *testing.T) {
-	s := newQueueService(NewClock(testStart()), newDice(1), &Chaos{})
-	call := rawCall{method: "GET", target: "/orders?comp=metadata", header: map[string]string{
-		"x-ms-version": "2026-04-06", "x-ms-client-request-id": "mine"}}
-	a := serveFunc(s.Serve).want(t, call, 404, "QueueNotFound")
-	id := a.header.Get("x-ms-request-id")
-	want := "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error><Code>QueueNotFound</Code><Message>` +
-		"The specified queue does not exist.\nRequestId:" + id + "\nTime:2026-11-20T12:00:00.0000000Z</Message></Error>"
-	if string(a.body) != want {
-		t.Errorf("body\n%s, want\n%s", a.body, want)
-	}
-	for name, value := range map[string]string{"Content-Type": "application/xml", "x-ms-version": "2026-04-06",
-		"x-ms-client-request-id": "mine", "Date": "Fri, 20 Nov 2026 12:00:00 GMT"} {
-		if a.header.Get(name) != value {
-			t.Errorf("%s is %q, want %q", name, a.header.Get(name), value)
-		}
-	}
-}
-
-func TestXMLLegal(t *testing.T) {
-	for text, want := range map[string]bool{
-		"":                   true,
-		"plain <&> \t\r\n":   true,
-		"\u0085\u00a0\ud7ff": true,
-		"\ufffd":             true,
-		"\U0001F600":         true,
-		"\x00":               false,
-		"a\x1f":              false,
-		"\x20":               true,
-		"\ufffe":             false,
-		"\xff":               false,
-	} {
-		if xmlLegal(text) != want {
-			t.Errorf("xmlLegal(%q) is %v", text, !want)
-		}
-	}
 }
 
 // metadataRules are the rules for metadata, as headers and the error code they lead to.
@@ -184,4 +147,13 @@ func benchCall(b *testing.B, f serveFunc, call rawCall, status int) {
 	if a := f.serve(req, []byte(call.body)); a.status != status {
 		b.Fatalf("%s %s: %d %s", call.method, call.target, a.status, a.body)
 	}
+}
+
+// together runs work in several goroutines at once.
+func together(n int, work func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { work(i) })
+	}
+	wg.Wait()
 }

@@ -1,0 +1,38 @@
+package simulator
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestNeeds holds what each request asks of a signature, as the documents have it.
+func TestNeeds(t *testing.T) {
+	for request, want := range map[string]Need{
+		"GET /?comp=list":                  "s l",
+		"PUT /?comp=properties":            "s w",
+		"GET /work?comp=acl":               "",
+		"PUT /work?comp=acl":               "",
+		"GET /work?comp=metadata":          "C r",
+		"HEAD /work?comp=metadata":         "C r",
+		"DELETE /work":                     "c d",
+		"PUT /work":                        "c c|w",
+		"PUT /work?comp=metadata":          "c w",
+		"POST /work/messages":              "O a",
+		"PUT /work/messages/1":             "O u",
+		"DELETE /work/messages/1":          "O p",
+		"DELETE /work/messages":            "o d",
+		"GET /work/messages":               "O p",
+		"GET /work/messages?peekonly=true": "O r",
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		u, err := url.Parse("http://contoso" + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := queueNeeds(&http.Request{Method: method, URL: u}); got != want {
+			t.Errorf("%s needs %q, want %q", request, got, want)
+		}
+	}
+}
