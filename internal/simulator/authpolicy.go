@@ -29,18 +29,18 @@ func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
 	if len(body) == 0 {
 		return nil, nil
 	}
-	var document struct {
+	var sent struct {
 		XMLName  xml.Name `xml:"SignedIdentifiers"`
 		Policies Policies `xml:"SignedIdentifier"`
 	}
-	if err := parseXML(body, &document); err != nil {
+	if err := parseXML(body, &sent); err != nil {
 		return nil, err
 	}
-	if len(document.Policies) > maxPolicies {
-		return nil, xmlInvalidDocument(fmt.Sprintf("%d signed identifiers, at most %d", len(document.Policies), maxPolicies))
+	if len(sent.Policies) > maxPolicies {
+		return nil, xmlInvalidDocument(fmt.Sprintf("%d signed identifiers, at most %d", len(sent.Policies), maxPolicies))
 	}
 	seen := map[string]bool{}
-	for _, p := range document.Policies {
+	for _, p := range sent.Policies {
 		switch {
 		case len(p.ID) > maxPolicyID:
 			return nil, xmlInvalidDocument(fmt.Sprintf("an Id of %d characters, at most %d", len(p.ID), maxPolicyID))
@@ -51,7 +51,7 @@ func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
 		}
 		seen[p.ID] = true
 	}
-	return document.Policies, nil
+	return sent.Policies, nil
 }
 
 // Answer makes the policies the answer's body.

@@ -119,17 +119,17 @@ func invalidBlockList() *Fault {
 
 // putBlockList makes the named blocks the blob's content; blocks put and not named are dropped.
 func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *Fault) {
-	var document struct {
+	var sent struct {
 		XMLName xml.Name `xml:"BlockList"`
 		Entries []struct {
 			XMLName xml.Name
 			ID      string `xml:",chardata"`
 		} `xml:",any"`
 	}
-	if err := parseXML(c.Body, &document); err != nil {
+	if err := parseXML(c.Body, &sent); err != nil {
 		return nil, err
 	}
-	if len(document.Entries) > blobMaxBlocks {
+	if len(sent.Entries) > blobMaxBlocks {
 		return nil, refuse(http.StatusBadRequest, "BlockListTooLong", "The block list may not contain more than 50,000 blocks.")
 	}
 	hashes, err := checkHashes(c)
@@ -149,8 +149,8 @@ func (t *blobTarget) putBlockList(c *xmlCall) (*answer, *Fault) {
 			committed[block.id] = block
 		}
 	}
-	blocks := make([]blobBlock, 0, len(document.Entries))
-	for _, e := range document.Entries {
+	blocks := make([]blobBlock, 0, len(sent.Entries))
+	for _, e := range sent.Entries {
 		block, found := chooseBlock(e.XMLName.Local, e.ID, committed, staged)
 		if !found || e.ID == "" {
 			return nil, invalidBlockList()

@@ -203,12 +203,12 @@ func TestBlobListProperties(t *testing.T) {
 func TestBlobListMost(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
-	for i := range xmlMaxPage + 1 {
+	for i := range 5000 + 1 {
 		b.putRaw(t, fmt.Sprintf("%05d", i), "")
 	}
-	for _, most := range []*int32{nil, to.Ptr(int32(xmlMaxPage + 1))} {
+	for _, most := range []*int32{nil, to.Ptr(int32(5000 + 1))} {
 		pages := b.listed(t, "", container.ListBlobsFlatOptions{MaxResults: most})
-		if len(pages) != 2 || len(pages[0]) != xmlMaxPage || len(pages[1]) != 1 {
+		if len(pages) != 2 || len(pages[0]) != 5000 || len(pages[1]) != 1 {
 			t.Errorf("%d pages, the first of %d", len(pages), len(pages[0]))
 		}
 	}

@@ -94,8 +94,7 @@ func merged(old, changed []property) []property {
 	return all
 }
 
-// Fingerprint writes the entity.
-func (e *entity) Fingerprint(k *fingerprint) {
+func (e *entity) fingerprint(k *fingerprint) {
 	k.Text(e.pk)
 	k.Text(e.rk)
 	k.Text(e.etag)

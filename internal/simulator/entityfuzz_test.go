@@ -18,7 +18,7 @@ func FuzzEntity(f *testing.F) {
 		e := &entity{pk: sent.pk, rk: sent.rk, properties: sent.properties}
 		e.stamp(testStart())
 		for _, m := range []metadata{minimalMetadata, fullMetadata} {
-			w := entityWriter{metadata: m, endpoint: "http://contoso.table.sim.test", account: "contoso", table: "Employees"}
+			w := newEntityWriter(m, "http://contoso.table.sim.test", "contoso", "Employees", nil, false)
 			text := w.appendOne(nil, e)
 			again, fault := readEntity(text)
 			if fault != nil {

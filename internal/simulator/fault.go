@@ -42,20 +42,6 @@ func faultInput(message string) *Fault {
 
 func faultSyntax() *Fault { return faultInput("Bad Request - Error in query syntax.") }
 
-func faultBody() *Fault { return faultInput("An error occurred while processing this request.") }
-
-func faultOutOfRange(property, value string) *Fault {
-	return refuse(http.StatusBadRequest, "OutOfRangeInput", "The '"+property+"' parameter of value '"+value+"' is out of range.")
-}
-
-func faultNotFound() *Fault {
-	return refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
-}
-
-func faultTableNotFound() *Fault {
-	return refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
-}
-
 func faultMethod() *Fault {
 	return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
 }
@@ -66,10 +52,6 @@ func faultQueryValue() *Fault {
 
 func faultHeaderValue() *Fault {
 	return refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
-}
-
-func faultNotImplemented() *Fault {
-	return refuse(http.StatusNotImplemented, "NotImplemented", "The requested operation is not implemented on the specified resource.")
 }
 
 func faultServerBusy() *Fault {

@@ -173,3 +173,17 @@ func (s *queueService) list(c *xmlCall) (*answer, *Fault) {
 	w.element("NextMarker", next)
 	return w.answer(newAnswer(http.StatusOK)), nil
 }
+
+// sameMetadata compares names as the services do, which know no difference in case.
+func sameMetadata(a, b map[string]string) bool {
+	lower := make(map[string]string, len(b))
+	for name, value := range b {
+		lower[strings.ToLower(name)] = value
+	}
+	for name, value := range a {
+		if v, ok := lower[strings.ToLower(name)]; !ok || v != value {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}

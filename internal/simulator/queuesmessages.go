@@ -41,20 +41,20 @@ func (s *queueService) messages(c *xmlCall, q *queue) (*answer, *Fault) {
 
 // parseMessage reads a message's text out of a request's body.
 func parseMessage(body []byte) (string, *Fault) {
-	var document struct {
+	var sent struct {
 		XMLName xml.Name `xml:"QueueMessage"`
 		Text    *string  `xml:"MessageText"`
 	}
-	if err := parseXML(body, &document); err != nil {
+	if err := parseXML(body, &sent); err != nil {
 		return "", err
 	}
-	if document.Text == nil {
+	if sent.Text == nil {
 		return "", xmlInvalidDocument("no MessageText")
 	}
-	if len(*document.Text) > queueMaxText {
+	if len(*sent.Text) > queueMaxText {
 		return "", xmlBodyTooLarge(queueMaxText)
 	}
-	return *document.Text, nil
+	return *sent.Text, nil
 }
 
 func (s *queueService) put(c *xmlCall, q *queue) (*answer, *Fault) {

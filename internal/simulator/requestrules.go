@@ -42,3 +42,7 @@ func CheckFilter(text string) (odata.Expr, *Fault) {
 	}
 	return e, nil
 }
+
+func faultNotImplemented() *Fault {
+	return refuse(http.StatusNotImplemented, "NotImplemented", "The requested operation is not implemented on the specified resource.")
+}

@@ -71,3 +71,9 @@ func checkEntity(pk, rk string, properties []property) *Fault {
 	}
 	return nil
 }
+
+func faultBody() *Fault { return faultInput("An error occurred while processing this request.") }
+
+func faultOutOfRange(property, value string) *Fault {
+	return refuse(http.StatusBadRequest, "OutOfRangeInput", "The '"+property+"' parameter of value '"+value+"' is out of range.")
+}

@@ -206,3 +206,10 @@ func (s *Simulator) answer(name Service, of service, c *Call) *answer {
 	}
 	return a
 }
+
+// Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not there.
+// No request is made.
+func (s *Simulator) Rows(tableName string) []Row { return s.tables.Rows(tableName) }
+
+// Tables returns the names of the tables that are there, in the order of their listing.
+func (s *Simulator) Tables() []string { return s.tables.Names() }

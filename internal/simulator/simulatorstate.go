@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -14,18 +15,15 @@ type Row struct {
 	Properties           map[string]edm.Value
 }
 
-// Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not
-// there. No request is made.
-func (s *Simulator) Rows(tableName string) []Row {
+// Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not there.
+func (s *tableService) Rows(tableName string) []Row {
+	s.mu.Lock()
+	t, fault := s.find(tableName)
 	var entities []*entity
-	s.tables.mu.Lock()
-	t, fault := s.tables.find(tableName)
 	if fault == nil {
-		for _, leaf := range t.rows.leaves {
-			entities = append(entities, leaf...)
-		}
+		entities = slices.Collect(t.rows.All())
 	}
-	s.tables.mu.Unlock()
+	s.mu.Unlock()
 	if fault != nil {
 		return nil
 	}
@@ -39,6 +37,3 @@ func (s *Simulator) Rows(tableName string) []Row {
 	}
 	return rows
 }
-
-// Tables returns the names of the tables that are there, in the order of their listing.
-func (s *Simulator) Tables() []string { return s.tables.names() }

@@ -115,3 +115,11 @@ func (s *tableService) admit(t *table, partition string, n int) bool {
 	m.left -= float64(n)
 	return true
 }
+
+func faultNotFound() *Fault {
+	return refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
+}
+
+func faultTableNotFound() *Fault {
+	return refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
+}

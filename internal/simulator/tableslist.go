@@ -36,7 +36,7 @@ func (s *tableService) serveList(c *tableCall, a address) (*answer, *Fault) {
 		}
 	}
 	var names []string
-	for _, name := range s.names() {
+	for _, name := range s.Names() {
 		get := func(property string) edm.Value {
 			if property == "TableName" {
 				return edm.String(name)
@@ -102,8 +102,8 @@ func (s *tableService) appendTable(dst []byte, c *tableCall, m metadata, name st
 	return append(dst, `"TableName":"`+name+`"}`...)
 }
 
-// names are the tables' names in the order of their listing.
-func (s *tableService) names() []string {
+// Names are the tables' names in the order of their listing.
+func (s *tableService) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make([]string, 0, len(s.state.tables))

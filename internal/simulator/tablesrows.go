@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -107,5 +108,35 @@ func (s *rowSet) remove(pk, rk string) {
 	s.leaves[p.leaf] = slices.Delete(s.leaves[p.leaf], p.row, p.row+1)
 	if len(s.leaves[p.leaf]) == 0 {
 		s.leaves = slices.Delete(s.leaves, p.leaf, p.leaf+1)
+	}
+}
+
+// All are the rows in their order.
+func (s *rowSet) All() iter.Seq[*entity] {
+	return func(yield func(*entity) bool) {
+		for _, leaf := range s.leaves {
+			for _, e := range leaf {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Clone copies the set. Rows do not change once they are stored, so both share them.
+func (s *rowSet) Clone() rowSet {
+	c := rowSet{count: s.count, leaves: slices.Clone(s.leaves)}
+	for i, leaf := range c.leaves {
+		c.leaves[i] = slices.Clone(leaf)
+	}
+	return c
+}
+
+// Fingerprint writes the rows.
+func (s *rowSet) Fingerprint(k *fingerprint) {
+	k.Number(uint64(s.count))
+	for e := range s.All() {
+		e.fingerprint(k)
 	}
 }

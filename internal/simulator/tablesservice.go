@@ -58,20 +58,20 @@ type retentionPolicy struct {
 
 // checkServiceProperties holds the documented limits of the properties of a service.
 func checkServiceProperties(body []byte) *Fault {
-	var document struct {
+	var sent struct {
 		XMLName       xml.Name        `xml:"StorageServiceProperties"`
 		Logging       retentionPolicy `xml:"Logging"`
 		HourMetrics   retentionPolicy `xml:"HourMetrics"`
 		MinuteMetrics retentionPolicy `xml:"MinuteMetrics"`
 		Rules         []struct{}      `xml:"Cors>CorsRule"`
 	}
-	if err := parseXML(body, &document); err != nil {
+	if err := parseXML(body, &sent); err != nil {
 		return err
 	}
-	if n := len(document.Rules); n > maxCorsRules {
+	if n := len(sent.Rules); n > maxCorsRules {
 		return xmlInvalidDocument(fmt.Sprintf("%d CORS rules, at most %d", n, maxCorsRules))
 	}
-	for _, policy := range [...]retentionPolicy{document.Logging, document.HourMetrics, document.MinuteMetrics} {
+	for _, policy := range [...]retentionPolicy{sent.Logging, sent.HourMetrics, sent.MinuteMetrics} {
 		if policy.Enabled && (policy.Days < 1 || policy.Days > maxRetentionDays) {
 			return xmlInvalidNode("Days", strconv.Itoa(policy.Days))
 		}

@@ -31,14 +31,9 @@ func (s *tableService) Restore(from *tablesState) {
 	s.state = from.clone()
 }
 
-// clone copies the table. Rows do not change once they are stored, so they are shared.
+// clone copies the table.
 func (t *table) clone() *table {
-	c := &table{name: t.name, policies: t.policies, graves: maps.Clone(t.graves)}
-	c.rows.count = t.rows.count
-	c.rows.leaves = make([][]*entity, len(t.rows.leaves))
-	for i, leaf := range t.rows.leaves {
-		c.rows.leaves[i] = slices.Clone(leaf)
-	}
+	c := &table{name: t.name, rows: t.rows.Clone(), policies: t.policies, graves: maps.Clone(t.graves)}
 	for partition, m := range t.meters {
 		if c.meters == nil {
 			c.meters = map[string]*meter{}
@@ -59,12 +54,7 @@ func (s *tablesState) Fingerprint(k *fingerprint, now time.Time) {
 func (t *table) fingerprint(k *fingerprint, now time.Time) {
 	k.Text(t.name)
 	t.policies.Fingerprint(k)
-	k.Number(uint64(t.rows.count))
-	for _, leaf := range t.rows.leaves {
-		for _, e := range leaf {
-			e.Fingerprint(k)
-		}
-	}
+	t.rows.Fingerprint(k)
 	EachSorted(k, t.meters, func(_ string, m *meter) {
 		k.Number(uint64(m.left * 1e6))
 		k.Time(m.at)

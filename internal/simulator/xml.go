@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -83,15 +82,3 @@ func xmlCheckName(name string) *Fault {
 
 // xmlTime is a time as headers and bodies of both services have it: to the second.
 func xmlTime(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
-
-// ticksToUnix is how many ticks of 100 ns lie between the year 1 and the Unix epoch.
-const ticksToUnix = 621355968000000000
-
-// xmlETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
-// ETags are.
-func xmlETag(stamp time.Time) string {
-	return fmt.Sprintf(`"0x%X"`, ticksToUnix+stamp.Unix()*1e7+int64(stamp.Nanosecond()/100))
-}
-
-// sameETag compares as the services do, which take an ETag without its quotes too.
-func sameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }

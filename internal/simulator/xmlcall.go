@@ -147,20 +147,6 @@ func xmlMetadataValue(value string) bool {
 	return true
 }
 
-// sameMetadata compares names as the services do, which know no difference in case.
-func sameMetadata(a, b map[string]string) bool {
-	lower := make(map[string]string, len(b))
-	for name, value := range b {
-		lower[strings.ToLower(name)] = value
-	}
-	for name, value := range a {
-		if v, ok := lower[strings.ToLower(name)]; !ok || v != value {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
 // setMetadata puts metadata among an answer's headers.
 func setMetadata(h http.Header, m map[string]string) {
 	for name, value := range m {
