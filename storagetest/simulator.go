@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 )
 
 // SimulatorOptions are the options of [Simulator]; nil is the same as the zero value.
@@ -46,7 +47,7 @@ func NewSimulator(o *SimulatorOptions) (*Service, error) {
 // newSimulator makes a simulator; an orderless one is for [Interleavings].
 func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 	sim, err := simulator.New(simulator.Options{
-		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: simulator.Chaos(o.Chaos), Orderless: orderless,
+		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: environment.Chaos(o.Chaos), Orderless: orderless,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)
@@ -71,7 +72,7 @@ func (s *Service) SetChaos(c Chaos) {
 	if s.sim == nil {
 		panic("storagetest: SetChaos is for the simulator; use Faulty on other services")
 	}
-	s.sim.SetChaos(simulator.Chaos(c))
+	s.sim.SetChaos(environment.Chaos(c))
 }
 
 // Wait lets time pass on the service: at once on a simulator, whose clock it advances, and in real time elsewhere. So a

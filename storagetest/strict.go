@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
 // Strict keeps a table service to Azure's rules that does not keep them itself, as Azurite does not: what Azure refuses is
@@ -63,11 +64,11 @@ func (s *strict) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	serial := s.serial.Add(1)
-	screen := simulator.Screen{Prefix: strings.TrimSuffix(strings.TrimSuffix(req.URL.Path, c.Path), "/")}
-	refused := screen.Refuse(req, body, serial, time.Now())
+	rules := screen.Rules{Prefix: strings.TrimSuffix(strings.TrimSuffix(req.URL.Path, c.Path), "/")}
+	refused := rules.Refuse(req, body, serial, time.Now())
 	if refused == nil {
 		var confined *http.Request
-		if confined, refused = screen.Confine(req, body, serial, time.Now()); refused == nil {
+		if confined, refused = rules.Confine(req, body, serial, time.Now()); refused == nil {
 			req = confined
 		}
 	}

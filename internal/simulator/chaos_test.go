@@ -1,4 +1,4 @@
-package simulator
+package simulator_test
 
 import (
 	"fmt"
@@ -10,17 +10,22 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func TestChaosLosesNothing(t *testing.T) {
-	for _, c := range []Chaos{
+	for _, c := range []environment.Chaos{
 		{ShortPages: 1}, {EmptyPages: 1}, {PartitionPages: 1}, {PartitionPages: 1, NoNextRowKey: 1}, {Unordered: true}, {Unordered: true, ShortPages: 0.5, EmptyPages: 0.5},
 		{ShortPages: 0.5, EmptyPages: 0.5, PartitionPages: 0.5, NoNextRowKey: 0.5},
 	} {
 		for seed := range uint64(5) {
-			a := withTable(t, Options{Seed: seed, Chaos: c})
-			fill(a, 6, 50)
-			pages := a.walk("/Employees()?$top=70")
+			a := accounts.WithTable(t, simulator.Options{Seed: seed, Chaos: c})
+			accounts.Fill(a, 6, 50)
+			pages := a.Walk("/Employees()?$top=70")
 			all := slices.Concat(pages...)
 			if slices.IsSorted(all) == c.Unordered {
 				t.Errorf("%+v: sorted %v", c, !c.Unordered)
@@ -37,41 +42,41 @@ func TestChaosLosesNothing(t *testing.T) {
 }
 
 func TestEmptyPagesAndMissingRowKeys(t *testing.T) {
-	a := withTable(t, Options{Chaos: Chaos{EmptyPages: 1}})
-	fill(a, 2, 2)
-	if got := sizes(a.walk("/Employees()?$top=3")); !slices.Equal(got, []int{0, 3, 0, 1}) {
+	a := accounts.WithTable(t, simulator.Options{Chaos: environment.Chaos{EmptyPages: 1}})
+	accounts.Fill(a, 2, 2)
+	if got := accounts.Sizes(a.Walk("/Employees()?$top=3")); !slices.Equal(got, []int{0, 3, 0, 1}) {
 		t.Errorf("pages of %v", got)
 	}
-	a.SetChaos(Chaos{PartitionPages: 1, NoNextRowKey: 1})
-	r := a.send(http.MethodGet, "/Employees()", "")
+	a.SetChaos(environment.Chaos{PartitionPages: 1, NoNextRowKey: 1})
+	r := a.Send(http.MethodGet, "/Employees()", "")
 	if r.Header.Get("x-ms-continuation-NextPartitionKey") == "" || r.Header.Get("x-ms-continuation-NextRowKey") != "" {
 		t.Errorf("headers %v", r.Header)
 	}
-	if got := sizes(a.walk("/Employees()?x=")); !slices.Equal(got, []int{2, 2}) {
+	if got := accounts.Sizes(a.Walk("/Employees()?x=")); !slices.Equal(got, []int{2, 2}) {
 		t.Errorf("pages of %v", got)
 	}
 }
 
 func TestFailuresComeBeforeOrAfter(t *testing.T) {
 	for _, c := range []struct {
-		chaos  Chaos
+		chaos  environment.Chaos
 		status int
 		code   string
 		rows   int
 	}{
-		{Chaos{Busy: 1}, 503, "ServerBusy", 0}, {Chaos{Internal: 1}, 500, "InternalError", 0},
-		{Chaos{Busy: 1, Applied: 1}, 503, "", 1}, {Chaos{Internal: 1, Applied: 1}, 500, "InternalError", 1},
-		{Chaos{Limited: 1}, 429, "TooManyRequests", 0}, {Chaos{Limited: 1, Applied: 1}, 429, "TooManyRequests", 0},
+		{environment.Chaos{Busy: 1}, 503, "ServerBusy", 0}, {environment.Chaos{Internal: 1}, 500, "InternalError", 0},
+		{environment.Chaos{Busy: 1, Applied: 1}, 503, "", 1}, {environment.Chaos{Internal: 1, Applied: 1}, 500, "InternalError", 1},
+		{environment.Chaos{Limited: 1}, 429, "TooManyRequests", 0}, {environment.Chaos{Limited: 1, Applied: 1}, 429, "TooManyRequests", 0},
 	} {
-		a := withTable(t, Options{})
+		a := accounts.WithTable(t, simulator.Options{})
 		a.SetChaos(c.chaos)
-		a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, c.status, c.code)
+		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, c.status, c.code)
 		if n := len(a.Rows("Employees")); n != c.rows {
 			t.Errorf("%+v: %d rows", c.chaos, n)
 		}
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, a.QueueEndpoint()+"/q", nil)
 		if c.chaos.Applied == 0 {
-			a.do(req).check(t, "queue", c.status, c.code)
+			a.Answer(req).Check(t, "queue", c.status, c.code)
 		}
 	}
 }
@@ -81,22 +86,22 @@ func TestFailuresComeBeforeOrAfter(t *testing.T) {
 func TestTransactionsFailInside(t *testing.T) {
 	const runs = 200
 	for _, c := range []struct {
-		chaos Chaos
+		chaos environment.Chaos
 		want  []string
 	}{
-		{Chaos{Busy: 1}, []string{"202 503 0 rows", "202 503 ServerBusy 0 rows", "503 ServerBusy 0 rows"}},
-		{Chaos{Busy: 1, Applied: 1}, []string{"202 503 2 rows", "503 2 rows"}},
-		{Chaos{Internal: 1}, []string{"202 500 0 rows", "202 500 InternalError 0 rows", "500 InternalError 0 rows"}},
-		{Chaos{Internal: 1, Applied: 1}, []string{"202 500 2 rows", "202 500 InternalError 2 rows", "500 InternalError 2 rows"}},
-		{Chaos{Limited: 1, Applied: 1}, []string{"202 429 0 rows", "202 429 TooManyRequests 0 rows", "429 TooManyRequests 0 rows"}},
+		{environment.Chaos{Busy: 1}, []string{"202 503 0 rows", "202 503 ServerBusy 0 rows", "503 ServerBusy 0 rows"}},
+		{environment.Chaos{Busy: 1, Applied: 1}, []string{"202 503 2 rows", "503 2 rows"}},
+		{environment.Chaos{Internal: 1}, []string{"202 500 0 rows", "202 500 InternalError 0 rows", "500 InternalError 0 rows"}},
+		{environment.Chaos{Internal: 1, Applied: 1}, []string{"202 500 2 rows", "202 500 InternalError 2 rows", "500 InternalError 2 rows"}},
+		{environment.Chaos{Limited: 1, Applied: 1}, []string{"202 429 0 rows", "202 429 TooManyRequests 0 rows", "429 TooManyRequests 0 rows"}},
 	} {
-		a, seen := withTable(t, Options{}), map[string]int{}
+		a, seen := accounts.WithTable(t, simulator.Options{}), map[string]int{}
 		a.SetChaos(c.chaos)
 		for i := range runs {
 			before := len(a.Rows("Employees"))
-			r := a.transact(part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='a')", i), "{}"), part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='b')", i), "{}"))
-			what := strings.TrimSpace(r.code(t))
-			if m := regexp.MustCompile(`HTTP/1.1 (\d+)`).FindStringSubmatch(r.text); m != nil {
+			r := a.Transact(probe.Part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='a')", i), "{}"), probe.Part("PUT", fmt.Sprintf("(PartitionKey='%d',RowKey='b')", i), "{}"))
+			what := strings.TrimSpace(r.Code(t))
+			if m := regexp.MustCompile(`HTTP/1.1 (\d+)`).FindStringSubmatch(r.Text); m != nil {
 				what = strings.TrimSpace(strings.Replace(what, "202", "202 "+m[1], 1))
 			}
 			seen[fmt.Sprintf("%s %d rows", what, len(a.Rows("Employees"))-before)]++
@@ -114,12 +119,12 @@ func TestTransactionsFailInside(t *testing.T) {
 
 func TestOneSeedIsOneRun(t *testing.T) {
 	run := func(seed uint64) string {
-		a := withTable(t, Options{Seed: seed})
-		fill(a, 3, 30)
-		a.SetChaos(Chaos{ShortPages: 0.5, EmptyPages: 0.2, Busy: 0.2, Internal: 0.2, Applied: 0.5, Latency: time.Millisecond, Jitter: time.Second})
+		a := accounts.WithTable(t, simulator.Options{Seed: seed})
+		accounts.Fill(a, 3, 30)
+		a.SetChaos(environment.Chaos{ShortPages: 0.5, EmptyPages: 0.2, Busy: 0.2, Internal: 0.2, Applied: 0.5, Latency: time.Millisecond, Jitter: time.Second})
 		text := ""
 		for i := range 50 {
-			text += fmt.Sprintln(a.send(http.MethodGet, "/Employees()", "").text, a.send(http.MethodPut, fmt.Sprintf("/Employees(PartitionKey='x',RowKey='%d')", i), "{}").StatusCode)
+			text += fmt.Sprintln(a.Send(http.MethodGet, "/Employees()", "").Text, a.Send(http.MethodPut, fmt.Sprintf("/Employees(PartitionKey='x',RowKey='%d')", i), "{}").StatusCode)
 		}
 		return text
 	}
@@ -133,10 +138,10 @@ func TestOneSeedIsOneRun(t *testing.T) {
 }
 
 func TestLatencyMovesTheClock(t *testing.T) {
-	a := newAccount(t, Options{Chaos: Chaos{Latency: 20 * time.Millisecond, Jitter: 10 * time.Millisecond}})
+	a := accounts.New(t, simulator.Options{Chaos: environment.Chaos{Latency: 20 * time.Millisecond, Jitter: 10 * time.Millisecond}})
 	for range 20 {
 		before := a.Clock().Now()
-		a.send(http.MethodGet, "/Tables", "")
+		a.Send(http.MethodGet, "/Tables", "")
 		if took := a.Clock().Now().Sub(before); took < 20*time.Millisecond || took >= 30*time.Millisecond {
 			t.Errorf("a request took %v", took)
 		}
@@ -144,46 +149,46 @@ func TestLatencyMovesTheClock(t *testing.T) {
 }
 
 func TestBeforeComesInBetween(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	done := false
-	a.SetChaos(Chaos{Before: func(*http.Request) {
+	a.SetChaos(environment.Chaos{Before: func(*http.Request) {
 		if !done {
 			done = true // first: the insert comes by here as well
-			insert(a, "p", "r", "")
+			accounts.Insert(a, "p", "r", "")
 		}
 	}})
-	defer a.SetChaos(Chaos{})
-	a.want(http.MethodPut, "/Employees(PartitionKey='p',RowKey='r')", "{}", 204, "", "If-Match", "*")
+	defer a.SetChaos(environment.Chaos{})
+	a.Want(http.MethodPut, "/Employees(PartitionKey='p',RowKey='r')", "{}", 204, "", "If-Match", "*")
 }
 
 func TestPartitionRate(t *testing.T) {
-	a := withTable(t, Options{})
-	fill(a, 2, 1000)
-	a.SetChaos(Chaos{PartitionLimit: true})
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Fill(a, 2, 1000)
+	a.SetChaos(environment.Chaos{PartitionLimit: true})
 	const first, second = "/Employees()?$filter=PartitionKey%20eq%20'p000'", "/Employees()?$filter=PartitionKey%20eq%20'p001'"
-	a.want(http.MethodGet, first, "", 200, "")
-	a.want(http.MethodGet, first, "", 200, "")
-	a.want(http.MethodGet, first, "", 503, "ServerBusy")
-	a.want(http.MethodPut, "/Employees(PartitionKey='p000',RowKey='new')", "{}", 503, "ServerBusy")
+	a.Want(http.MethodGet, first, "", 200, "")
+	a.Want(http.MethodGet, first, "", 200, "")
+	a.Want(http.MethodGet, first, "", 503, "ServerBusy")
+	a.Want(http.MethodPut, "/Employees(PartitionKey='p000',RowKey='new')", "{}", 503, "ServerBusy")
 	inside := map[string]bool{}
 	for range 20 {
-		r := a.transact(part("PUT", "(PartitionKey='p000',RowKey='new')", "{}"))
-		if r.StatusCode != 202 || !strings.Contains(r.text, "HTTP/1.1 503 Service Unavailable") {
-			t.Fatalf("transaction: %d %s", r.StatusCode, clip(r.text))
+		r := a.Transact(probe.Part("PUT", "(PartitionKey='p000',RowKey='new')", "{}"))
+		if r.StatusCode != 202 || !strings.Contains(r.Text, "HTTP/1.1 503 Service Unavailable") {
+			t.Fatalf("transaction: %d %s", r.StatusCode, accounts.Clip(r.Text))
 		}
-		inside[r.code(t)] = true
+		inside[r.Code(t)] = true
 	}
 	if !inside["202 "] || !inside["202 ServerBusy"] || len(inside) != 2 {
 		t.Errorf("transactions are answered %v", inside)
 	}
-	a.want(http.MethodGet, second, "", 200, "")
-	a.Clock().Advance(time.Second / PartitionRate)
-	a.want(http.MethodGet, "/Employees(PartitionKey='p000',RowKey='r000001')", "", 200, "")
-	a.want(http.MethodGet, "/Employees(PartitionKey='p000',RowKey='r000001')", "", 503, "ServerBusy")
+	a.Want(http.MethodGet, second, "", 200, "")
+	a.Clock().Advance(time.Second / environment.PartitionRate)
+	a.Want(http.MethodGet, "/Employees(PartitionKey='p000',RowKey='r000001')", "", 200, "")
+	a.Want(http.MethodGet, "/Employees(PartitionKey='p000',RowKey='r000001')", "", 503, "ServerBusy")
 	a.Clock().Advance(time.Hour)
-	a.want(http.MethodGet, first, "", 200, "")
-	a.want(http.MethodGet, first, "", 200, "")
-	a.want(http.MethodGet, first, "", 503, "ServerBusy")
+	a.Want(http.MethodGet, first, "", 200, "")
+	a.Want(http.MethodGet, first, "", 200, "")
+	a.Want(http.MethodGet, first, "", 503, "ServerBusy")
 	if n := len(a.Rows("Employees")); n != 2000 {
 		t.Errorf("%d rows: something refused was written", n)
 	}
@@ -191,8 +196,8 @@ func TestPartitionRate(t *testing.T) {
 
 // TestManyGoroutines counts up under ETags: no increment may be lost.
 func TestManyGoroutines(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r", `,"N":0`)
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", `,"N":0`)
 	const address, workers, each = "/Employees(PartitionKey='p',RowKey='r')", 8, 25
 	var wg sync.WaitGroup
 	for range workers {
@@ -200,7 +205,7 @@ func TestManyGoroutines(t *testing.T) {
 			for done := 0; done < each; {
 				row := a.Rows("Employees")[0]
 				n, _ := row.Properties["N"].Int()
-				if a.send(http.MethodPut, address, fmt.Sprintf(`{"N":%d}`, n+1), "If-Match", row.ETag).StatusCode == 204 {
+				if a.Send(http.MethodPut, address, fmt.Sprintf(`{"N":%d}`, n+1), "If-Match", row.ETag).StatusCode == 204 {
 					done++
 				}
 			}

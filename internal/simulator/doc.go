@@ -1,6 +1,22 @@
 // Package simulator is the table, queue and blob services of one storage account in memory, behind the transport of the
 // Azure SDK.
 //
+// It is the front door: Do finds the service that a host stands for, lets chance fail the request, and has authorization check its
+// sender. All else is below:
+//
+//	tables, queues, blobs      the services, each with its state
+//	tables/screen              the rules of tables that need no state, in front of another table service
+//	tables/request             requests to the table service, and these rules
+//	tables/entity              entities in memory and in JSON
+//	exchange                   what queues and blobs share
+//	authorization              keys, signatures and stored access policies
+//	document                   XML
+//	environment, snapshot      time, chance and chaos; copies of states
+//	protocol                   calls, answers and refusals
+//	probe, probe/accounts      for tests
+//
+// Imports point down this list, those of probe apart. No service imports another, and none imports simulator.
+//
 // It keeps the rules that the services document, with their status codes, error codes and messages, and answers in the
 // form of their recorded answers. Time is virtual and chance is seeded, so that a run can be run again.
 //

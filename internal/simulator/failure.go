@@ -1,10 +1,15 @@
 package simulator
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
+)
 
 // failure is what a request meets for no fault of its own.
 type failure struct {
-	fault   *Fault
+	fault   *protocol.Fault
 	applied bool // the request is carried out all the same
 	inside  bool // it is a transaction, and the failure is the part of an answer with status 202
 }
@@ -13,21 +18,21 @@ type failure struct {
 func (s *Simulator) failure(transaction bool) *failure {
 	f := &failure{}
 	switch {
-	case s.dice.chance(s.chaos.Busy):
-		f.fault, f.applied = faultServerBusy(), s.dice.chance(s.chaos.Applied)
+	case s.dice.Chance(s.chaos.Busy):
+		f.fault, f.applied = protocol.ServerBusy(), s.dice.Chance(s.chaos.Applied)
 		if f.applied {
 			f.fault = f.fault.WithoutCode()
 		}
-	case s.dice.chance(s.chaos.Internal):
-		f.fault, f.applied = faultInternal(), s.dice.chance(s.chaos.Applied)
-	case s.dice.chance(s.chaos.Limited):
+	case s.dice.Chance(s.chaos.Internal):
+		f.fault, f.applied = faultInternal(), s.dice.Chance(s.chaos.Applied)
+	case s.dice.Chance(s.chaos.Limited):
 		f.fault = faultTooMany()
 	default:
 		return nil
 	}
-	if transaction && s.dice.chance(0.5) {
+	if transaction && s.dice.Chance(0.5) {
 		f.inside = true
-		if s.dice.chance(0.5) {
+		if s.dice.Chance(0.5) {
 			f.fault = f.fault.WithoutCode()
 		}
 	}
@@ -35,10 +40,10 @@ func (s *Simulator) failure(transaction bool) *failure {
 }
 
 // answer is what the request to a service is answered with.
-func (f *failure) answer(of service, c *Call) *answer {
+func (f *failure) answer(of service, c *protocol.Call) *protocol.Answer {
 	switch {
 	case f.inside:
-		return newTableCall(c).batchRefusal(f.fault)
+		return request.NewCall(c).RefuseBatch(f.fault)
 	case f.fault.Code == "":
 		return gatewayAnswer(f.fault.Status)
 	}
@@ -46,17 +51,17 @@ func (f *failure) answer(of service, c *Call) *answer {
 }
 
 // gatewayAnswer is the answer of something between client and service, which knows neither code nor message.
-func gatewayAnswer(status int) *answer {
-	a := newAnswer(status)
-	a.header["Content-Type"] = []string{"text/html"}
-	a.body = []byte("<html><body>" + http.StatusText(status) + "</body></html>")
+func gatewayAnswer(status int) *protocol.Answer {
+	a := protocol.NewAnswer(status)
+	a.Header["Content-Type"] = []string{"text/html"}
+	a.Body = []byte("<html><body>" + http.StatusText(status) + "</body></html>")
 	return a
 }
 
-func faultTooMany() *Fault {
-	return refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
+func faultTooMany() *protocol.Fault {
+	return protocol.Refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
 }
 
-func faultInternal() *Fault {
-	return refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
+func faultInternal() *protocol.Fault {
+	return protocol.Refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
 }

@@ -1,4 +1,4 @@
-package simulator
+package simulator_test
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // FuzzRequest: whatever its owner sends to a small account, a service answers: with a status, with a body as long as its header
@@ -16,7 +19,7 @@ func FuzzRequest(f *testing.F) {
 		{"table", "GET", "/Staff()?$top=1&$filter=A%20eq%201&$select=A", "Accept: application/json;odata=fullmetadata", ""},
 		{"table", "PATCH", "/Staff(PartitionKey='p',RowKey='r')", "If-Match: *", `{"A":1}`},
 		{"table", "PUT", "/Staff?comp=acl", "", "<SignedIdentifiers><SignedIdentifier><Id>1</Id></SignedIdentifier></SignedIdentifiers>"},
-		{"table", "POST", "/$batch", "Content-Type: multipart/mixed; boundary=b", batchBody(part("PUT", "(PartitionKey='p',RowKey='r')", `{"A":1}`))},
+		{"table", "POST", "/$batch", "Content-Type: multipart/mixed; boundary=b", probe.Batch(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{"A":1}`))},
 		{"queue", "POST", "/work/messages?visibilitytimeout=1&messagettl=-1", "", "<QueueMessage><MessageText>x</MessageText></QueueMessage>"},
 		{"queue", "GET", "/work/messages?numofmessages=32&visibilitytimeout=1", "", ""},
 		{"queue", "DELETE", "/work/messages/x?popreceipt=AAAA", "", ""},
@@ -56,14 +59,14 @@ func FuzzRequest(f *testing.F) {
 const fuzzToken = "token"
 
 // fuzzAccount has a table, a queue and a container, each with something in it.
-func fuzzAccount(t *testing.T) *Simulator {
-	s, err := New(Options{BearerToken: fuzzToken})
+func fuzzAccount(t *testing.T) *simulator.Simulator {
+	s, err := simulator.New(simulator.Options{BearerToken: fuzzToken})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, made := range [...][5]string{
 		{"table", "POST", "/Tables", "", `{"TableName":"Staff"}`},
-		{"table", "PUT", "/Staff(PartitionKey='p',RowKey='r')", "", everyType},
+		{"table", "PUT", "/Staff(PartitionKey='p',RowKey='r')", "", probe.EveryType},
 		{"queue", "PUT", "/work", "", ""},
 		{"queue", "POST", "/work/messages", "", "<QueueMessage><MessageText>x</MessageText></QueueMessage>"},
 		{"blob", "PUT", "/photos?restype=container", "", ""},

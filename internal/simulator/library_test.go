@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -76,7 +77,7 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 func TestTheLibraryInChaos(t *testing.T) {
 	for seed := range uint64(5) {
 		sim, table := libraryTable(t, simulator.Options{Seed: seed})
-		sim.SetChaos(simulator.Chaos{Busy: 0.1, Internal: 0.1, Applied: 0.5, ShortPages: 0.5, EmptyPages: 0.3, PartitionPages: 0.3, NoNextRowKey: 0.5})
+		sim.SetChaos(environment.Chaos{Busy: 0.1, Internal: 0.1, Applied: 0.5, ShortPages: 0.5, EmptyPages: 0.3, PartitionPages: 0.3, NoNextRowKey: 0.5})
 		rows := table.Entities()
 		for i := range 60 {
 			x := table.NewTransaction()

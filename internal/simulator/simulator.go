@@ -9,6 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/blobs"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/queues"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables"
 )
 
 // Options say what to simulate. The zero Options are an account named contoso on a calm day.
@@ -25,7 +32,7 @@ type Options struct {
 	// at all.
 	TableDeletion time.Duration
 	// Chaos is what goes wrong.
-	Chaos Chaos
+	Chaos environment.Chaos
 	// Orderless makes ids, ETags and times of a resource tell nothing of requests to other resources, so that requests
 	// that have nothing to do with each other come to the same state in any order. Two states are compared by Snapshot.Key.
 	Orderless bool
@@ -45,17 +52,17 @@ const (
 // Any number of goroutines may use it.
 type Simulator struct {
 	account, key string
-	authority    *Authority
-	clock        *Clock
-	dice         *Dice
-	tables       *tableService
-	queues       *queueService
-	blobs        *blobService
+	authority    *authorization.Authority
+	clock        *environment.Clock
+	dice         *environment.Dice
+	tables       *tables.Service
+	queues       *queues.Service
+	blobs        *blobs.Service
 	serial       atomic.Uint64
 
 	// Whoever serves a request holds gate for reading, so that chaos changes between requests only.
 	gate  sync.RWMutex
-	chaos *Chaos
+	chaos *environment.Chaos
 }
 
 // New makes an empty account. The only error is a key that is not base64.
@@ -79,19 +86,19 @@ func New(o Options) (*Simulator, error) {
 	case o.TableDeletion < 0:
 		o.TableDeletion = 0
 	}
-	s := &Simulator{account: o.Account, key: o.Key, clock: NewClock(o.Start), dice: newDice(o.Seed), chaos: &o.Chaos}
+	s := &Simulator{account: o.Account, key: o.Key, clock: environment.NewClock(o.Start), dice: environment.NewDice(o.Seed), chaos: &o.Chaos}
 	if o.Orderless {
-		s.clock = NewStillClock(o.Start)
+		s.clock = environment.NewStillClock(o.Start)
 	}
-	s.authority = NewAuthority(o.Account, key, o.BearerToken, s.clock)
-	s.tables = newTableService(o.Account, s.clock, s.dice, s.chaos, o.TableDeletion)
-	s.queues = newQueueService(s.clock, s.dice, s.chaos)
-	s.blobs = newBlobService(s.authority, s.clock, s.dice, s.chaos)
+	s.authority = authorization.New(o.Account, key, o.BearerToken, s.clock)
+	s.tables = tables.New(o.Account, s.clock, s.dice, s.chaos, o.TableDeletion)
+	s.queues = queues.New(s.clock, s.dice, s.chaos)
+	s.blobs = blobs.New(s.authority, s.clock, s.dice, s.chaos)
 	return s, nil
 }
 
 // Clock is the account's time.
-func (s *Simulator) Clock() *Clock { return s.clock }
+func (s *Simulator) Clock() *environment.Clock { return s.clock }
 
 // Account is the account's name.
 func (s *Simulator) Account() string { return s.account }
@@ -100,20 +107,20 @@ func (s *Simulator) Account() string { return s.account }
 func (s *Simulator) Key() string { return s.key }
 
 // TableEndpoint is the table service's address, without a slash at its end. The same host answers https.
-func (s *Simulator) TableEndpoint() string { return s.endpoint(Table) }
+func (s *Simulator) TableEndpoint() string { return s.endpoint(protocol.Table) }
 
 // QueueEndpoint is the queue service's address.
-func (s *Simulator) QueueEndpoint() string { return s.endpoint(Queue) }
+func (s *Simulator) QueueEndpoint() string { return s.endpoint(protocol.Queue) }
 
 // BlobEndpoint is the blob service's address.
-func (s *Simulator) BlobEndpoint() string { return s.endpoint(Blob) }
+func (s *Simulator) BlobEndpoint() string { return s.endpoint(protocol.Blob) }
 
-func (s *Simulator) endpoint(name Service) string {
+func (s *Simulator) endpoint(name protocol.Service) string {
 	return "http://" + s.account + "." + string(name) + hostSuffix
 }
 
 // SetChaos changes what goes wrong, from the next request on. The seed's draws go on where they are.
-func (s *Simulator) SetChaos(c Chaos) {
+func (s *Simulator) SetChaos(c environment.Chaos) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	*s.chaos = c
@@ -141,12 +148,12 @@ func (s *Simulator) Do(req *http.Request) (*http.Response, error) {
 	if of == nil {
 		return nil, fmt.Errorf("simulator: no such host: %q", req.URL.Host)
 	}
-	s.chaos.delay(s.dice, s.clock)
-	c := &Call{Req: req, Body: body, Now: s.clock.Now()}
+	s.chaos.Delay(s.dice, s.clock)
+	c := &protocol.Call{Req: req, Body: body, Now: s.clock.Now()}
 	if !s.clock.Still() {
 		c.Serial = s.serial.Add(1)
 	}
-	return s.answer(name, of, c).response(req), nil
+	return s.answer(name, of, c).Response(req), nil
 }
 
 func readBody(req *http.Request) ([]byte, error) {
@@ -165,35 +172,35 @@ func readBody(req *http.Request) ([]byte, error) {
 
 // service is one of the services of the account.
 type service interface {
-	Serve(c *Call, g *Grant) *answer
-	Refuse(c *Call, f *Fault) *answer
-	Policy(resource, id string) (Policy, bool)
+	Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer
+	Refuse(c *protocol.Call, f *protocol.Fault) *protocol.Answer
+	Policy(resource, id string) (authorization.Policy, bool)
 }
 
 // service finds the service that a host stands for.
-func (s *Simulator) service(host string) (Service, service) {
+func (s *Simulator) service(host string) (protocol.Service, service) {
 	rest, ok := strings.CutPrefix(host, s.account+".")
 	name, ends := strings.CutSuffix(rest, hostSuffix)
 	if ok && ends {
-		switch Service(name) {
-		case Table:
-			return Table, s.tables
-		case Queue:
-			return Queue, s.queues
-		case Blob:
-			return Blob, s.blobs
+		switch protocol.Service(name) {
+		case protocol.Table:
+			return protocol.Table, s.tables
+		case protocol.Queue:
+			return protocol.Queue, s.queues
+		case protocol.Blob:
+			return protocol.Blob, s.blobs
 		}
 	}
 	return "", nil
 }
 
 // answer serves a request, or fails it if chance will have it so.
-func (s *Simulator) answer(name Service, of service, c *Call) *answer {
-	failure := s.failure(name == Table && strings.HasSuffix(c.Req.URL.Path, "/$batch"))
+func (s *Simulator) answer(name protocol.Service, of service, c *protocol.Call) *protocol.Answer {
+	failure := s.failure(name == protocol.Table && strings.HasSuffix(c.Req.URL.Path, "/$batch"))
 	if failure != nil && !failure.applied {
 		return failure.answer(of, c)
 	}
-	if fault := CheckVersion(c.Req); fault != nil {
+	if fault := protocol.CheckVersion(c.Req); fault != nil {
 		return of.Refuse(c, fault)
 	}
 	g, fault := s.authority.Check(name, of.Policy, c.Req)
@@ -209,7 +216,7 @@ func (s *Simulator) answer(name Service, of service, c *Call) *answer {
 
 // Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not there.
 // No request is made.
-func (s *Simulator) Rows(tableName string) []Row { return s.tables.Rows(tableName) }
+func (s *Simulator) Rows(tableName string) []tables.Row { return s.tables.Rows(tableName) }
 
 // Tables returns the names of the tables that are there, in the order of their listing.
 func (s *Simulator) Tables() []string { return s.tables.Names() }

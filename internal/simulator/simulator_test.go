@@ -1,20 +1,23 @@
-package simulator
+package simulator_test
 
 import (
 	"context"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func TestNewRefusesAKeyThatIsNone(t *testing.T) {
-	if _, err := New(Options{Key: "not base64!"}); err == nil || strings.Contains(err.Error(), "not base64!") {
+	if _, err := simulator.New(simulator.Options{Key: "not base64!"}); err == nil || strings.Contains(err.Error(), "not base64!") {
 		t.Errorf("error %v, which must be one and must not show the key", err)
 	}
 }
 
 func TestDoKnowsItsHosts(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	for _, address := range []string{"http://example.com/", "http://other.table.sim.test/Tables", "http://contoso.file.sim.test/x", "http://contoso.sim.test/"} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 		if _, err := a.Do(req); err == nil {
@@ -24,10 +27,10 @@ func TestDoKnowsItsHosts(t *testing.T) {
 }
 
 func TestDoHonoursItsContext(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	req := a.request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`).WithContext(ctx)
+	req := a.Request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`).WithContext(ctx)
 	if _, err := a.Do(req); err != context.Canceled {
 		t.Errorf("error %v", err)
 	}
@@ -37,8 +40,8 @@ func TestDoHonoursItsContext(t *testing.T) {
 }
 
 func TestDoRefusesACutBody(t *testing.T) {
-	a := newAccount(t, Options{})
-	req := a.request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`)
+	a := accounts.New(t, simulator.Options{})
+	req := a.Request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`)
 	req.ContentLength += 5
 	if _, err := a.Do(req); err == nil {
 		t.Error("a body shorter than its header says was served")
@@ -46,8 +49,8 @@ func TestDoRefusesACutBody(t *testing.T) {
 }
 
 func TestAnswersCarryTheirHeaders(t *testing.T) {
-	a := withTable(t, Options{})
-	r := a.want(http.MethodGet, "/Employees()", "", 200, "", "x-ms-version", "2019-02-02", "x-ms-client-request-id", "mine")
+	a := accounts.WithTable(t, simulator.Options{})
+	r := a.Want(http.MethodGet, "/Employees()", "", 200, "", "x-ms-version", "2019-02-02", "x-ms-client-request-id", "mine")
 	for name, want := range map[string]string{
 		"Content-Type": "application/json;odata=minimalmetadata;streaming=true;charset=utf-8", "Cache-Control": "no-cache",
 		"X-Content-Type-Options": "nosniff", "x-ms-version": "2019-02-02", "x-ms-client-request-id": "mine",
@@ -57,17 +60,17 @@ func TestAnswersCarryTheirHeaders(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if again := a.send(http.MethodGet, "/Employees()", ""); again.Header.Get("x-ms-request-id") == r.Header.Get("x-ms-request-id") {
+	if again := a.Send(http.MethodGet, "/Employees()", ""); again.Header.Get("x-ms-request-id") == r.Header.Get("x-ms-request-id") {
 		t.Error("two requests have one id")
 	}
 }
 
 func TestAllServicesAreThere(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	for _, endpoint := range []string{a.TableEndpoint(), a.QueueEndpoint(), a.BlobEndpoint()} {
 		for _, scheme := range []string{"http", "https"} {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(endpoint, "http", scheme, 1)+"/", nil)
-			a.do(req).check(t, endpoint, 401, "NoAuthenticationInformation")
+			a.Answer(req).Check(t, endpoint, 401, "NoAuthenticationInformation")
 		}
 	}
 }

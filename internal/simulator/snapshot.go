@@ -4,6 +4,11 @@ import (
 	"crypto/sha256"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/blobs"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/queues"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables"
 )
 
 // Snapshot is a whole account as it was at one moment: what is stored, what the clock says, and where ids and chance have
@@ -12,9 +17,9 @@ type Snapshot struct {
 	now    time.Time
 	serial uint64
 	chance rand.PCG
-	tables *tablesState
-	queues *queuesState
-	blobs  *blobsState
+	tables *tables.State
+	queues *queues.State
+	blobs  *blobs.State
 }
 
 // Snapshot takes one. It costs a copy of the lists of all rows, messages and blobs, not of their content.
@@ -41,7 +46,7 @@ func (s *Simulator) Restore(from *Snapshot) {
 // Key is equal for two snapshots of an Orderless account if no request can tell them apart, now or later; it differs if one
 // can. It does not look at how the account came to its state, nor at chance.
 func (s *Snapshot) Key() [sha256.Size]byte {
-	var w fingerprint
+	var w snapshot.Writer
 	w.Time(s.now)
 	w.Number(s.serial)
 	s.tables.Fingerprint(&w, s.now)

@@ -1,4 +1,4 @@
-package simulator
+package authorization
 
 import (
 	"cmp"
@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // Authority tells who sends a request and what they may do.
@@ -20,61 +23,63 @@ type Authority struct {
 	account string
 	key     []byte
 	bearer  string
-	clock   *Clock
+	clock   *environment.Clock
 }
 
 // PolicySource finds the stored access policy of a table, queue or container.
 type PolicySource func(resource, id string) (Policy, bool)
 
-// NewAuthority makes the authority of an account. bearer, if it is not empty, is a token that is let in like the account's key.
-func NewAuthority(account string, key []byte, bearer string, clock *Clock) *Authority {
+// New makes the authority of an account. bearer, if it is not empty, is a token that is let in like the account's key.
+func New(account string, key []byte, bearer string, clock *environment.Clock) *Authority {
 	return &Authority{account: account, key: key, bearer: bearer, clock: clock}
 }
 
-func faultAuthentication() *Fault {
-	return refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. "+
+func authenticationFailed() *protocol.Fault {
+	return protocol.Refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. "+
 		"Make sure the value of Authorization header is formed correctly including the signature.")
 }
 
-func faultNoAuthentication() *Fault {
-	return refuse(http.StatusUnauthorized, "NoAuthenticationInformation", "Server failed to authenticate the request. "+
+func noAuthentication() *protocol.Fault {
+	return protocol.Refuse(http.StatusUnauthorized, "NoAuthenticationInformation", "Server failed to authenticate the request. "+
 		"Please refer to the information in the www-authenticate header.")
 }
 
-func faultPermission() *Fault {
-	return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission.")
+// PermissionMismatch refuses a sender whose signature lacks the permission for a request.
+func PermissionMismatch() *protocol.Fault {
+	return protocol.Refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission.")
 }
 
-func FaultAuthorization() *Fault {
-	return refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+// Failure refuses a sender whose signature is for something else.
+func Failure() *protocol.Fault {
+	return protocol.Refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
 }
 
 // Check authenticates a request to a service, whose stored access policies are those of the source.
-func (a *Authority) Check(name Service, policies PolicySource, req *http.Request) (*Grant, *Fault) {
-	header := Header(req.Header, "Authorization")
+func (a *Authority) Check(name protocol.Service, policies PolicySource, req *http.Request) (*Grant, *protocol.Fault) {
+	header := protocol.Header(req.Header, "Authorization")
 	if header == "" {
 		if strings.Contains(req.URL.RawQuery, "sig=") {
 			return a.checkSAS(name, policies, req)
 		}
-		return nil, faultNoAuthentication()
+		return nil, noAuthentication()
 	}
 	scheme, credentials, _ := strings.Cut(header, " ")
 	if scheme == "Bearer" {
 		if a.bearer == "" || credentials != a.bearer {
-			return nil, refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header.")
+			return nil, protocol.Refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header.")
 		}
 		return &Grant{Owner: true}, nil
 	}
 	account, signature, _ := strings.Cut(credentials, ":")
 	if account != a.account {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	for text := range a.textsToSign(name, scheme, req) {
 		if a.signed(text, signature) {
 			return &Grant{Owner: true}, nil
 		}
 	}
-	return nil, faultAuthentication()
+	return nil, authenticationFailed()
 }
 
 // signed tells whether signature is that of text under the account's key.
@@ -90,19 +95,19 @@ func (a *Authority) signed(text, signature string) bool {
 
 // textsToSign are the texts one of which the request's signature must be of; none for a scheme that the service does not
 // know. The likely one comes first, and the others are not made if nobody asks for them.
-func (a *Authority) textsToSign(name Service, scheme string, req *http.Request) iter.Seq[string] {
+func (a *Authority) textsToSign(name protocol.Service, scheme string, req *http.Request) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		date := Header(req.Header, "x-ms-date")
+		date := protocol.Header(req.Header, "x-ms-date")
 		if date == "" {
-			date = Header(req.Header, "Date")
+			date = protocol.Header(req.Header, "Date")
 		}
 		switch {
 		case date == "":
-		case name == Table && scheme == "SharedKeyLite":
+		case name == protocol.Table && scheme == "SharedKeyLite":
 			yield(date + "\n" + a.liteResource(req.URL))
-		case name == Table && scheme == "SharedKey":
-			yield(strings.Join([]string{req.Method, Header(req.Header, "Content-MD5"), Header(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n"))
-		case name != Table && scheme == "SharedKey":
+		case name == protocol.Table && scheme == "SharedKey":
+			yield(strings.Join([]string{req.Method, protocol.Header(req.Header, "Content-MD5"), protocol.Header(req.Header, "Content-Type"), date, a.liteResource(req.URL)}, "\n"))
+		case name != protocol.Table && scheme == "SharedKey":
 			_ = yield(a.fullText(req, strings.Compare)) && yield(a.fullText(req, compareWithoutDashes))
 		}
 	}
@@ -112,7 +117,7 @@ func (a *Authority) textsToSign(name Service, scheme string, req *http.Request) 
 func (a *Authority) liteResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
 	if strings.Contains(u.RawQuery, "comp=") {
-		if comp := Query(u).Get("comp"); comp != "" {
+		if comp := protocol.Query(u).Get("comp"); comp != "" {
 			resource += "?comp=" + comp
 		}
 	}
@@ -130,17 +135,17 @@ func pathOf(u *url.URL) string {
 // into the one that the service is said to have, compareWithoutDashes; the two differ for few requests.
 func (a *Authority) fullText(req *http.Request, order func(a, b string) int) string {
 	h := req.Header
-	length := Header(h, "Content-Length")
+	length := protocol.Header(h, "Content-Length")
 	if length == "0" {
 		length = ""
 	}
-	date := Header(h, "Date")
-	if Header(h, "x-ms-date") != "" {
+	date := protocol.Header(h, "Date")
+	if protocol.Header(h, "x-ms-date") != "" {
 		date = ""
 	}
-	return strings.Join([]string{req.Method, Header(h, "Content-Encoding"), Header(h, "Content-Language"), length, Header(h, "Content-MD5"),
-		Header(h, "Content-Type"), date, Header(h, "If-Modified-Since"), Header(h, "If-Match"), Header(h, "If-None-Match"),
-		Header(h, "If-Unmodified-Since"), Header(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
+	return strings.Join([]string{req.Method, protocol.Header(h, "Content-Encoding"), protocol.Header(h, "Content-Language"), length, protocol.Header(h, "Content-MD5"),
+		protocol.Header(h, "Content-Type"), date, protocol.Header(h, "If-Modified-Since"), protocol.Header(h, "If-Match"), protocol.Header(h, "If-None-Match"),
+		protocol.Header(h, "If-Unmodified-Since"), protocol.Header(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
 }
 
 // compareWithoutDashes orders names in lower case: dashes do not count, and underscores come before digits.
@@ -168,7 +173,7 @@ func canonicalHeaders(h http.Header, order func(a, b string) int) string {
 // fullResource names what a request to the queue or blob service is about: account, path and the whole query.
 func (a *Authority) fullResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
-	query := Query(u)
+	query := protocol.Query(u)
 	names := make([]string, 0, len(query))
 	for name := range query {
 		names = append(names, name)

@@ -1,4 +1,4 @@
-package simulator
+package authorization_test
 
 import (
 	"crypto/hmac"
@@ -21,10 +21,15 @@ import (
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	queuesas "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2/sas"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func TestSharedKey(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	for name, spoil := range map[string]func(*http.Request){
 		"another path":    func(r *http.Request) { r.URL.Path = "/Other()" },
 		"another date":    func(r *http.Request) { r.Header.Set("x-ms-date", "Mon, 02 Jan 2006 15:04:05 GMT") },
@@ -35,20 +40,20 @@ func TestSharedKey(t *testing.T) {
 		"another comp":    func(r *http.Request) { r.URL.RawQuery = "comp=acl" },
 		"nonsense":        func(r *http.Request) { r.Header.Set("Authorization", "nonsense") },
 	} {
-		req := a.request(http.MethodGet, "/Employees()", "")
+		req := a.Request(http.MethodGet, "/Employees()", "")
 		spoil(req)
-		a.do(req).check(t, name, 403, "AuthenticationFailed")
+		a.Answer(req).Check(t, name, 403, "AuthenticationFailed")
 	}
-	req := a.request(http.MethodGet, "/Employees()", "")
+	req := a.Request(http.MethodGet, "/Employees()", "")
 	req.Header.Del("Authorization")
-	a.do(req).check(t, "nothing", 401, "NoAuthenticationInformation")
+	a.Answer(req).Check(t, "nothing", 401, "NoAuthenticationInformation")
 
-	req = a.request(http.MethodGet, "/Employees()", "", "Content-Type", "application/json")
+	req = a.Request(http.MethodGet, "/Employees()", "", "Content-Type", "application/json")
 	key, _ := base64.StdEncoding.DecodeString(a.Key())
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("GET\n\napplication/json\n" + req.Header.Get("x-ms-date") + "\n/contoso/Employees()"))
 	req.Header.Set("Authorization", "SharedKey contoso:"+base64.StdEncoding.EncodeToString(h.Sum(nil)))
-	a.do(req).check(t, "SharedKey", 200, "")
+	a.Answer(req).Check(t, "SharedKey", 200, "")
 }
 
 func replaceHeader(r *http.Request, old, text string) {
@@ -58,30 +63,30 @@ func replaceHeader(r *http.Request, old, text string) {
 func TestBearerTokens(t *testing.T) {
 	for token, status := range map[string]int{"": 401, "right": 200, "wrong": 401} {
 		for _, known := range []string{"right", ""} {
-			a := withTable(t, Options{BearerToken: known})
-			req := a.request(http.MethodGet, "/Employees()", "")
+			a := accounts.WithTable(t, simulator.Options{BearerToken: known})
+			req := a.Request(http.MethodGet, "/Employees()", "")
 			req.Header.Set("Authorization", "Bearer "+token)
 			want := status
 			if known == "" {
 				want = 401
 			}
-			if r := a.do(req); r.StatusCode != want {
+			if r := a.Answer(req); r.StatusCode != want {
 				t.Errorf("%q: %d", token, r.StatusCode)
 			}
 		}
 	}
 }
 
-func tableKey(a account) *aztables.SharedKeyCredential {
-	a.t.Helper()
+func tableKey(a accounts.Account) *aztables.SharedKeyCredential {
+	a.T.Helper()
 	credential, err := aztables.NewSharedKeyCredential(a.Account(), a.Key())
-	noError(a.t, err)
+	probe.NoError(a.T, err)
 	return credential
 }
 
 // tableSAS is the SDK's signature for the table, with the range of keys that the SDK signs and leaves out.
-func tableSAS(a account, v aztables.SASSignatureValues) string {
-	a.t.Helper()
+func tableSAS(a accounts.Account, v aztables.SASSignatureValues) string {
+	a.T.Helper()
 	if v.TableName == "" {
 		v.TableName = "Employees"
 	}
@@ -89,7 +94,7 @@ func tableSAS(a account, v aztables.SASSignatureValues) string {
 		v.ExpiryTime = a.Clock().Now().Add(time.Hour)
 	}
 	text, err := v.Sign(tableKey(a))
-	noError(a.t, err)
+	probe.NoError(a.T, err)
 	more := url.Values{}
 	for name, value := range map[string]string{"spk": v.StartPartitionKey, "srk": v.StartRowKey, "epk": v.EndPartitionKey, "erk": v.EndRowKey} {
 		if value != "" {
@@ -100,16 +105,16 @@ func tableSAS(a account, v aztables.SASSignatureValues) string {
 }
 
 func TestTableSignatures(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r", "")
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", "")
 	now := a.Clock().Now()
 	sum := func(v aztables.SASSignatureValues) string { return tableSAS(a, v) }
-	get := func(sas string) reply {
-		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "")
+	get := func(sas string) accounts.Reply {
+		return a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "")
 	}
 	good := sum(aztables.SASSignatureValues{Permissions: "r"})
-	get(good).check(t, "good", 200, "")
-	a.anonymous(http.MethodGet, a.TableEndpoint()+"/employees()?"+good, "").check(t, "name in another case", 200, "")
+	get(good).Check(t, "good", 200, "")
+	a.Anonymous(http.MethodGet, a.TableEndpoint()+"/employees()?"+good, "").Check(t, "name in another case", 200, "")
 	for name, c := range map[string]struct{ sas, code string }{
 		"expired":           {sum(aztables.SASSignatureValues{Permissions: "r", ExpiryTime: now}), "AuthenticationFailed"},
 		"not yet":           {sum(aztables.SASSignatureValues{Permissions: "r", StartTime: now.Add(time.Second)}), "AuthenticationFailed"},
@@ -122,18 +127,18 @@ func TestTableSignatures(t *testing.T) {
 		"no such policy":    {sum(aztables.SASSignatureValues{Identifier: "none"}), "AuthenticationFailed"},
 		"an old version":    {sum(aztables.SASSignatureValues{Permissions: "r", Version: "2015-04-05"}), "AuthenticationFailed"},
 	} {
-		get(c.sas).check(t, name, 403, c.code)
+		get(c.sas).Check(t, name, 403, c.code)
 	}
 	https := sum(aztables.SASSignatureValues{Permissions: "r", Protocol: aztables.SASProtocolHTTPS})
-	a.anonymous(http.MethodGet, strings.Replace(a.TableEndpoint(), "http", "https", 1)+"/Employees()?"+https, "").check(t, "HTTPS", 200, "")
-	get(sum(aztables.SASSignatureValues{Permissions: "r", StartTime: now})).check(t, "from now", 200, "")
+	a.Anonymous(http.MethodGet, strings.Replace(a.TableEndpoint(), "http", "https", 1)+"/Employees()?"+https, "").Check(t, "HTTPS", 200, "")
+	get(sum(aztables.SASSignatureValues{Permissions: "r", StartTime: now})).Check(t, "from now", 200, "")
 	a.Clock().Advance(time.Hour)
-	get(good).check(t, "an hour later", 403, "AuthenticationFailed")
+	get(good).Check(t, "an hour later", 403, "AuthenticationFailed")
 	all := sum(aztables.SASSignatureValues{Permissions: "raud"})
-	for _, r := range []reply{
-		a.anonymous(http.MethodGet, a.TableEndpoint()+"/Tables?"+all, ""), a.anonymous(http.MethodPost, a.TableEndpoint()+"/Tables?"+all, `{"TableName":"Other"}`),
-		a.anonymous(http.MethodDelete, a.TableEndpoint()+"/Tables('Employees')?"+all, ""), a.anonymous(http.MethodGet, a.TableEndpoint()+"/?restype=service&comp=properties&"+all, ""),
-		a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees?comp=acl&"+all, ""),
+	for _, r := range []accounts.Reply{
+		a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Tables?"+all, ""), a.Anonymous(http.MethodPost, a.TableEndpoint()+"/Tables?"+all, `{"TableName":"Other"}`),
+		a.Anonymous(http.MethodDelete, a.TableEndpoint()+"/Tables('Employees')?"+all, ""), a.Anonymous(http.MethodGet, a.TableEndpoint()+"/?restype=service&comp=properties&"+all, ""),
+		a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees?comp=acl&"+all, ""),
 	} {
 		if r.StatusCode != 403 {
 			t.Errorf("%s: %d", r.Request.URL.Path, r.StatusCode)
@@ -143,8 +148,8 @@ func TestTableSignatures(t *testing.T) {
 
 func TestTablePermissionsByVerb(t *testing.T) {
 	for permissions, allowed := range map[string]string{"r": "get query", "a": "insert", "u": "update", "d": "delete", "au": "insert update upsert", "raud": "get query insert update upsert delete"} {
-		a := withTable(t, Options{})
-		insert(a, "p", "r", "")
+		a := accounts.WithTable(t, simulator.Options{})
+		accounts.Insert(a, "p", "r", "")
 		sas := tableSAS(a, aztables.SASSignatureValues{Permissions: permissions})
 		const key = "(PartitionKey='p',RowKey='r')"
 		for _, c := range []struct{ name, method, target, body, condition string }{
@@ -155,19 +160,19 @@ func TestTablePermissionsByVerb(t *testing.T) {
 			if c.condition != "" {
 				headers = []string{"If-Match", c.condition}
 			}
-			r := a.anonymous(c.method, a.TableEndpoint()+"/Employees"+c.target+"?"+sas, c.body, headers...)
+			r := a.Anonymous(c.method, a.TableEndpoint()+"/Employees"+c.target+"?"+sas, c.body, headers...)
 			if ok := r.StatusCode < 300; ok != strings.Contains(" "+allowed+" ", " "+c.name+" ") {
-				t.Errorf("%s with %s: %d %s", c.name, permissions, r.StatusCode, r.text)
+				t.Errorf("%s with %s: %d %s", c.name, permissions, r.StatusCode, r.Text)
 			}
 		}
 	}
 }
 
 func TestTableKeyRanges(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	for _, pk := range []string{"a", "b", "c", "d"} {
 		for _, rk := range []string{"1", "2", "3"} {
-			insert(a, pk, rk, "")
+			accounts.Insert(a, pk, rk, "")
 		}
 	}
 	for _, c := range []struct {
@@ -180,18 +185,18 @@ func TestTableKeyRanges(t *testing.T) {
 		{aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", EndPartitionKey: "b", EndRowKey: "2"}, "b2"},
 		{aztables.SASSignatureValues{StartPartitionKey: "c"}, "c1 c2 c3 d1 d2 d3"}, {aztables.SASSignatureValues{EndPartitionKey: "a", EndRowKey: "2"}, "a1 a2"},
 	} {
-		for _, chaos := range []Chaos{{}, {Unordered: true}} {
+		for _, chaos := range []environment.Chaos{{}, {Unordered: true}} {
 			a.SetChaos(chaos)
 			c.v.Permissions = "raud"
 			sas := tableSAS(a, c.v)
 			var read, written []string
-			body := a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "").text
+			body := a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+sas, "").Text
 			for _, row := range a.Rows("Employees") {
 				if strings.Contains(body, `"PartitionKey":"`+row.PartitionKey+`","RowKey":"`+row.RowKey+`"`) {
 					read = append(read, row.PartitionKey+row.RowKey)
 				}
 				address := a.TableEndpoint() + "/Employees(PartitionKey='" + row.PartitionKey + "',RowKey='" + row.RowKey + "')?" + sas
-				got, put := a.anonymous(http.MethodGet, address, "").StatusCode, a.anonymous(http.MethodPut, address, "{}", "If-Match", "*").StatusCode
+				got, put := a.Anonymous(http.MethodGet, address, "").StatusCode, a.Anonymous(http.MethodPut, address, "{}", "If-Match", "*").StatusCode
 				if got == 200 && put == 204 {
 					written = append(written, row.PartitionKey+row.RowKey)
 				} else if got != 403 || put != 403 {
@@ -203,26 +208,26 @@ func TestTableKeyRanges(t *testing.T) {
 			}
 		}
 	}
-	a.SetChaos(Chaos{})
+	a.SetChaos(environment.Chaos{})
 	sas := tableSAS(a, aztables.SASSignatureValues{StartPartitionKey: "b", StartRowKey: "2", Permissions: "au"})
-	body := batchBody(part("PUT", "(PartitionKey='b',RowKey='2')", "{}") + part("PUT", "(PartitionKey='b',RowKey='1')", "{}"))
-	r := a.anonymous(http.MethodPost, a.TableEndpoint()+"/$batch?"+sas, body, "Content-Type", "multipart/mixed; boundary=b")
-	if r.code(t) != "202 AuthorizationFailure" || !strings.Contains(r.text, `"1:This`) {
-		t.Error(r.StatusCode, r.text)
+	body := probe.Batch(probe.Part("PUT", "(PartitionKey='b',RowKey='2')", "{}") + probe.Part("PUT", "(PartitionKey='b',RowKey='1')", "{}"))
+	r := a.Anonymous(http.MethodPost, a.TableEndpoint()+"/$batch?"+sas, body, "Content-Type", "multipart/mixed; boundary=b")
+	if r.Code(t) != "202 AuthorizationFailure" || !strings.Contains(r.Text, `"1:This`) {
+		t.Error(r.StatusCode, r.Text)
 	}
 }
 
 func TestStoredPolicies(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	expiry := a.Clock().Now().Add(time.Hour).Format(time.RFC3339)
 	policy := func(id, start, expiry, permission string) {
 		t.Helper()
-		a.want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers><SignedIdentifier><Id>"+id+"</Id><AccessPolicy><Start>"+start+"</Start><Expiry>"+expiry+
+		a.Want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers><SignedIdentifier><Id>"+id+"</Id><AccessPolicy><Start>"+start+"</Start><Expiry>"+expiry+
 			"</Expiry><Permission>"+permission+"</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>", 204, "")
 	}
 	get := func(v aztables.SASSignatureValues) int {
 		t.Helper()
-		return a.anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+tableSAS(a, v), "").StatusCode
+		return a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+tableSAS(a, v), "").StatusCode
 	}
 	policy("readers", "", expiry, "r")
 	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 200 {
@@ -249,11 +254,11 @@ func TestStoredPolicies(t *testing.T) {
 }
 
 func TestAccountSignatures(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	sas := func(services, types, permissions string) string {
 		t.Helper()
 		v, err := aztables.AccountSASSignatureValues{ExpiryTime: a.Clock().Now().Add(time.Hour), Permissions: permissions, Services: services, ResourceTypes: types}.Sign(tableKey(a))
-		noError(t, err)
+		probe.NoError(t, err)
 		return "?" + v.Encode()
 	}
 	for _, c := range []struct{ services, types, permissions, method, target, body, code string }{
@@ -268,37 +273,37 @@ func TestAccountSignatures(t *testing.T) {
 		if c.code != "" {
 			status = 403
 		}
-		r := a.anonymous(c.method, a.TableEndpoint()+c.target+sas(c.services, c.types, c.permissions), c.body)
-		if r.StatusCode/100 != status/100 || !strings.Contains(r.text, c.code) {
-			t.Errorf("%+v: %d %s", c, r.StatusCode, r.text)
+		r := a.Anonymous(c.method, a.TableEndpoint()+c.target+sas(c.services, c.types, c.permissions), c.body)
+		if r.StatusCode/100 != status/100 || !strings.Contains(r.Text, c.code) {
+			t.Errorf("%+v: %d %s", c, r.StatusCode, r.Text)
 		}
 	}
 }
 
 func TestQueuesAndBlobsThroughTheSDK(t *testing.T) {
-	a := newAccount(t, Options{})
-	ctx := testContext(t)
+	a := accounts.New(t, simulator.Options{})
+	ctx := probe.Context(t)
 	queueKey, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
-	noError(t, err)
-	queues, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), queueKey, &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, err)
+	queues, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), queueKey, &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	_, err = queues.CreateQueue(ctx, "work", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = queues.NewQueueClient("work").EnqueueMessage(ctx, "hello", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := queues.NewQueueClient("work").DequeueMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.Messages) != 1 || *got.Messages[0].MessageText != "hello" {
 		t.Errorf("%+v", got)
 	}
 
 	blobKey, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
-	noError(t, err)
-	blobs, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), blobKey, &blobservice.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, err)
+	blobs, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), blobKey, &blobservice.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	photos := blobs.NewContainerClient("photos")
 	_, err = photos.Create(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	hi := "hi"
 	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), &blockblob.UploadBufferOptions{
 		Metadata: map[string]*string{"first-1": &hi, "First_2": &hi, "firsta": &hi}, HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &hi}})
@@ -306,81 +311,81 @@ func TestQueuesAndBlobsThroughTheSDK(t *testing.T) {
 		t.Fatal(err) // the names need not be right; the signature over them must be
 	}
 	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	wrong, err := blob.NewSharedKeyCredential(a.Account(), "AAAA")
-	noError(t, err)
-	stranger, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", wrong, &container.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, err)
+	stranger, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", wrong, &container.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	_, err = stranger.NewBlobClient("a b/ü.jpg").DownloadStream(ctx, nil)
-	wantSDKError(t, err, 403, "AuthenticationFailed")
+	probe.WantError(t, err, 403, "AuthenticationFailed")
 }
 
 func TestQueueSignatures(t *testing.T) {
-	a := newAccount(t, Options{})
-	ctx := testContext(t)
+	a := accounts.New(t, simulator.Options{})
+	ctx := probe.Context(t)
 	key, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
-	noError(t, err)
-	owner, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), key, &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, err)
+	owner, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), key, &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	for _, name := range []string{"work", "rest"} {
 		_, err = owner.CreateQueue(ctx, name, nil)
-		noError(t, err)
+		probe.NoError(t, err)
 	}
 	with := func(permissions string) *azqueue.QueueClient {
 		t.Helper()
 		v, err := queuesas.QueueSignatureValues{QueueName: "work", Permissions: permissions, ExpiryTime: a.Clock().Now().Add(time.Hour)}.SignWithSharedKey(key)
-		noError(t, err)
-		client, err := azqueue.NewQueueClientWithNoCredential(a.QueueEndpoint()+"/work?"+v.Encode(), &azqueue.ClientOptions{ClientOptions: a.clientOptions()})
-		noError(t, err)
+		probe.NoError(t, err)
+		client, err := azqueue.NewQueueClientWithNoCredential(a.QueueEndpoint()+"/work?"+v.Encode(), &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
+		probe.NoError(t, err)
 		return client
 	}
 	_, err = with("a").EnqueueMessage(ctx, "x", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = with("r").PeekMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = with("r").EnqueueMessage(ctx, "x", nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 	_, err = with("rau").DequeueMessage(ctx, nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 	got, err := with("p").DequeueMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = with("p").DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = with("raup").Delete(ctx, nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 	_, err = with("raup").ClearMessages(ctx, nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 	a.Clock().Advance(-time.Hour) // so that the next signature has expired when it is used
 	late := with("r")
 	a.Clock().Advance(time.Hour)
 	_, err = late.PeekMessage(ctx, nil)
-	wantSDKError(t, err, 403, "AuthenticationFailed")
+	probe.WantError(t, err, 403, "AuthenticationFailed")
 	elsewhere := strings.Replace(with("r").URL(), "/work?", "/rest/messages?peekonly=true&", 1)
-	a.anonymous(http.MethodGet, elsewhere, "").check(t, "another queue", 403, "AuthenticationFailed")
+	a.Anonymous(http.MethodGet, elsewhere, "").Check(t, "another queue", 403, "AuthenticationFailed")
 	signed, err := owner.GetSASURL(queuesas.AccountResourceTypes{Service: true}, queuesas.AccountPermissions{List: true}, a.Clock().Now().Add(time.Hour), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	// The SDK allows HTTPS only.
-	a.anonymous(http.MethodGet, strings.Replace(strings.Replace(signed, "?", "?comp=list&", 1), "http:", "https:", 1), "").check(t, "list", 200, "")
+	a.Anonymous(http.MethodGet, strings.Replace(strings.Replace(signed, "?", "?comp=list&", 1), "http:", "https:", 1), "").Check(t, "list", 200, "")
 }
 
 func TestBlobSignatures(t *testing.T) {
-	a := newAccount(t, Options{})
-	ctx := testContext(t)
+	a := accounts.New(t, simulator.Options{})
+	ctx := probe.Context(t)
 	key, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
-	noError(t, err)
-	owner, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", key, &container.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, err)
+	owner, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", key, &container.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	_, err = owner.Create(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	for _, name := range []string{"a b/1.jpg", "other"} {
 		_, err = owner.NewBlockBlobClient(name).UploadBuffer(ctx, []byte("data"), nil)
-		noError(t, err)
+		probe.NoError(t, err)
 	}
-	options := &blob.ClientOptions{ClientOptions: a.clientOptions()}
+	options := &blob.ClientOptions{ClientOptions: a.ClientOptions()}
 	read := func(address string) error {
 		t.Helper()
 		client, err := blob.NewClientWithNoCredential(address, options)
-		noError(t, err)
+		probe.NoError(t, err)
 		resp, err := client.DownloadStream(ctx, nil)
 		if err != nil {
 			return err
@@ -392,30 +397,30 @@ func TestBlobSignatures(t *testing.T) {
 	}
 	one := owner.NewBlobClient("a b/1.jpg")
 	signed, err := one.GetSASURL(blobsas.BlobPermissions{Read: true}, a.Clock().Now().Add(time.Hour), nil)
-	noError(t, err)
-	noError(t, read(signed))
+	probe.NoError(t, err)
+	probe.NoError(t, read(signed))
 	_, query, _ := strings.Cut(signed, "?")
-	wantSDKError(t, read(owner.NewBlobClient("other").URL()+"?"+query), 403, "AuthenticationFailed")
+	probe.WantError(t, read(owner.NewBlobClient("other").URL()+"?"+query), 403, "AuthenticationFailed")
 	client, err := blob.NewClientWithNoCredential(signed, options)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = client.Delete(ctx, nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 
 	all, err := owner.GetSASURL(blobsas.ContainerPermissions{Read: true, List: true}, a.Clock().Now().Add(time.Hour), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, query, _ = strings.Cut(all, "?")
-	noError(t, read(owner.NewBlobClient("other").URL()+"?"+query))
-	lister, err := container.NewClientWithNoCredential(all, &container.ClientOptions{ClientOptions: a.clientOptions()})
-	noError(t, err)
+	probe.NoError(t, read(owner.NewBlobClient("other").URL()+"?"+query))
+	lister, err := container.NewClientWithNoCredential(all, &container.ClientOptions{ClientOptions: a.ClientOptions()})
+	probe.NoError(t, err)
 	page, err := lister.NewListBlobsFlatPager(nil).NextPage(ctx)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(page.Segment.BlobItems) != 2 {
 		t.Errorf("%d blobs", len(page.Segment.BlobItems))
 	}
 	_, err = lister.NewBlockBlobClient("new").UploadBuffer(ctx, []byte("data"), nil)
-	wantSDKError(t, err, 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
 	a.Clock().Advance(time.Hour)
-	wantSDKError(t, read(signed), 403, "AuthenticationFailed")
+	probe.WantError(t, read(signed), 403, "AuthenticationFailed")
 	var denied *azcore.ResponseError
 	if err := read(signed); !errors.As(err, &denied) {
 		t.Error(err)

@@ -1,8 +1,10 @@
-package simulator
+package authorization
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // Grant is what the sender of a request may do.
@@ -46,14 +48,14 @@ func (g *Grant) Holds(set string) bool {
 }
 
 // Entities checks access to entities of a table.
-func (g *Grant) Entities(table, letters string) *Fault {
+func (g *Grant) Entities(table, letters string) *protocol.Fault {
 	switch {
 	case g.Owner:
 		return nil
-	case g.resources == "" && !SameName(g.table, table):
-		return FaultAuthorization()
+	case g.resources == "" && !protocol.SameName(g.table, table):
+		return Failure()
 	case !g.Allows(Need("O " + letters)):
-		return faultPermission()
+		return PermissionMismatch()
 	}
 	return nil
 }

@@ -1,9 +1,13 @@
-package simulator
+package authorization
 
 import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
 // Policy is a stored access policy of a table, a queue or a container. Start, expiry and permission are as they were written, empty
@@ -25,7 +29,7 @@ const (
 
 // ReadPolicies reads the body of a request that sets the policies; an empty body clears them. rights are the letters that
 // the service knows.
-func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
+func ReadPolicies(body []byte, rights string) (Policies, *protocol.Fault) {
 	if len(body) == 0 {
 		return nil, nil
 	}
@@ -33,21 +37,21 @@ func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
 		XMLName  xml.Name `xml:"SignedIdentifiers"`
 		Policies Policies `xml:"SignedIdentifier"`
 	}
-	if err := parseXML(body, &sent); err != nil {
+	if err := document.Parse(body, &sent); err != nil {
 		return nil, err
 	}
 	if len(sent.Policies) > maxPolicies {
-		return nil, xmlInvalidDocument(fmt.Sprintf("%d signed identifiers, at most %d", len(sent.Policies), maxPolicies))
+		return nil, document.Invalid(fmt.Sprintf("%d signed identifiers, at most %d", len(sent.Policies), maxPolicies))
 	}
 	seen := map[string]bool{}
 	for _, p := range sent.Policies {
 		switch {
 		case len(p.ID) > maxPolicyID:
-			return nil, xmlInvalidDocument(fmt.Sprintf("an Id of %d characters, at most %d", len(p.ID), maxPolicyID))
+			return nil, document.Invalid(fmt.Sprintf("an Id of %d characters, at most %d", len(p.ID), maxPolicyID))
 		case p.ID == "" || seen[p.ID]:
-			return nil, xmlInvalidNode("Id", p.ID)
+			return nil, document.InvalidNode("Id", p.ID)
 		case strings.Trim(p.Permission, rights) != "":
-			return nil, xmlInvalidNode("Permission", p.Permission)
+			return nil, document.InvalidNode("Permission", p.Permission)
 		}
 		seen[p.ID] = true
 	}
@@ -55,21 +59,21 @@ func ReadPolicies(body []byte, rights string) (Policies, *Fault) {
 }
 
 // Answer makes the policies the answer's body.
-func (policies Policies) Answer(a *answer) *answer {
-	w := newXMLWriter("SignedIdentifiers")
+func (policies Policies) Answer(a *protocol.Answer) *protocol.Answer {
+	w := document.New("SignedIdentifiers")
 	for _, p := range policies {
-		w.begin("SignedIdentifier")
-		w.element("Id", p.ID)
+		w.Begin("SignedIdentifier")
+		w.Element("Id", p.ID)
 		if p.Start != "" || p.Expiry != "" || p.Permission != "" { // one that says nothing comes back without it
-			w.begin("AccessPolicy")
-			w.optional("Start", p.Start)
-			w.optional("Expiry", p.Expiry)
-			w.optional("Permission", p.Permission)
-			w.end()
+			w.Begin("AccessPolicy")
+			w.Optional("Start", p.Start)
+			w.Optional("Expiry", p.Expiry)
+			w.Optional("Permission", p.Permission)
+			w.End()
 		}
-		w.end()
+		w.End()
 	}
-	return w.answer(a)
+	return w.Answer(a)
 }
 
 // Find finds the policy that a signature names.
@@ -83,7 +87,7 @@ func (policies Policies) Find(id string) (Policy, bool) {
 }
 
 // Fingerprint writes the policies.
-func (policies Policies) Fingerprint(k *fingerprint) {
+func (policies Policies) Fingerprint(k *snapshot.Writer) {
 	k.Number(uint64(len(policies)))
 	for _, p := range policies {
 		for _, part := range [...]string{p.ID, p.Start, p.Expiry, p.Permission} {

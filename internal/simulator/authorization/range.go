@@ -1,4 +1,4 @@
-package simulator
+package authorization
 
 import (
 	"net/url"

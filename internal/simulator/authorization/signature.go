@@ -1,10 +1,12 @@
-package simulator
+package authorization
 
 import (
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // The versions of the protocol at which the text that a signature signs grew.
@@ -15,13 +17,13 @@ const (
 
 // checkSAS authenticates a request by the shared access signature in its address: first that the account's key made the
 // signature, then what it says.
-func (a *Authority) checkSAS(name Service, policies PolicySource, req *http.Request) (*Grant, *Fault) {
-	q := Query(req.URL)
+func (a *Authority) checkSAS(name protocol.Service, policies PolicySource, req *http.Request) (*Grant, *protocol.Fault) {
+	q := protocol.Query(req.URL)
 	if q.Get("sv") < sasOldest {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	var g *Grant
-	var fault *Fault
+	var fault *protocol.Fault
 	if q.Has("ss") || q.Has("srt") {
 		g, fault = a.accountGrant(name, q)
 	} else {
@@ -31,44 +33,44 @@ func (a *Authority) checkSAS(name Service, policies PolicySource, req *http.Requ
 		return nil, fault
 	}
 	if q.Get("spr") == "https" && req.URL.Scheme != "https" {
-		return nil, refuse(http.StatusForbidden, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using this protocol.")
+		return nil, protocol.Refuse(http.StatusForbidden, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using this protocol.")
 	}
 	return g, nil
 }
 
 // accountGrant reads a signature for the account.
-func (a *Authority) accountGrant(name Service, q url.Values) (*Grant, *Fault) {
+func (a *Authority) accountGrant(name protocol.Service, q url.Values) (*Grant, *protocol.Fault) {
 	lines := []string{a.account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	if q.Get("sv") >= sasEncryptionScope {
 		lines = append(lines, q.Get("ses"))
 	}
 	if !a.signed(strings.Join(lines, "\n")+"\n", q.Get("sig")) {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	if q.Get("sp") == "" || q.Get("srt") == "" || !a.within(q.Get("st"), q.Get("se")) {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	if !strings.Contains(q.Get("ss"), string(name[0])) {
-		return nil, refuse(http.StatusForbidden, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using this service.")
+		return nil, protocol.Refuse(http.StatusForbidden, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using this service.")
 	}
 	return &Grant{permissions: q.Get("sp"), resources: q.Get("srt")}, nil
 }
 
 // serviceGrant reads a signature for one table, queue, container or blob.
-func (a *Authority) serviceGrant(name Service, policies PolicySource, q url.Values, path string) (*Grant, *Fault) {
+func (a *Authority) serviceGrant(name protocol.Service, policies PolicySource, q url.Values, path string) (*Grant, *protocol.Fault) {
 	resource, lines := a.serviceLines(name, q, path)
 	if lines == nil || !a.signed(strings.Join(lines, "\n"), q.Get("sig")) {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	permissions, start, expiry, ok := effective(policies, resource, q)
 	if !ok || permissions == "" || !a.within(start, expiry) {
-		return nil, faultAuthentication()
+		return nil, authenticationFailed()
 	}
 	g := &Grant{permissions: permissions}
-	if name == Table {
+	if name == protocol.Table {
 		g.table, g.Range = resource, RangeOf(q)
 		if g.rowless() {
-			return nil, faultAuthentication()
+			return nil, authenticationFailed()
 		}
 	}
 	return g, nil
@@ -76,12 +78,12 @@ func (a *Authority) serviceGrant(name Service, policies PolicySource, q url.Valu
 
 // serviceLines are what a service signature signs, line by line, and what it is for: the table's, queue's or container's
 // name. No lines mean that the signature is not for what the request is about.
-func (a *Authority) serviceLines(name Service, q url.Values, path string) (resource string, lines []string) {
+func (a *Authority) serviceLines(name protocol.Service, q url.Values, path string) (resource string, lines []string) {
 	head := func(canonical string) []string {
 		return []string{q.Get("sp"), q.Get("st"), q.Get("se"), "/" + string(name) + "/" + a.account + "/" + canonical,
 			q.Get("si"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	}
-	if name == Table {
+	if name == protocol.Table {
 		resource = strings.ToLower(q.Get("tn"))
 		if resource == "" {
 			return "", nil
@@ -89,7 +91,7 @@ func (a *Authority) serviceLines(name Service, q url.Values, path string) (resou
 		return resource, append(head(resource), q.Get("spk"), q.Get("srk"), q.Get("epk"), q.Get("erk"))
 	}
 	resource, blob, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if name == Queue {
+	if name == protocol.Queue {
 		return resource, head(resource)
 	}
 	canonical := resource

@@ -1,30 +1,33 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// blobMaxAppends is the most blocks that can be appended to one blob.
-const blobMaxAppends = 50000
+// maxAppends is the most blocks that can be appended to one blob.
+const maxAppends = 50000
 
 // appendLimit is the most bytes appended in one request.
-func appendLimit() blobLimit { return blobLimit{{"2022-11-02", 100 * mib}, {"", 4 * mib}} }
+func appendLimit() limit { return limit{{"2022-11-02", 100 * mib}, {"", 4 * mib}} }
 
 // appendBlock adds a block to an append blob. Nothing of it is visible before all of it is.
-func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *Fault) {
+func (t *target) appendBlock(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	b := t.find()
 	switch {
 	case b == nil:
-		return nil, blobNotFound()
+		return nil, notFound()
 	case b.kind != appendBlob:
 		return nil, invalidBlobType()
-	case c.header.Get("x-ms-copy-source") != "":
-		return nil, xmlUnsupportedHeader("x-ms-copy-source")
+	case c.Header.Get("x-ms-copy-source") != "":
+		return nil, exchange.UnsupportedHeader("x-ms-copy-source")
 	case len(c.Body) == 0:
-		return nil, xmlInvalidHeader("Content-Length", "0")
+		return nil, exchange.InvalidHeader("Content-Length", "0")
 	}
 	if most := appendLimit().of(c); int64(len(c.Body)) > most {
-		return nil, xmlBodyTooLarge(most)
+		return nil, exchange.BodyTooLarge(most)
 	}
 	hashes, err := checkHashes(c)
 	if err != nil {
@@ -37,37 +40,37 @@ func (t *blobTarget) appendBlock(c *xmlCall) (*answer, *Fault) {
 	b.appended = append(b.appended, c.Body...)
 	b.size += int64(len(c.Body))
 	b.appends++
-	b.touch(t.service.clock)
+	b.touch(t.service.Clock)
 	a := b.written(http.StatusCreated)
-	addHeaders(a.header, hashes)
-	a.header.Set("x-ms-blob-append-offset", itoa(offset))
-	a.header.Set("x-ms-blob-committed-block-count", itoa(int64(b.appends)))
+	addHeaders(a.Header, hashes)
+	a.Header.Set("x-ms-blob-append-offset", itoa(offset))
+	a.Header.Set("x-ms-blob-committed-block-count", itoa(int64(b.appends)))
 	return a, nil
 }
 
 // checkAppend holds the request's conditions against the blob, those that only an append knows among them.
-func (b *storedBlob) checkAppend(c *xmlCall) *Fault {
-	if err := blobConditions(c.header, "").checkChange(b); err != nil {
+func (b *stored) checkAppend(c *exchange.Call) *protocol.Fault {
+	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return err
 	}
-	position, err := c.headerNumber("x-ms-blob-condition-appendpos")
+	position, err := c.HeaderNumber("x-ms-blob-condition-appendpos")
 	if err != nil {
 		return err
 	}
 	if position >= 0 && position != b.size {
-		return refuse(http.StatusPreconditionFailed, "AppendPositionConditionNotMet",
+		return protocol.Refuse(http.StatusPreconditionFailed, "AppendPositionConditionNotMet",
 			"The append position condition specified was not met.")
 	}
-	most, err := c.headerNumber("x-ms-blob-condition-maxsize")
+	most, err := c.HeaderNumber("x-ms-blob-condition-maxsize")
 	if err != nil {
 		return err
 	}
 	if most >= 0 && b.size+int64(len(c.Body)) > most {
-		return refuse(http.StatusPreconditionFailed, "MaxBlobSizeConditionNotMet",
+		return protocol.Refuse(http.StatusPreconditionFailed, "MaxBlobSizeConditionNotMet",
 			"The max blob size condition specified was not met.")
 	}
-	if b.appends >= blobMaxAppends {
-		return refuse(http.StatusConflict, "BlockCountExceedsLimit",
+	if b.appends >= maxAppends {
+		return protocol.Refuse(http.StatusConflict, "BlockCountExceedsLimit",
 			"The committed block count cannot exceed the maximum limit of 50,000 blocks.")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"crypto/md5"
@@ -10,6 +10,10 @@ import (
 	"sort"
 	"strconv"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 const (
@@ -17,47 +21,47 @@ const (
 	appendBlob = "AppendBlob"
 )
 
-// storedBlob is one blob, or, not committed, no more than the blocks put for one.
-type storedBlob struct {
+// stored is one blob, or, not committed, no more than the blocks put for one.
+type stored struct {
 	kind              string
 	committed         bool
 	created, modified time.Time
 	etag              string
 	metadata          map[string]string
-	headers           blobHeaders
-	copied            *blobCopy
+	headers           headers
+	copied            *origin
 
 	size   int64
-	blocks []blobBlock // a block blob's content
-	ends   []int64     // where each block ends
+	blocks []block // a block blob's content
+	ends   []int64 // where each block ends
 
 	appended []byte // an append blob's content; only ever added to
 	appends  int    // its blocks
 
-	staged   map[string]blobBlock // blocks put and not committed
+	staged   map[string]block // blocks put and not committed
 	stagedAt time.Time
 }
 
-// blobBlock is a block; content put as a whole is a block without an id.
-type blobBlock struct {
+// block is a block; content put as a whole is a block without an id.
+type block struct {
 	id   string
 	data []byte
 }
 
-// blobHeaders are the headers a blob is stored with and answered with.
-type blobHeaders struct {
+// headers are the headers a blob is stored with and answered with.
+type headers struct {
 	contentType, encoding, language, disposition, cacheControl, md5 string
 }
 
-// blobCopy says where a blob was copied from.
-type blobCopy struct {
+// origin says where a blob was copied from.
+type origin struct {
 	id, source string
 	completed  time.Time
 }
 
 // storedHeaders reads what is to be stored with a blob.
-func storedHeaders(h http.Header) blobHeaders {
-	return blobHeaders{
+func storedHeaders(h http.Header) headers {
+	return headers{
 		contentType: h.Get("x-ms-blob-content-type"), encoding: h.Get("x-ms-blob-content-encoding"),
 		language: h.Get("x-ms-blob-content-language"), disposition: h.Get("x-ms-blob-content-disposition"),
 		cacheControl: h.Get("x-ms-blob-cache-control"), md5: h.Get("x-ms-blob-content-md5"),
@@ -65,7 +69,7 @@ func storedHeaders(h http.Header) blobHeaders {
 }
 
 // orStandard fills in the content type that blobs have unless told otherwise.
-func (h blobHeaders) orStandard() blobHeaders {
+func (h headers) orStandard() headers {
 	if h.contentType == "" {
 		h.contentType = "application/octet-stream"
 	}
@@ -73,16 +77,16 @@ func (h blobHeaders) orStandard() blobHeaders {
 }
 
 // touch marks a change of the blob.
-func (b *storedBlob) touch(clock *Clock) {
+func (b *stored) touch(clock *environment.Clock) {
 	b.modified = clock.After(b.modified)
-	b.etag = xmlETag(b.modified)
+	b.etag = ETag(b.modified)
 	if b.created.IsZero() {
 		b.created = b.modified
 	}
 }
 
 // setBlocks makes the blocks the blob's content.
-func (b *storedBlob) setBlocks(blocks []blobBlock) {
+func (b *stored) setBlocks(blocks []block) {
 	b.blocks, b.ends, b.size = blocks, make([]int64, len(blocks)), 0
 	for i, block := range blocks {
 		b.size += int64(len(block.data))
@@ -91,7 +95,7 @@ func (b *storedBlob) setBlocks(blocks []blobBlock) {
 }
 
 // content returns the bytes from one offset up to another. They are copied only where they lie in several blocks.
-func (b *storedBlob) content(from, to int64) []byte {
+func (b *stored) content(from, to int64) []byte {
 	if from >= to {
 		return nil
 	}
@@ -113,7 +117,7 @@ func (b *storedBlob) content(from, to int64) []byte {
 }
 
 // store puts the blob in its place.
-func (t *blobTarget) store(b *storedBlob) {
+func (t *target) store(b *stored) {
 	k := t.container
 	if i, found := slices.BinarySearch(k.names, t.name); !found {
 		k.names = slices.Insert(k.names, i, t.name)
@@ -121,12 +125,12 @@ func (t *blobTarget) store(b *storedBlob) {
 	k.blobs[t.name] = b
 }
 
-func (t *blobTarget) remove() {
+func (t *target) remove() {
 	k := t.container
 	if i, found := slices.BinarySearch(k.names, t.name); found {
 		k.names = slices.Delete(k.names, i, i+1)
 	}
-	if b := k.blobs[t.name]; b != nil && t.service.clock.Still() && b.modified.After(k.graves[t.name]) {
+	if b := k.blobs[t.name]; b != nil && t.service.Clock.Still() && b.modified.After(k.graves[t.name]) {
 		if k.graves == nil {
 			k.graves = map[string]time.Time{}
 		}
@@ -136,39 +140,39 @@ func (t *blobTarget) remove() {
 }
 
 // written answers a request that changed the blob.
-func (b *storedBlob) written(status int) *answer {
-	a := newAnswer(status)
-	a.header.Set("ETag", b.etag)
-	a.header.Set("Last-Modified", xmlTime(b.modified))
-	a.header.Set("x-ms-request-server-encrypted", "true")
+func (b *stored) written(status int) *protocol.Answer {
+	a := protocol.NewAnswer(status)
+	a.Header.Set("ETag", b.etag)
+	a.Header.Set("Last-Modified", exchange.Time(b.modified))
+	a.Header.Set("x-ms-request-server-encrypted", "true")
 	return a
 }
 
-func invalidBlobType() *Fault {
-	return refuse(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
+func invalidBlobType() *protocol.Fault {
+	return protocol.Refuse(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
 }
 
 // checkHashes compares the body with the hashes that the request gives of it, and returns them for the answer.
-func checkHashes(c *xmlCall) (http.Header, *Fault) {
+func checkHashes(c *exchange.Call) (http.Header, *protocol.Fault) {
 	h := http.Header{}
-	if want := c.header.Get("Content-MD5"); want != "" {
+	if want := c.Header.Get("Content-MD5"); want != "" {
 		if raw, err := base64.StdEncoding.DecodeString(want); err != nil || len(raw) != md5.Size {
-			return nil, refuse(http.StatusBadRequest, "InvalidMd5",
+			return nil, protocol.Refuse(http.StatusBadRequest, "InvalidMd5",
 				"The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.")
 		}
 		if got := base64MD5(c.Body); got != want {
-			return nil, refuse(http.StatusBadRequest, "Md5Mismatch",
+			return nil, protocol.Refuse(http.StatusBadRequest, "Md5Mismatch",
 				"The MD5 value specified in the request did not match with the MD5 value calculated by the server.").
-				with("UserSpecifiedMd5", want).with("ServerCalculatedMd5", got)
+				With("UserSpecifiedMd5", want).With("ServerCalculatedMd5", got)
 		}
 		h.Set("Content-MD5", want)
 	}
-	if want := c.header.Get("x-ms-content-crc64"); want != "" {
+	if want := c.Header.Get("x-ms-content-crc64"); want != "" {
 		got := base64CRC64(c.Body)
 		if got != want {
-			return nil, refuse(http.StatusBadRequest, "Crc64Mismatch",
+			return nil, protocol.Refuse(http.StatusBadRequest, "Crc64Mismatch",
 				"The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.").
-				with("UserSpecifiedCrc64", want).with("ServerCalculatedCrc64", got)
+				With("UserSpecifiedCrc64", want).With("ServerCalculatedCrc64", got)
 		}
 		h.Set("x-ms-content-crc64", want)
 	}

@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // blockID makes block ids of one length.
@@ -20,24 +22,24 @@ func blockID(n int) string { return base64.StdEncoding.EncodeToString(fmt.Append
 
 func wantContent(t *testing.T, b *testBlobs, name, want string) {
 	t.Helper()
-	if got := b.want(t, rawCall{method: "GET", target: "/photos/" + name}, 200, ""); string(got.body) != want {
-		t.Errorf("%s holds %q, want %q", name, got.body, want)
+	if got := b.Want(t, probe.Call{Method: "GET", Target: "/photos/" + name}, 200, ""); string(got.Body) != want {
+		t.Errorf("%s holds %q, want %q", name, got.Body, want)
 	}
 }
 
 func TestBlocksWithSDK(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	a := b.container(t).NewBlockBlobClient("a")
 	for i, text := range []string{"one ", "two ", "three "} {
 		_, err := a.StageBlock(ctx, blockID(i), readSeeker(text), nil)
-		noError(t, err)
+		probe.NoError(t, err)
 	}
 	_, err := a.GetProperties(ctx, nil)
-	wantSDKError(t, err, 404, "BlobNotFound")
+	probe.WantError(t, err, 404, "BlobNotFound")
 	lists := func(kind blockblob.BlockListType) (got [2][]string) {
 		t.Helper()
 		list, err := a.GetBlockList(ctx, kind, nil)
-		noError(t, err)
+		probe.NoError(t, err)
 		for i, blocks := range [2][]*blockblob.Block{list.CommittedBlocks, list.UncommittedBlocks} {
 			for _, block := range blocks {
 				got[i] = append(got[i], fmt.Sprintf("%s %d", *block.Name, *block.Size))
@@ -50,17 +52,17 @@ func TestBlocksWithSDK(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err = a.CommitBlockList(ctx, []string{blockID(2), blockID(0), blockID(2)}, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	wantContent(t, b, "a", "three one three ")
 	// Blocks that were not named are gone.
 	if diff := cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeAll)); diff != "" {
 		t.Error(diff)
 	}
 	_, err = a.CommitBlockList(ctx, []string{blockID(1)}, nil)
-	wantSDKError(t, err, 400, "InvalidBlockList")
+	probe.WantError(t, err, 400, "InvalidBlockList")
 
 	_, err = a.StageBlock(ctx, blockID(0), readSeeker("ONE "), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if diff := cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeCommitted)); diff != "" {
 		t.Error(diff)
 	}
@@ -104,15 +106,15 @@ func TestBlockListChoice(t *testing.T) {
 			b := newTestBlobs(t, 1)
 			b.container(t)
 			put := func(id, text string) {
-				b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=" + id, nil, text}, 201, "")
+				b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid="+id, nil, text), 201, "")
 			}
 			put("AAAA", "old")
 			put("BBBB", "b")
-			b.want(t, rawCall{"PUT", "/photos/a?comp=blocklist", nil, list("Latest AAAA", "Latest BBBB")}, 201, "")
+			b.Want(t, probe.NewCall("PUT", "/photos/a?comp=blocklist", nil, list("Latest AAAA", "Latest BBBB")), 201, "")
 			put("AAAA", "new")
 			put("CCCC", "c")
 			status := map[bool]int{true: 201, false: 400}[test.code == ""]
-			b.want(t, rawCall{"PUT", "/photos/a?comp=blocklist", nil, test.body}, status, test.code)
+			b.Want(t, probe.NewCall("PUT", "/photos/a?comp=blocklist", nil, test.body), status, test.code)
 			if test.code != "" {
 				test.want = "oldb"
 			}
@@ -139,82 +141,82 @@ func TestBlockIDs(t *testing.T) {
 			b := newTestBlobs(t, 1)
 			b.container(t)
 			status := map[bool]int{true: 201, false: 400}[test.code == ""]
-			b.want(t, rawCall{"PUT", "/photos/a?comp=block" + test.query, nil, "x"}, status, test.code)
+			b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block"+test.query, nil, "x"), status, test.code)
 		})
 	}
 	b := newTestBlobs(t, 1)
 	b.container(t)
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=AAAA", nil, "x"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=AAAABBBB", nil, "x"}, 400, "InvalidBlobOrBlock")
-	b.want(t, rawCall{"PUT", "/photos/a?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=AAAABBBB", nil, "x"}, 400, "InvalidBlobOrBlock")
-	b.want(t, rawCall{"GET", "/photos/a?comp=blocklist&blocklisttype=some", nil, ""}, 400, "InvalidQueryParameterValue")
-	b.want(t, rawCall{"GET", "/photos/b?comp=blocklist", nil, ""}, 404, "BlobNotFound")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid=AAAA", nil, "x"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid=AAAABBBB", nil, "x"), 400, "InvalidBlobOrBlock")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid=AAAABBBB", nil, "x"), 400, "InvalidBlobOrBlock")
+	b.Want(t, probe.NewCall("GET", "/photos/a?comp=blocklist&blocklisttype=some", nil, ""), 400, "InvalidQueryParameterValue")
+	b.Want(t, probe.NewCall("GET", "/photos/b?comp=blocklist", nil, ""), 404, "BlobNotFound")
 	// Content put as a whole is no block, and any id may follow it.
 	b.putRaw(t, "whole", "x")
-	b.want(t, rawCall{"PUT", "/photos/whole?comp=block&blockid=AAAABBBB", nil, "x"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/log?comp=block&blockid=AAAA", nil, "x"}, 409, "InvalidBlobType")
-	b.want(t, rawCall{"PUT", "/photos/log?comp=blocklist", nil, "<BlockList/>"}, 409, "InvalidBlobType")
-	b.want(t, rawCall{"GET", "/photos/log?comp=blocklist", nil, ""}, 409, "InvalidBlobType")
+	b.Want(t, probe.NewCall("PUT", "/photos/whole?comp=block&blockid=AAAABBBB", nil, "x"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/log?comp=block&blockid=AAAA", nil, "x"), 409, "InvalidBlobType")
+	b.Want(t, probe.NewCall("PUT", "/photos/log?comp=blocklist", nil, "<BlockList/>"), 409, "InvalidBlobType")
+	b.Want(t, probe.NewCall("GET", "/photos/log?comp=blocklist", nil, ""), 409, "InvalidBlobType")
 }
 
 func TestBlocksStagedLimit(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
 	// The first put opens the blob; the rest of the blocks are laid in beside it, as putting them one by one takes long.
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=" + blockID(0), nil, "x"}, 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid="+blockID(0), nil, "x"), 201, "")
 	staged := b.service.containers["photos"].blobs["a"].staged
-	for i := 1; i < blobMaxStaged-1; i++ {
-		staged[blockID(i)] = blobBlock{id: blockID(i), data: []byte("x")}
+	for i := 1; i < maxStaged-1; i++ {
+		staged[blockID(i)] = block{id: blockID(i), data: []byte("x")}
 	}
-	last, over := blockID(blobMaxStaged-1), blockID(blobMaxStaged)
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=" + last, nil, "x"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=" + over, nil, "x"}, 409, "BlockCountExceedsLimit")
-	b.want(t, rawCall{"PUT", "/photos/a?comp=block&blockid=" + last, nil, "y"}, 201, "")
+	last, over := blockID(maxStaged-1), blockID(maxStaged)
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid="+last, nil, "x"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid="+over, nil, "x"), 409, "BlockCountExceedsLimit")
+	b.Want(t, probe.NewCall("PUT", "/photos/a?comp=block&blockid="+last, nil, "y"), 201, "")
 }
 
 func TestBlocksNotCommitted(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
 	block := func(name string) {
-		b.want(t, rawCall{"PUT", "/photos/" + name + "?comp=block&blockid=AAAA", nil, "x"}, 201, "")
+		b.Want(t, probe.NewCall("PUT", "/photos/"+name+"?comp=block&blockid=AAAA", nil, "x"), 201, "")
 	}
 	block("new")
 	b.putRaw(t, "old", "content")
 	block("old")
-	b.clock.Advance(blobStagedLife - time.Microsecond)
-	b.want(t, rawCall{"GET", "/photos/new?comp=blocklist&blocklisttype=all", nil, ""}, 200, "")
+	b.clock.Advance(stagedLife - time.Microsecond)
+	b.Want(t, probe.NewCall("GET", "/photos/new?comp=blocklist&blocklisttype=all", nil, ""), 200, "")
 	b.clock.Advance(time.Microsecond)
-	b.want(t, rawCall{"GET", "/photos/new?comp=blocklist&blocklisttype=all", nil, ""}, 404, "BlobNotFound")
-	b.want(t, rawCall{"PUT", "/photos/old?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"}, 400, "InvalidBlockList")
+	b.Want(t, probe.NewCall("GET", "/photos/new?comp=blocklist&blocklisttype=all", nil, ""), 404, "BlobNotFound")
+	b.Want(t, probe.NewCall("PUT", "/photos/old?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"), 400, "InvalidBlockList")
 	wantContent(t, b, "old", "content")
 	// Putting the blob as a whole drops blocks, too.
 	block("old")
 	b.putRaw(t, "old", "again")
-	b.want(t, rawCall{"PUT", "/photos/old?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"}, 400, "InvalidBlockList")
+	b.Want(t, probe.NewCall("PUT", "/photos/old?comp=blocklist", nil, "<BlockList><Latest>AAAA</Latest></BlockList>"), 400, "InvalidBlockList")
 }
 
 func TestBlobUploadStream(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	content := make([]byte, 10*mib+7)
 	for i := range content {
 		content[i] = byte(i * i >> 7)
 	}
 	_, err := photos.NewBlockBlobClient("big").UploadStream(ctx, bytes.NewReader(content), &blockblob.UploadStreamOptions{BlockSize: mib, Concurrency: 3})
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = photos.NewBlockBlobClient("buffer").UploadBuffer(ctx, content, &blockblob.UploadBufferOptions{BlockSize: 3 * mib})
-	noError(t, err)
+	probe.NoError(t, err)
 	for _, name := range []string{"big", "buffer"} {
 		got, err := photos.NewBlobClient(name).DownloadStream(ctx, nil)
-		noError(t, err)
+		probe.NoError(t, err)
 		whole, err := io.ReadAll(got.Body)
-		noError(t, err)
+		probe.NoError(t, err)
 		part := make([]byte, 5*mib)
 		n, err := photos.NewBlobClient(name).DownloadBuffer(ctx, part, &blob.DownloadBufferOptions{
 			Range: blob.HTTPRange{Offset: mib - 3, Count: int64(len(part))}, BlockSize: 2*mib + 1})
-		noError(t, err)
+		probe.NoError(t, err)
 		if !bytes.Equal(whole, content) || n != int64(len(part)) || !bytes.Equal(part, content[mib-3:][:len(part)]) {
 			t.Errorf("%s: %d bytes, %d of the part", name, len(whole), n)
 		}

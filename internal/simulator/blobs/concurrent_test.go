@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"sync"
@@ -8,18 +8,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/appendblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // Of rival writers, one creates the blob, and of rival appends at one position, one succeeds.
 func TestBlobRivals(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	_, err := photos.NewAppendBlobClient("log").Create(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	any := azcore.ETagAny
 	var mu sync.Mutex
 	created, appended := 0, 0
-	together(8, func(i int) {
+	probe.Together(8, func(i int) {
 		_, err := photos.NewBlockBlobClient("a").UploadBuffer(ctx, []byte{byte(i)}, &blockblob.UploadBufferOptions{AccessConditions: &blob.AccessConditions{
 			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
 		position := int64(0)
@@ -40,10 +43,10 @@ func TestBlobRivals(t *testing.T) {
 }
 
 func BenchmarkBlobGetRange(b *testing.B) {
-	f := serveFunc(newBlobService(nil, NewClock(testStart()), newDice(1), &Chaos{}).Serve)
-	benchCall(b, f, rawCall{method: "PUT", target: "/photos?restype=container"}, 201)
-	benchCall(b, f, rawCall{"PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, string(make([]byte, 8*mib))}, 201)
+	f := probe.Service(New(nil, environment.NewClock(probe.Start()), environment.NewDice(1), &environment.Chaos{}).Serve)
+	probe.BenchCall(b, f, probe.Call{Method: "PUT", Target: "/photos?restype=container"}, 201)
+	probe.BenchCall(b, f, probe.NewCall("PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, string(make([]byte, 8*mib))), 201)
 	for b.Loop() {
-		benchCall(b, f, rawCall{"GET", "/photos/a", map[string]string{"x-ms-range": "bytes=100-5000000"}, ""}, 206)
+		probe.BenchCall(b, f, probe.NewCall("GET", "/photos/a", map[string]string{"x-ms-range": "bytes=100-5000000"}, ""), 206)
 	}
 }

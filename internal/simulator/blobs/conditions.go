@@ -1,10 +1,13 @@
-package simulator
+package blobs
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // conditions are the four conditional headers of a request.
@@ -13,29 +16,29 @@ type conditions struct {
 	modifiedSince, unmodifiedSince string
 }
 
-// blobConditions reads them; the prefix is x-ms-source- for those on the source of a copy.
-func blobConditions(h http.Header, prefix string) conditions {
+// conditionsOf reads them; the prefix is x-ms-source- for those on the source of a copy.
+func conditionsOf(h http.Header, prefix string) conditions {
 	return conditions{
 		match: h.Get(prefix + "If-Match"), noneMatch: h.Get(prefix + "If-None-Match"),
 		modifiedSince: h.Get(prefix + "If-Modified-Since"), unmodifiedSince: h.Get(prefix + "If-Unmodified-Since"),
 	}
 }
 
-func conditionNotMet(status int) *Fault {
-	return refuse(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
+func conditionNotMet(status int) *protocol.Fault {
+	return protocol.Refuse(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
 }
 
 // checkRead holds the conditions of a request that reads a blob. None can ask for a blob that is not there.
-func (k conditions) checkRead(b *storedBlob) *Fault {
+func (k conditions) checkRead(b *stored) *protocol.Fault {
 	if k.noneMatch == "*" {
-		return refuse(http.StatusBadRequest, "UnsatisfiableCondition",
+		return protocol.Refuse(http.StatusBadRequest, "UnsatisfiableCondition",
 			"The request includes an unsatisfiable condition for this operation.")
 	}
 	return k.check(b.etag, b.modified, true)
 }
 
 // check holds the conditions against something that exists. A read that finds nothing new is answered 304, all else 412.
-func (k conditions) check(etag string, modified time.Time, read bool) *Fault {
+func (k conditions) check(etag string, modified time.Time, read bool) *protocol.Fault {
 	failed := conditionNotMet(http.StatusPreconditionFailed)
 	unmodifiedSince, err := conditionTime("If-Unmodified-Since", k.unmodifiedSince)
 	if err != nil {
@@ -69,7 +72,7 @@ func (k conditions) check(etag string, modified time.Time, read bool) *Fault {
 }
 
 // checkReplace holds the conditions of a request that writes a blob whole, against the blob there is or nil.
-func (k conditions) checkReplace(b *storedBlob) *Fault {
+func (k conditions) checkReplace(b *stored) *protocol.Fault {
 	if b == nil {
 		if k.match != "" {
 			return conditionNotMet(http.StatusPreconditionFailed)
@@ -77,15 +80,15 @@ func (k conditions) checkReplace(b *storedBlob) *Fault {
 		return nil
 	}
 	if k.noneMatch == "*" {
-		return refuse(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
+		return protocol.Refuse(http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
 	}
 	return k.checkChange(b)
 }
 
 // checkChange holds the conditions of a request that changes a blob. Only reads may list several ETags.
-func (k conditions) checkChange(b *storedBlob) *Fault {
+func (k conditions) checkChange(b *stored) *protocol.Fault {
 	if strings.Contains(k.match, ",") || strings.Contains(k.noneMatch, ",") {
-		return refuse(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
+		return protocol.Refuse(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
 			"Multiple condition headers are not supported.")
 	}
 	return k.check(b.etag, b.modified, false)
@@ -93,7 +96,7 @@ func (k conditions) checkChange(b *storedBlob) *Fault {
 
 func matchesETag(list, etag string) bool {
 	for _, item := range strings.Split(list, ",") {
-		if item = strings.TrimSpace(item); item == "*" || sameETag(item, etag) {
+		if item = strings.TrimSpace(item); item == "*" || SameETag(item, etag) {
 			return true
 		}
 	}
@@ -101,13 +104,13 @@ func matchesETag(list, etag string) bool {
 }
 
 // conditionTime parses the time of a condition; without one it is zero.
-func conditionTime(name, text string) (time.Time, *Fault) {
+func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	t, err := http.ParseTime(text)
 	if err != nil {
-		return time.Time{}, xmlInvalidHeader(name, text)
+		return time.Time{}, exchange.InvalidHeader(name, text)
 	}
 	return t, nil
 }
@@ -115,11 +118,11 @@ func conditionTime(name, text string) (time.Time, *Fault) {
 // ticksToUnix is how many ticks of 100 ns lie between the year 1 and the Unix epoch.
 const ticksToUnix = 621355968000000000
 
-// xmlETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
+// ETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
 // ETags are.
-func xmlETag(stamp time.Time) string {
+func ETag(stamp time.Time) string {
 	return fmt.Sprintf(`"0x%X"`, ticksToUnix+stamp.Unix()*1e7+int64(stamp.Nanosecond()/100))
 }
 
-// sameETag compares as the services do, which take an ETag without its quotes too.
-func sameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }
+// SameETag compares as the services do, which take an ETag without its quotes too.
+func SameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }

@@ -1,9 +1,12 @@
-package simulator
+package blobs
 
 import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // Each way of writing and reading, under each condition: what is answered where the blob exists.
@@ -15,19 +18,19 @@ func TestBlobConditions(t *testing.T) {
 	)
 	operations := map[string]struct {
 		kind   string
-		call   rawCall
+		call   probe.Call
 		status int
 	}{
-		"get":        {read, rawCall{method: "GET", target: "/photos/a"}, 200},
-		"head":       {read, rawCall{method: "HEAD", target: "/photos/a"}, 200},
-		"put":        {replace, rawCall{"PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, "y"}, 201},
-		"block list": {replace, rawCall{method: "PUT", target: "/photos/a?comp=blocklist", body: "<BlockList></BlockList>"}, 201},
-		"copy":       {replace, rawCall{"PUT", "/photos/a", map[string]string{"x-ms-copy-source": "http://contoso.sim.test/photos/source"}, ""}, 202},
-		"metadata":   {change, rawCall{method: "PUT", target: "/photos/a?comp=metadata"}, 200},
-		"properties": {change, rawCall{method: "PUT", target: "/photos/a?comp=properties"}, 200},
-		"delete":     {change, rawCall{method: "DELETE", target: "/photos/a"}, 202},
+		"get":        {read, probe.Call{Method: "GET", Target: "/photos/a"}, 200},
+		"head":       {read, probe.Call{Method: "HEAD", Target: "/photos/a"}, 200},
+		"put":        {replace, probe.NewCall("PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, "y"), 201},
+		"block list": {replace, probe.Call{Method: "PUT", Target: "/photos/a?comp=blocklist", Body: "<BlockList></BlockList>"}, 201},
+		"copy":       {replace, probe.NewCall("PUT", "/photos/a", map[string]string{"x-ms-copy-source": "http://contoso.sim.test/photos/source"}, ""), 202},
+		"metadata":   {change, probe.Call{Method: "PUT", Target: "/photos/a?comp=metadata"}, 200},
+		"properties": {change, probe.Call{Method: "PUT", Target: "/photos/a?comp=properties"}, 200},
+		"delete":     {change, probe.Call{Method: "DELETE", Target: "/photos/a"}, 202},
 	}
-	at := func(d time.Duration) string { return xmlTime(testStart().Add(d)) }
+	at := func(d time.Duration) string { return exchange.Time(probe.Start().Add(d)) }
 	const ok = 0
 	for name, test := range map[string]struct {
 		header, value         string // value "etag" stands for the blob's own
@@ -51,7 +54,7 @@ func TestBlobConditions(t *testing.T) {
 				b := newTestBlobs(t, 1)
 				b.container(t)
 				b.putRaw(t, "source", "s")
-				etag := b.putRaw(t, "a", "x").header.Get("ETag")
+				etag := b.putRaw(t, "a", "x").Header.Get("ETag")
 				status := map[string]int{read: test.read, change: test.change, replace: test.replace}[op.kind]
 				code := map[int]string{304: "ConditionNotMet", 412: "ConditionNotMet", 409: "BlobAlreadyExists",
 					400: "MultipleConditionHeadersNotSupported"}[status]
@@ -62,17 +65,17 @@ func TestBlobConditions(t *testing.T) {
 					status = op.status
 				}
 				call := op.call
-				call.header = map[string]string{}
-				maps.Copy(call.header, op.call.header)
-				call.header[test.header] = map[string]string{"etag": etag, `"0x8D0", etag`: `"0x8D0", ` + etag}[test.value]
-				if call.header[test.header] == "" {
-					call.header[test.header] = test.value
+				call.Header = map[string]string{}
+				maps.Copy(call.Header, op.call.Header)
+				call.Header[test.header] = map[string]string{"etag": etag, `"0x8D0", etag`: `"0x8D0", ` + etag}[test.value]
+				if call.Header[test.header] == "" {
+					call.Header[test.header] = test.value
 				}
-				b.want(t, call, status, code)
+				b.Want(t, call, status, code)
 				if code != "" {
 					// What was refused changed nothing.
-					if now := b.want(t, rawCall{method: "GET", target: "/photos/a"}, 200, ""); now.header.Get("ETag") != etag || string(now.body) != "x" {
-						t.Errorf("the blob changed: %s %q", now.header.Get("ETag"), now.body)
+					if now := b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 200, ""); now.Header.Get("ETag") != etag || string(now.Body) != "x" {
+						t.Errorf("the blob changed: %s %q", now.Header.Get("ETag"), now.Body)
 					}
 				}
 			})
@@ -93,13 +96,13 @@ func TestBlobConditionsOnNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newTestBlobs(t, 1)
 			b.container(t)
-			for _, call := range []rawCall{
-				{"PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, "y"},
-				{"PUT", "/photos/b", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""},
-				{"PUT", "/photos/c?comp=blocklist", map[string]string{}, "<BlockList/>"},
+			for _, call := range []probe.Call{
+				probe.NewCall("PUT", "/photos/a", map[string]string{"x-ms-blob-type": "BlockBlob"}, "y"),
+				probe.NewCall("PUT", "/photos/b", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""),
+				probe.NewCall("PUT", "/photos/c?comp=blocklist", map[string]string{}, "<BlockList/>"),
 			} {
-				call.header[test.header] = test.value
-				b.want(t, call, test.status, test.code)
+				call.Header[test.header] = test.value
+				b.Want(t, call, test.status, test.code)
 			}
 		})
 	}
@@ -109,8 +112,8 @@ func TestBlobConditionsOnNothing(t *testing.T) {
 func TestBlobConditionsTogether(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
-	etag := b.putRaw(t, "a", "x").header.Get("ETag")
-	then, before := xmlTime(testStart()), xmlTime(testStart().Add(-time.Second))
+	etag := b.putRaw(t, "a", "x").Header.Get("ETag")
+	then, before := exchange.Time(probe.Start()), exchange.Time(probe.Start().Add(-time.Second))
 	for name, test := range map[string]struct {
 		header map[string]string
 		status int
@@ -122,7 +125,7 @@ func TestBlobConditionsTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := map[int]string{304: "ConditionNotMet"}[test.status]
-			b.want(t, rawCall{method: "GET", target: "/photos/a", header: test.header}, test.status, code)
+			b.Want(t, probe.Call{Method: "GET", Target: "/photos/a", Header: test.header}, test.status, code)
 		})
 	}
 }

@@ -1,16 +1,21 @@
-package simulator
+package blobs
 
 import (
 	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // container serves the requests on a container as a whole.
-func (s *blobService) container(c *xmlCall, name string) (*answer, *Fault) {
-	comp := c.query.Get("comp")
-	if c.query.Get("restype") != "container" {
-		return nil, xmlInvalidQuery("restype", c.query.Get("restype"), "The resource is a container.")
+func (s *Service) container(c *exchange.Call, name string) (*protocol.Answer, *protocol.Fault) {
+	comp := c.Query.Get("comp")
+	if c.Query.Get("restype") != "container" {
+		return nil, exchange.InvalidQuery("restype", c.Query.Get("restype"), "The resource is a container.")
 	}
 	if c.Req.Method == http.MethodPut && comp == "" {
 		return s.createContainer(c, name)
@@ -24,106 +29,106 @@ func (s *blobService) container(c *xmlCall, name string) (*answer, *Fault) {
 	case comp == "list" && c.Req.Method == http.MethodGet:
 		return s.listBlobs(c, name, k)
 	case read && (comp == "" || comp == "metadata"):
-		return k.describe(newAnswer(http.StatusOK), true), nil
+		return k.describe(protocol.NewAnswer(http.StatusOK), true), nil
 	case read && comp == "acl":
-		return k.policies.Answer(k.describe(newAnswer(http.StatusOK), false)), nil
+		return k.policies.Answer(k.describe(protocol.NewAnswer(http.StatusOK), false)), nil
 	case c.Req.Method == http.MethodDelete && comp == "":
 		if err := k.check(c); err != nil {
 			return nil, err
 		}
 		delete(s.containers, name)
 		s.deleted[name] = c.Now
-		return newAnswer(http.StatusAccepted), nil
+		return protocol.NewAnswer(http.StatusAccepted), nil
 	case c.Req.Method == http.MethodPut && (comp == "metadata" || comp == "acl"):
 		return s.setContainer(c, k, comp)
 	case comp == "":
-		return nil, xmlUnsupportedVerb(c.Req.Method)
+		return nil, exchange.UnsupportedVerb(c.Req.Method)
 	}
-	return nil, xmlInvalidQuery("comp", comp, "A container has no such resource.")
+	return nil, exchange.InvalidQuery("comp", comp, "A container has no such resource.")
 }
 
-func (s *blobService) createContainer(c *xmlCall, name string) (*answer, *Fault) {
-	if err := c.checkMetadata(); err != nil {
+func (s *Service) createContainer(c *exchange.Call, name string) (*protocol.Answer, *protocol.Fault) {
+	if err := c.CheckMetadata(); err != nil {
 		return nil, err
 	}
 	if s.containers[name] != nil {
-		return nil, refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
+		return nil, protocol.Refuse(http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 	}
 	if gone, ok := s.deleted[name]; ok && c.Now.Before(gone.Add(s.deleteDelay)) {
-		return nil, refuse(http.StatusConflict, "ContainerBeingDeleted",
+		return nil, protocol.Refuse(http.StatusConflict, "ContainerBeingDeleted",
 			"The specified container is being deleted. Try operation later.")
 	}
 	delete(s.deleted, name)
-	k := &blobContainer{metadata: c.metadata, blobs: map[string]*storedBlob{}}
-	k.touch(s.clock)
+	k := &storedContainer{metadata: c.Metadata, blobs: map[string]*stored{}}
+	k.touch(s.Clock)
 	s.containers[name] = k
-	return k.describe(newAnswer(http.StatusCreated), false), nil
+	return k.describe(protocol.NewAnswer(http.StatusCreated), false), nil
 }
 
-func (s *blobService) setContainer(c *xmlCall, k *blobContainer, comp string) (*answer, *Fault) {
+func (s *Service) setContainer(c *exchange.Call, k *storedContainer, comp string) (*protocol.Answer, *protocol.Fault) {
 	if err := k.check(c); err != nil {
 		return nil, err
 	}
 	if comp == "metadata" {
-		if err := c.checkMetadata(); err != nil {
+		if err := c.CheckMetadata(); err != nil {
 			return nil, err
 		}
-		k.metadata = c.metadata
+		k.metadata = c.Metadata
 	} else {
-		policies, err := ReadPolicies(c.Body, containerRights)
+		policies, err := authorization.ReadPolicies(c.Body, rights)
 		if err != nil {
 			return nil, err
 		}
 		k.policies = policies
 	}
-	k.touch(s.clock)
-	return k.describe(newAnswer(http.StatusOK), false), nil
+	k.touch(s.Clock)
+	return k.describe(protocol.NewAnswer(http.StatusOK), false), nil
 }
 
 // check holds the request's conditions against the container.
-func (k *blobContainer) check(c *xmlCall) *Fault {
-	return blobConditions(c.header, "").check(k.etag, k.modified, false)
+func (k *storedContainer) check(c *exchange.Call) *protocol.Fault {
+	return conditionsOf(c.Header, "").check(k.etag, k.modified, false)
 }
 
 // describe puts the container's properties among the headers.
-func (k *blobContainer) describe(a *answer, all bool) *answer {
-	a.header.Set("ETag", k.etag)
-	a.header.Set("Last-Modified", xmlTime(k.modified))
+func (k *storedContainer) describe(a *protocol.Answer, all bool) *protocol.Answer {
+	a.Header.Set("ETag", k.etag)
+	a.Header.Set("Last-Modified", exchange.Time(k.modified))
 	if all {
-		setMetadata(a.header, k.metadata)
-		a.header.Set("x-ms-lease-state", "available")
-		a.header.Set("x-ms-lease-status", "unlocked")
-		a.header.Set("x-ms-has-immutability-policy", "false")
-		a.header.Set("x-ms-has-legal-hold", "false")
+		exchange.SetMetadata(a.Header, k.metadata)
+		a.Header.Set("x-ms-lease-state", "available")
+		a.Header.Set("x-ms-lease-status", "unlocked")
+		a.Header.Set("x-ms-has-immutability-policy", "false")
+		a.Header.Set("x-ms-has-legal-hold", "false")
 	}
 	return a
 }
 
-func (s *blobService) listContainers(c *xmlCall) (*answer, *Fault) {
-	p, err := newXMLPage(c, s.dice, s.chaos)
+func (s *Service) listContainers(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
 	if err != nil {
 		return nil, err
 	}
-	found, next := p.take(slices.Sorted(maps.Keys(s.containers)))
-	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint())
-	p.writeHead(w)
-	w.begin("Containers")
+	found, next := p.Take(slices.Sorted(maps.Keys(s.containers)))
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint())
+	p.WriteHead(w)
+	w.Begin("Containers")
 	for _, name := range found {
 		k := s.containers[name]
-		w.begin("Container")
-		w.element("Name", name)
-		w.begin("Properties")
-		w.element("Last-Modified", xmlTime(k.modified))
-		w.element("Etag", k.etag)
-		w.element("LeaseStatus", "unlocked")
-		w.element("LeaseState", "available")
-		w.end()
-		if c.includes("metadata") {
-			w.metadata(k.metadata)
+		w.Begin("Container")
+		w.Element("Name", name)
+		w.Begin("Properties")
+		w.Element("Last-Modified", exchange.Time(k.modified))
+		w.Element("Etag", k.etag)
+		w.Element("LeaseStatus", "unlocked")
+		w.Element("LeaseState", "available")
+		w.End()
+		if c.Includes("metadata") {
+			w.Metadata(k.metadata)
 		}
-		w.end()
+		w.End()
 	}
-	w.end()
-	w.element("NextMarker", next)
-	return w.answer(newAnswer(http.StatusOK)), nil
+	w.End()
+	w.Element("NextMarker", next)
+	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }

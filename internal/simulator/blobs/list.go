@@ -1,54 +1,58 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
 	"sort"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// blobEntry is one entry of a listing: a blob, or the prefix that several names share.
-type blobEntry struct {
+// entry is one entry of a listing: a blob, or the prefix that several names share.
+type entry struct {
 	name string
-	blob *storedBlob // nil for a prefix
+	blob *stored // nil for a prefix
 }
 
 // listBlobs lists the blobs in the order of their names, flat or, with a delimiter, one level at a time.
-func (s *blobService) listBlobs(c *xmlCall, container string, k *blobContainer) (*answer, *Fault) {
-	p, err := newXMLPage(c, s.dice, s.chaos)
+func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContainer) (*protocol.Answer, *protocol.Fault) {
+	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
 	if err != nil {
 		return nil, err
 	}
-	delimiter := c.query.Get("delimiter")
-	entries := k.page(p, delimiter, c.includes("uncommittedblobs"))
+	delimiter := c.Query.Get("delimiter")
+	entries := k.page(p, delimiter, c.Includes("uncommittedblobs"))
 	next := ""
-	if n := p.keep(len(entries)); n < len(entries) {
-		next = newMarker(entries[n].name)
+	if n := p.Keep(len(entries)); n < len(entries) {
+		next = exchange.NewMarker(entries[n].name)
 		entries = entries[:n]
 	}
-	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint(), "ContainerName", container)
-	p.writeHead(w)
-	w.optional("Delimiter", delimiter)
-	w.begin("Blobs")
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint(), "ContainerName", container)
+	p.WriteHead(w)
+	w.Optional("Delimiter", delimiter)
+	w.Begin("Blobs")
 	for _, e := range entries {
 		if e.blob == nil {
-			w.begin("BlobPrefix")
-			w.name(e.name)
-			w.end()
+			w.Begin("BlobPrefix")
+			w.Name(e.name)
+			w.End()
 			continue
 		}
-		e.write(w, c.includes("metadata"))
+		e.write(w, c.Includes("metadata"))
 	}
-	w.end()
-	w.element("NextMarker", next)
-	return w.answer(newAnswer(http.StatusOK)), nil
+	w.End()
+	w.Element("NextMarker", next)
+	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }
 
 // page collects the page's entries and, if there is one, the entry after it.
-func (k *blobContainer) page(p *xmlPage, delimiter string, uncommitted bool) []blobEntry {
-	var entries []blobEntry
-	for i := p.start(k.names); i < len(k.names) && len(entries) <= p.most; i++ {
+func (k *storedContainer) page(p *exchange.Page, delimiter string, uncommitted bool) []entry {
+	var entries []entry
+	for i := p.Start(k.names); i < len(k.names) && len(entries) <= p.Most; i++ {
 		name := k.names[i]
-		if !strings.HasPrefix(name, p.prefix) {
+		if !strings.HasPrefix(name, p.Prefix) {
 			break
 		}
 		b := k.blobs[name]
@@ -57,44 +61,44 @@ func (k *blobContainer) page(p *xmlPage, delimiter string, uncommitted bool) []b
 		}
 		at := -1
 		if delimiter != "" {
-			at = strings.Index(name[len(p.prefix):], delimiter)
+			at = strings.Index(name[len(p.Prefix):], delimiter)
 		}
 		if at < 0 {
-			entries = append(entries, blobEntry{name: name, blob: b})
+			entries = append(entries, entry{name: name, blob: b})
 			continue
 		}
-		shared := name[:len(p.prefix)+at+len(delimiter)]
-		entries = append(entries, blobEntry{name: shared})
+		shared := name[:len(p.Prefix)+at+len(delimiter)]
+		entries = append(entries, entry{name: shared})
 		// All names with the prefix lie together; go on behind them.
 		i += sort.Search(len(k.names)-i, func(j int) bool { return !strings.HasPrefix(k.names[i+j], shared) }) - 1
 	}
 	return entries
 }
 
-func (e blobEntry) write(w *xmlWriter, metadata bool) {
+func (e entry) write(w *document.Writer, metadata bool) {
 	b := e.blob
-	w.begin("Blob")
-	w.name(e.name)
-	w.begin("Properties")
+	w.Begin("Blob")
+	w.Name(e.name)
+	w.Begin("Properties")
 	if b.committed {
-		w.element("Creation-Time", xmlTime(b.created))
-		w.element("Last-Modified", xmlTime(b.modified))
-		w.element("Etag", strings.Trim(b.etag, `"`)) // without quotes here, unlike everywhere else
+		w.Element("Creation-Time", exchange.Time(b.created))
+		w.Element("Last-Modified", exchange.Time(b.modified))
+		w.Element("Etag", strings.Trim(b.etag, `"`)) // without quotes here, unlike everywhere else
 	}
-	w.element("Content-Length", itoa(b.size))
-	w.optional("Content-Type", b.headers.contentType)
-	w.optional("Content-Encoding", b.headers.encoding)
-	w.optional("Content-Language", b.headers.language)
-	w.optional("Content-MD5", b.headers.md5)
-	w.optional("Content-Disposition", b.headers.disposition)
-	w.optional("Cache-Control", b.headers.cacheControl)
-	w.element("BlobType", b.kind)
-	w.element("LeaseStatus", "unlocked")
-	w.element("LeaseState", "available")
-	w.element("ServerEncrypted", "true")
-	w.end()
+	w.Element("Content-Length", itoa(b.size))
+	w.Optional("Content-Type", b.headers.contentType)
+	w.Optional("Content-Encoding", b.headers.encoding)
+	w.Optional("Content-Language", b.headers.language)
+	w.Optional("Content-MD5", b.headers.md5)
+	w.Optional("Content-Disposition", b.headers.disposition)
+	w.Optional("Cache-Control", b.headers.cacheControl)
+	w.Element("BlobType", b.kind)
+	w.Element("LeaseStatus", "unlocked")
+	w.Element("LeaseState", "available")
+	w.Element("ServerEncrypted", "true")
+	w.End()
 	if metadata {
-		w.metadata(b.metadata)
+		w.Metadata(b.metadata)
 	}
-	w.end()
+	w.End()
 }

@@ -1,15 +1,18 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
 	"net/url"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// blobNeeds says what a request asks of a signature.
-func blobNeeds(req *http.Request) Need {
-	container, blob := blobPath(req.URL.Path)
+// needs says what a request asks of a signature.
+func needs(req *http.Request) authorization.Need {
+	container, blob := cutPath(req.URL.Path)
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
-	comp := Query(req.URL).Get("comp")
+	comp := protocol.Query(req.URL).Get("comp")
 	switch {
 	case container == "" && read:
 		return "s l"
@@ -40,41 +43,41 @@ func blobNeeds(req *http.Request) Need {
 }
 
 // permit checks what the sender of a request may do. The permission to create is not enough to overwrite.
-func (s *blobService) permit(req *http.Request, g *Grant) *Fault {
+func (s *Service) permit(req *http.Request, g *authorization.Grant) *protocol.Fault {
 	switch {
 	case g.Owner:
 		return nil
-	case !g.Allows(blobNeeds(req)) || !g.Holds("w") && s.overwrites(req):
-		return faultPermission()
+	case !g.Allows(needs(req)) || !g.Holds("w") && s.overwrites(req):
+		return authorization.PermissionMismatch()
 	}
 	return s.permitCopy(req)
 }
 
 // overwrites tells whether a request puts a blob in the place of one that is there.
-func (s *blobService) overwrites(req *http.Request) bool {
-	comp := Query(req.URL).Get("comp")
+func (s *Service) overwrites(req *http.Request) bool {
+	comp := protocol.Query(req.URL).Get("comp")
 	if req.Method != http.MethodPut || comp != "" && comp != "blocklist" {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	container, name := blobPath(req.URL.Path)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	container, name := cutPath(req.URL.Path)
 	k := s.containers[container]
 	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
 }
 
 // permitCopy checks that the address of a copy's source lets its content be read. The copy itself refuses an address that is
 // not one of a blob.
-func (s *blobService) permitCopy(req *http.Request) *Fault {
-	text := Header(req.Header, "x-ms-copy-source")
+func (s *Service) permitCopy(req *http.Request) *protocol.Fault {
+	text := protocol.Header(req.Header, "x-ms-copy-source")
 	source, err := url.Parse(text)
 	if text == "" || err != nil || source.Host != req.URL.Host {
 		return nil
 	}
 	read := &http.Request{Method: http.MethodGet, URL: source, Header: http.Header{}}
-	g, fault := s.authority.Check(Blob, s.Policy, read)
-	if fault != nil || !g.Allows(blobNeeds(read)) {
-		return refuse(http.StatusForbidden, "CannotVerifyCopySource", "This request is not authorized to perform this operation.")
+	g, fault := s.authority.Check(protocol.Blob, s.Policy, read)
+	if fault != nil || !g.Allows(needs(read)) {
+		return protocol.Refuse(http.StatusForbidden, "CannotVerifyCopySource", "This request is not authorized to perform this operation.")
 	}
 	return nil
 }

@@ -1,15 +1,17 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
 )
 
-// TestBlobNeeds holds what each request asks of a signature, as the documents have it.
-func TestBlobNeeds(t *testing.T) {
-	for request, want := range map[string]Need{
+// TestNeeds holds what each request asks of a signature, as the documents have it.
+func TestNeeds(t *testing.T) {
+	for request, want := range map[string]authorization.Need{
 		"GET /?comp=list":                        "s l",
 		"GET /c?restype=container&comp=acl":      "",
 		"GET /c?restype=container&comp=list":     "C l",
@@ -30,7 +32,7 @@ func TestBlobNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := blobNeeds(&http.Request{Method: method, URL: u}); got != want {
+		if got := needs(&http.Request{Method: method, URL: u}); got != want {
 			t.Errorf("%s needs %q, want %q", request, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"fmt"
@@ -6,48 +6,51 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // rangeHashLimit is the most bytes of a range whose hash the service works out.
 const rangeHashLimit = 4 * mib
 
 // get reads the blob, or a range of it.
-func (b *storedBlob) get(c *xmlCall) (*answer, *Fault) {
-	if err := blobConditions(c.header, "").checkRead(b); err != nil {
+func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
 		return nil, err
 	}
-	from, to, ranged := blobRange(c.header)
+	from, to, ranged := rangeOf(c.Header)
 	if !ranged {
 		a := b.describe(http.StatusOK)
-		setHeader(a.header, "Content-MD5", b.headers.md5)
-		a.body = b.content(0, b.size)
+		setHeader(a.Header, "Content-MD5", b.headers.md5)
+		a.Body = b.content(0, b.size)
 		return a, nil
 	}
 	if from >= b.size {
-		return nil, refuse(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
+		return nil, protocol.Refuse(http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
 			"The range specified is invalid for the current size of the resource.")
 	}
 	to = min(to, b.size)
 	a := b.describe(http.StatusPartialContent)
-	setHeader(a.header, "x-ms-blob-content-md5", b.headers.md5)
-	a.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.size))
-	a.body = b.content(from, to)
+	setHeader(a.Header, "x-ms-blob-content-md5", b.headers.md5)
+	a.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.size))
+	a.Body = b.content(from, to)
 	for name, hash := range map[string]func([]byte) string{"md5": base64MD5, "crc64": base64CRC64} {
-		if !strings.EqualFold(c.header.Get("x-ms-range-get-content-"+name), "true") {
+		if !strings.EqualFold(c.Header.Get("x-ms-range-get-content-"+name), "true") {
 			continue
 		}
 		if to-from > rangeHashLimit {
-			return nil, refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
+			return nil, protocol.Refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
 		}
 		answered := map[string]string{"md5": "Content-MD5", "crc64": "x-ms-content-crc64"}[name]
-		a.header.Set(answered, hash(a.body))
+		a.Header.Set(answered, hash(a.Body))
 	}
 	return a, nil
 }
 
-// blobRange reads the range asked for, as offsets from and up to. The service knows no others than bytes=from- and
+// rangeOf reads the range asked for, as offsets from and up to. The service knows no others than bytes=from- and
 // bytes=from-to, and answers any other with the whole blob.
-func blobRange(h http.Header) (from, to int64, ok bool) {
+func rangeOf(h http.Header) (from, to int64, ok bool) {
 	text := h.Get("x-ms-range")
 	if text == "" {
 		text = h.Get("Range")
@@ -71,25 +74,25 @@ func blobRange(h http.Header) (from, to int64, ok bool) {
 }
 
 // properties answers with the blob's headers alone.
-func (b *storedBlob) properties(c *xmlCall) (*answer, *Fault) {
-	if err := blobConditions(c.header, "").checkRead(b); err != nil {
+func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
 		return nil, err
 	}
 	a := b.describe(http.StatusOK)
-	setHeader(a.header, "Content-MD5", b.headers.md5)
+	setHeader(a.Header, "Content-MD5", b.headers.md5)
 	if c.Req.Method == http.MethodHead {
-		a.header.Set("Content-Length", itoa(b.size))
+		a.Header.Set("Content-Length", itoa(b.size))
 	}
 	return a, nil
 }
 
 // describe puts the blob's properties among the headers.
-func (b *storedBlob) describe(status int) *answer {
-	a := newAnswer(status)
-	h := a.header
+func (b *stored) describe(status int) *protocol.Answer {
+	a := protocol.NewAnswer(status)
+	h := a.Header
 	h.Set("ETag", b.etag)
-	h.Set("Last-Modified", xmlTime(b.modified))
-	h.Set("x-ms-creation-time", xmlTime(b.created))
+	h.Set("Last-Modified", exchange.Time(b.modified))
+	h.Set("x-ms-creation-time", exchange.Time(b.created))
 	h.Set("x-ms-blob-type", b.kind)
 	h.Set("x-ms-lease-status", "unlocked")
 	h.Set("x-ms-lease-state", "available")
@@ -108,9 +111,9 @@ func (b *storedBlob) describe(status int) *answer {
 		h.Set("x-ms-copy-source", b.copied.source)
 		h.Set("x-ms-copy-status", "success")
 		h.Set("x-ms-copy-progress", fmt.Sprintf("%d/%d", b.size, b.size))
-		h.Set("x-ms-copy-completion-time", xmlTime(b.copied.completed))
+		h.Set("x-ms-copy-completion-time", exchange.Time(b.copied.completed))
 	}
-	setMetadata(h, b.metadata)
+	exchange.SetMetadata(h, b.metadata)
 	return a
 }
 

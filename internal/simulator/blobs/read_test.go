@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"fmt"
@@ -12,6 +12,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 func TestBlobRanges(t *testing.T) {
@@ -21,21 +24,21 @@ func TestBlobRanges(t *testing.T) {
 	b.putRaw(t, "whole", "0123456789")
 	list := "<BlockList>"
 	for i, text := range []string{"01", "2", "345", "6789"} {
-		b.want(t, rawCall{"PUT", "/photos/blocks?comp=block&blockid=" + blockID(i), nil, text}, 201, "")
+		b.Want(t, probe.NewCall("PUT", "/photos/blocks?comp=block&blockid="+blockID(i), nil, text), 201, "")
 		list += "<Latest>" + blockID(i) + "</Latest>"
 	}
-	b.want(t, rawCall{"PUT", "/photos/blocks?comp=blocklist", nil, list + "</BlockList>"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/appended", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/appended?comp=appendblock", nil, "01234"}, 201, "")
-	b.want(t, rawCall{"PUT", "/photos/appended?comp=appendblock", nil, "56789"}, 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/blocks?comp=blocklist", nil, list+"</BlockList>"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/appended", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/appended?comp=appendblock", nil, "01234"), 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/appended?comp=appendblock", nil, "56789"), 201, "")
 	for _, name := range []string{"whole", "blocks", "appended"} {
 		for from := range 10 {
 			for to := from; to < 12; to++ {
 				end := min(to, 9)
-				a := b.want(t, rawCall{"GET", "/photos/" + name, map[string]string{"x-ms-range": fmt.Sprintf("bytes=%d-%d", from, to)}, ""}, 206, "")
+				a := b.Want(t, probe.NewCall("GET", "/photos/"+name, map[string]string{"x-ms-range": fmt.Sprintf("bytes=%d-%d", from, to)}, ""), 206, "")
 				want, wantRange := "0123456789"[from:end+1], fmt.Sprintf("bytes %d-%d/10", from, end)
-				if string(a.body) != want || a.header.Get("Content-Range") != wantRange {
-					t.Errorf("%s %d-%d: %q, %s; want %q, %s", name, from, to, a.body, a.header.Get("Content-Range"), want, wantRange)
+				if string(a.Body) != want || a.Header.Get("Content-Range") != wantRange {
+					t.Errorf("%s %d-%d: %q, %s; want %q, %s", name, from, to, a.Body, a.Header.Get("Content-Range"), want, wantRange)
 				}
 			}
 		}
@@ -50,10 +53,10 @@ func TestBlobRanges(t *testing.T) {
 			"lines=0-1":   "200 0123456789",
 			"":            "200 0123456789",
 		} {
-			a := b.send(t, rawCall{"GET", "/photos/" + name, map[string]string{"Range": text}, ""})
-			got := fmt.Sprintf("%d %s", a.status, a.body)
-			if a.status == 416 {
-				got = fmt.Sprintf("%d %s", a.status, a.header.Get("x-ms-error-code"))
+			a := b.Send(t, probe.NewCall("GET", "/photos/"+name, map[string]string{"Range": text}, ""))
+			got := fmt.Sprintf("%d %s", a.Status, a.Body)
+			if a.Status == 416 {
+				got = fmt.Sprintf("%d %s", a.Status, a.Header.Get("x-ms-error-code"))
 			}
 			if got != want {
 				t.Errorf("%s %q: %s, want %s", name, text, got, want)
@@ -61,12 +64,12 @@ func TestBlobRanges(t *testing.T) {
 		}
 	}
 	both := map[string]string{"Range": "bytes=0-1", "x-ms-range": "bytes=5-6"}
-	if a := b.want(t, rawCall{"GET", "/photos/whole", both, ""}, 206, ""); string(a.body) != "56" {
-		t.Errorf("of two ranges the wrong one: %q", a.body)
+	if a := b.Want(t, probe.NewCall("GET", "/photos/whole", both, ""), 206, ""); string(a.Body) != "56" {
+		t.Errorf("of two ranges the wrong one: %q", a.Body)
 	}
 	b.putRaw(t, "empty", "")
-	b.want(t, rawCall{"GET", "/photos/empty", nil, ""}, 200, "")
-	b.want(t, rawCall{"GET", "/photos/empty", map[string]string{"Range": "bytes=0-"}, ""}, 416, "InvalidRange")
+	b.Want(t, probe.NewCall("GET", "/photos/empty", nil, ""), 200, "")
+	b.Want(t, probe.NewCall("GET", "/photos/empty", map[string]string{"Range": "bytes=0-"}, ""), 416, "InvalidRange")
 }
 
 func TestBlobRangeHash(t *testing.T) {
@@ -77,40 +80,40 @@ func TestBlobRangeHash(t *testing.T) {
 	for last, status := range map[int]int{rangeHashLimit - 1: 206, rangeHashLimit: 400} {
 		for _, name := range []string{"md5", "crc64"} {
 			code := map[int]string{400: "OutOfRangeInput"}[status]
-			a := b.want(t, rawCall{"GET", "/photos/a", map[string]string{"x-ms-range": fmt.Sprintf("bytes=0-%d", last),
-				"x-ms-range-get-content-" + name: "true"}, ""}, status, code)
+			a := b.Want(t, probe.NewCall("GET", "/photos/a", map[string]string{"x-ms-range": fmt.Sprintf("bytes=0-%d", last),
+				"x-ms-range-get-content-" + name: "true"}, ""), status, code)
 			want := map[string]string{"md5": base64MD5([]byte(content[1:])), "crc64": base64CRC64([]byte(content[1:]))}[name]
-			got := a.header.Get(map[string]string{"md5": "Content-MD5", "crc64": "x-ms-content-crc64"}[name])
+			got := a.Header.Get(map[string]string{"md5": "Content-MD5", "crc64": "x-ms-content-crc64"}[name])
 			if status == 206 && got != want {
 				t.Errorf("%s is %s, want %s", name, got, want)
 			}
 		}
 	}
-	a := b.want(t, rawCall{"GET", "/photos/a", map[string]string{"x-ms-range": "bytes=0-0"}, ""}, 206, "")
-	if a.header.Get("Content-MD5") != "" || a.header.Get("x-ms-blob-content-md5") != base64MD5([]byte(content)) {
-		t.Errorf("a range has the hash of the whole: %v", a.header)
+	a := b.Want(t, probe.NewCall("GET", "/photos/a", map[string]string{"x-ms-range": "bytes=0-0"}, ""), 206, "")
+	if a.Header.Get("Content-MD5") != "" || a.Header.Get("x-ms-blob-content-md5") != base64MD5([]byte(content)) {
+		t.Errorf("a range has the hash of the whole: %v", a.Header)
 	}
 }
 
 func TestBlobDownloadConditions(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	a := b.container(t).NewBlobClient("a")
 	b.putRaw(t, "a", "x")
 	got, err := a.DownloadStream(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	unchanged, err := a.DownloadStream(ctx, &blob.DownloadStreamOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: got.ETag}}})
-	noError(t, err)
+	probe.NoError(t, err)
 	if body, err := io.ReadAll(unchanged.Body); err != nil || len(body) != 0 || *unchanged.ErrorCode != "ConditionNotMet" {
 		t.Errorf("unchanged: %q, %v, %v", body, unchanged.ErrorCode, err)
 	}
 	_, err = a.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 1, Count: 1}})
-	wantSDKError(t, err, 416, "InvalidRange")
+	probe.WantError(t, err, 416, "InvalidRange")
 	b.clock.Advance(time.Second)
-	later := testStart()
+	later := probe.Start()
 	_, err = a.GetProperties(ctx, &blob.GetPropertiesOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfModifiedSince: &later}}})
-	wantSDKError(t, err, 304, "ConditionNotMet")
+	probe.WantError(t, err, 304, "ConditionNotMet")
 }
 
 // listed reads all pages of a flat listing, or of one by levels if there is a delimiter.
@@ -127,8 +130,8 @@ func (b *testBlobs) listed(t *testing.T, delimiter string, o container.ListBlobs
 	var pages [][]string
 	if delimiter == "" {
 		for pager := c.NewListBlobsFlatPager(&o); pager.More(); {
-			page, err := pager.NextPage(testContext(t))
-			noError(t, err)
+			page, err := pager.NextPage(probe.Context(t))
+			probe.NoError(t, err)
 			names := []string{}
 			for _, item := range page.Segment.BlobItems {
 				names = append(names, text(item))
@@ -139,8 +142,8 @@ func (b *testBlobs) listed(t *testing.T, delimiter string, o container.ListBlobs
 	}
 	ho := &container.ListBlobsHierarchyOptions{Prefix: o.Prefix, MaxResults: o.MaxResults, Include: o.Include}
 	for pager := c.NewListBlobsHierarchyPager(delimiter, ho); pager.More(); {
-		page, err := pager.NextPage(testContext(t))
-		noError(t, err)
+		page, err := pager.NextPage(probe.Context(t))
+		probe.NoError(t, err)
 		names := []string{}
 		for _, item := range page.Segment.BlobItems {
 			names = append(names, text(item))
@@ -157,9 +160,9 @@ func TestBlobList(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
 	for _, name := range []string{"b", "a/1", "a/2", "a/x/1", "a/x/2", "a0", "a", "c/%01+%20%3C"} {
-		b.want(t, rawCall{"PUT", "/photos/" + name, map[string]string{"x-ms-blob-type": "BlockBlob", "x-ms-meta-a": "<1>"}, ""}, 201, "")
+		b.Want(t, probe.NewCall("PUT", "/photos/"+name, map[string]string{"x-ms-blob-type": "BlockBlob", "x-ms-meta-a": "<1>"}, ""), 201, "")
 	}
-	b.want(t, rawCall{"PUT", "/photos/uncommitted?comp=block&blockid=AAAA", nil, "x"}, 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/uncommitted?comp=block&blockid=AAAA", nil, "x"), 201, "")
 	two := to.Ptr(int32(2))
 	for name, test := range map[string]struct {
 		delimiter string
@@ -188,13 +191,13 @@ func TestBlobList(t *testing.T) {
 }
 
 func TestBlobListProperties(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
-	etag := b.putRaw(t, "a", "hello").header.Get("ETag")
+	etag := b.putRaw(t, "a", "hello").Header.Get("ETag")
 	page, err := photos.NewListBlobsFlatPager(nil).NextPage(ctx)
-	noError(t, err)
+	probe.NoError(t, err)
 	p := page.Segment.BlobItems[0].Properties
-	if `"`+string(*p.ETag)+`"` != etag || *p.ContentLength != 5 || *p.BlobType != blob.BlobTypeBlockBlob || !p.LastModified.Equal(testStart()) ||
+	if `"`+string(*p.ETag)+`"` != etag || *p.ContentLength != 5 || *p.BlobType != blob.BlobTypeBlockBlob || !p.LastModified.Equal(probe.Start()) ||
 		*p.ContentType != "application/octet-stream" || len(p.ContentMD5) != 16 {
 		t.Errorf("properties %+v", p)
 	}
@@ -224,7 +227,7 @@ func TestBlobListPageCuts(t *testing.T) {
 		want = append(want, name)
 		b.putRaw(t, name, "")
 	}
-	*b.chaos = Chaos{EmptyPages: 0.3, ShortPages: 0.5}
+	*b.chaos = environment.Chaos{EmptyPages: 0.3, ShortPages: 0.5}
 	empty := 0
 	for range 20 {
 		pages := b.listed(t, "", container.ListBlobsFlatOptions{MaxResults: to.Ptr(int32(15))})

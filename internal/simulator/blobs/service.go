@@ -1,77 +1,83 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// containerRights are the letters of the rights that a policy of a container may give.
-const containerRights = "racwdxyltmeopi"
+// rights are the letters of the rights that a policy of a container may give.
+const rights = "racwdxyltmeopi"
 
-// blobDeleteDelay is how long the name of a deleted container cannot be taken again.
-const blobDeleteDelay = 30 * time.Second
+// deleteDelay is how long the name of a deleted container cannot be taken again.
+const deleteDelay = 30 * time.Second
 
-// blobService is the blob service of one account. Contents are never changed once written, only added to or replaced: what
+// Service is the blob service of one account. Contents are never changed once written, only added to or replaced: what
 // a request has read stays as it was.
-type blobService struct {
-	xmlService
-	authority   *Authority // of the sources of copies
-	containers  map[string]*blobContainer
+type Service struct {
+	exchange.Service
+	authority   *authorization.Authority // of the sources of copies
+	containers  map[string]*storedContainer
 	deleted     map[string]time.Time // when names of deleted containers were given up
 	deleteDelay time.Duration
 }
 
-// blobContainer is a container with its blobs.
-type blobContainer struct {
+// storedContainer is a container with its blobs.
+type storedContainer struct {
 	metadata map[string]string
-	policies Policies
+	policies authorization.Policies
 	etag     string
 	modified time.Time
-	blobs    map[string]*storedBlob
+	blobs    map[string]*stored
 	names    []string             // of blobs, sorted
 	graves   map[string]time.Time // last stamps of blobs that are gone, under a still clock
 }
 
 // touch marks a change of the container itself; changes to its blobs are none.
-func (k *blobContainer) touch(clock *Clock) {
+func (k *storedContainer) touch(clock *environment.Clock) {
 	k.modified = clock.After(k.modified)
-	k.etag = xmlETag(k.modified)
+	k.etag = ETag(k.modified)
 }
 
-func newBlobService(authority *Authority, clock *Clock, d *Dice, chaos *Chaos) *blobService {
-	return &blobService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, authority: authority, containers: map[string]*blobContainer{},
-		deleted: map[string]time.Time{}, deleteDelay: blobDeleteDelay}
+// New makes an empty service. authority checks who may read the source of a copy.
+func New(authority *authorization.Authority, clock *environment.Clock, d *environment.Dice, chaos *environment.Chaos) *Service {
+	return &Service{Service: exchange.Service{Clock: clock, Dice: d, Chaos: chaos}, authority: authority, containers: map[string]*storedContainer{},
+		deleted: map[string]time.Time{}, deleteDelay: deleteDelay}
 }
 
 // Serve answers one request whose sender has the grant. The path begins with the container's name. The body becomes the blob's
 // content as it is: the caller must not write to it afterwards.
-func (s *blobService) Serve(c *Call, g *Grant) *answer {
+func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
 	if fault := s.permit(c.Req, g); fault != nil {
 		return s.Refuse(c, fault)
 	}
-	return s.answer(c, s.dispatch)
+	return s.Answer(c, s.dispatch)
 }
 
 // Policy finds a stored access policy, for a signature that names one.
-func (s *blobService) Policy(container, id string) (Policy, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) Policy(container, id string) (authorization.Policy, bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	k := s.containers[container]
 	if k == nil {
-		return Policy{}, false
+		return authorization.Policy{}, false
 	}
 	return k.policies.Find(id)
 }
 
-func (s *blobService) dispatch(c *xmlCall) (*answer, *Fault) {
-	if err := blobUnsupported(c); err != nil {
+func (s *Service) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	if err := unsupported(c); err != nil {
 		return nil, err
 	}
-	container, name := blobPath(c.Req.URL.Path)
+	container, name := cutPath(c.Req.URL.Path)
 	if container == "" {
-		if c.Req.Method != http.MethodGet || c.query.Get("comp") != "list" {
-			return nil, xmlInvalidQuery("comp", c.query.Get("comp"), "The account has no such resource.")
+		if c.Req.Method != http.MethodGet || c.Query.Get("comp") != "list" {
+			return nil, exchange.InvalidQuery("comp", c.Query.Get("comp"), "The account has no such resource.")
 		}
 		return s.listContainers(c)
 	}
@@ -82,65 +88,65 @@ func (s *blobService) dispatch(c *xmlCall) (*answer, *Fault) {
 		return s.container(c, container)
 	}
 	if len(name) > 1024 {
-		return nil, refuse(http.StatusBadRequest, "OutOfRangeInput",
+		return nil, protocol.Refuse(http.StatusBadRequest, "OutOfRangeInput",
 			"The specified resource name length is not within the permissible limits.")
 	}
 	k := s.containers[container]
 	if k == nil {
 		return nil, containerNotFound()
 	}
-	t := &blobTarget{service: s, container: k, name: name}
+	t := &target{service: s, container: k, name: name}
 	return t.dispatch(c)
 }
 
-// blobPath splits a path into a container's name and a blob's, which may hold slashes.
-func blobPath(path string) (container, name string) {
+// cutPath splits a path into a container's name and a blob's, which may hold slashes.
+func cutPath(path string) (container, name string) {
 	container, name, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return container, name
 }
 
-func checkContainerName(name string) *Fault {
+func checkContainerName(name string) *protocol.Fault {
 	if name == "$root" || name == "$web" || name == "$logs" {
 		return nil
 	}
-	return xmlCheckName(name)
+	return exchange.CheckName(name)
 }
 
-func containerNotFound() *Fault {
-	return refuse(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
+func containerNotFound() *protocol.Fault {
+	return protocol.Refuse(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 }
 
-// blobUnsupported refuses what would be ignored otherwise, and be missed only in production.
-func blobUnsupported(c *xmlCall) *Fault {
+// unsupported refuses what would be ignored otherwise, and be missed only in production.
+func unsupported(c *exchange.Call) *protocol.Fault {
 	for _, name := range [...]string{"x-ms-tags", "x-ms-if-tags", "x-ms-structured-body", "x-ms-encryption-key",
 		"x-ms-encryption-scope", "x-ms-copy-source-authorization"} {
-		if c.header.Get(name) != "" {
-			return xmlUnsupportedHeader(name)
+		if c.Header.Get(name) != "" {
+			return exchange.UnsupportedHeader(name)
 		}
 	}
 	for _, name := range [...]string{"snapshot", "versionid"} {
-		if c.query.Has(name) {
-			return refuse(http.StatusBadRequest, "UnsupportedQueryParameter",
-				"One of the query parameters specified in the request URI is not supported.").with("QueryParameterName", name)
+		if c.Query.Has(name) {
+			return protocol.Refuse(http.StatusBadRequest, "UnsupportedQueryParameter",
+				"One of the query parameters specified in the request URI is not supported.").With("QueryParameterName", name)
 		}
 	}
 	// Nobody can hold a lease here, so a request that names one has lost it.
-	if c.header.Get("x-ms-lease-id") != "" {
-		return refuse(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
+	if c.Header.Get("x-ms-lease-id") != "" {
+		return protocol.Refuse(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
 			"There is currently no lease on the blob.")
 	}
 	return nil
 }
 
-// blobTarget is the place that a request on a blob names, with or without a blob in it.
-type blobTarget struct {
-	service   *blobService
-	container *blobContainer
+// target is the place that a request on a blob names, with or without a blob in it.
+type target struct {
+	service   *Service
+	container *storedContainer
 	name      string
 }
 
 // find returns the committed blob, or nil.
-func (t *blobTarget) find() *storedBlob {
+func (t *target) find() *stored {
 	if b := t.container.blobs[t.name]; b != nil && b.committed {
 		return b
 	}
@@ -148,11 +154,11 @@ func (t *blobTarget) find() *storedBlob {
 }
 
 // dispatch serves the requests on one blob.
-func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
-	comp := c.query.Get("comp")
+func (t *target) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	comp := c.Query.Get("comp")
 	switch c.Req.Method + " " + comp {
 	case "PUT ":
-		if c.header.Get("x-ms-copy-source") != "" && c.header.Get("x-ms-blob-type") == "" {
+		if c.Header.Get("x-ms-copy-source") != "" && c.Header.Get("x-ms-blob-type") == "" {
 			return t.copy(c)
 		}
 		return t.put(c)
@@ -167,7 +173,7 @@ func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 	}
 	b := t.find()
 	if b == nil {
-		return nil, blobNotFound()
+		return nil, notFound()
 	}
 	switch c.Req.Method + " " + comp {
 	case "GET ":
@@ -180,11 +186,11 @@ func (t *blobTarget) dispatch(c *xmlCall) (*answer, *Fault) {
 		return t.delete(c, b)
 	}
 	if comp == "" {
-		return nil, xmlUnsupportedVerb(c.Req.Method)
+		return nil, exchange.UnsupportedVerb(c.Req.Method)
 	}
-	return nil, xmlInvalidQuery("comp", comp, "A blob has no such resource.")
+	return nil, exchange.InvalidQuery("comp", comp, "A blob has no such resource.")
 }
 
-func blobNotFound() *Fault {
-	return refuse(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
+func notFound() *protocol.Fault {
+	return protocol.Refuse(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
 }

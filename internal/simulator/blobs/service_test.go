@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"io"
@@ -10,24 +10,28 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 // testBlobs is a blob service with an SDK client on it.
 type testBlobs struct {
-	serveFunc
-	service *blobService
-	clock   *Clock
-	chaos   *Chaos
+	probe.Service
+	service *Service
+	clock   *environment.Clock
+	chaos   *environment.Chaos
 	client  *azblob.Client
 }
 
 func newTestBlobs(t *testing.T, seed uint64) *testBlobs {
 	t.Helper()
-	b := &testBlobs{clock: NewClock(testStart()), chaos: &Chaos{}}
-	b.service = newBlobService(nil, b.clock, newDice(seed), b.chaos)
-	b.serveFunc = b.service.Serve
-	client, err := azblob.NewClientWithNoCredential("http://contoso.sim.test/", &azblob.ClientOptions{ClientOptions: b.options()})
-	noError(t, err)
+	b := &testBlobs{clock: environment.NewClock(probe.Start()), chaos: &environment.Chaos{}}
+	b.service = New(nil, b.clock, environment.NewDice(seed), b.chaos)
+	b.Service = b.service.Serve
+	client, err := azblob.NewClientWithNoCredential("http://contoso.sim.test/", &azblob.ClientOptions{ClientOptions: b.Options()})
+	probe.NoError(t, err)
 	b.client = client
 	return b
 }
@@ -36,16 +40,16 @@ func newTestBlobs(t *testing.T, seed uint64) *testBlobs {
 func (b *testBlobs) container(t *testing.T) *container.Client {
 	t.Helper()
 	c := b.client.ServiceClient().NewContainerClient("photos")
-	_, err := c.Create(testContext(t), nil)
-	noError(t, err)
+	_, err := c.Create(probe.Context(t), nil)
+	probe.NoError(t, err)
 	return c
 }
 
 // putRaw puts a block blob.
-func (b *testBlobs) putRaw(t *testing.T, name, body string) *answer {
+func (b *testBlobs) putRaw(t *testing.T, name, body string) *protocol.Answer {
 	t.Helper()
-	return b.want(t, rawCall{method: "PUT", target: "/photos/" + name, body: body,
-		header: map[string]string{"x-ms-blob-type": "BlockBlob"}}, 201, "")
+	return b.Want(t, probe.Call{Method: "PUT", Target: "/photos/" + name, Body: body,
+		Header: map[string]string{"x-ms-blob-type": "BlockBlob"}}, 201, "")
 }
 
 func TestContainerNames(t *testing.T) {
@@ -60,22 +64,22 @@ func TestContainerNames(t *testing.T) {
 		"$other":                "InvalidResourceName",
 	} {
 		status := map[bool]int{true: 201, false: 400}[code == ""]
-		newTestBlobs(t, 1).want(t, rawCall{method: "PUT", target: "/" + name + "?restype=container"}, status, code)
+		newTestBlobs(t, 1).Want(t, probe.Call{Method: "PUT", Target: "/" + name + "?restype=container"}, status, code)
 	}
 }
 
 func TestContainerLife(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.client.ServiceClient().NewContainerClient("photos")
 	_, err := photos.GetProperties(ctx, nil)
-	wantSDKError(t, err, 404, "ContainerNotFound")
+	probe.WantError(t, err, 404, "ContainerNotFound")
 	created, err := photos.Create(ctx, &container.CreateOptions{Metadata: map[string]*string{"Region": to.Ptr("eu")}})
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = photos.Create(ctx, nil)
-	wantSDKError(t, err, 409, "ContainerAlreadyExists")
+	probe.WantError(t, err, 409, "ContainerAlreadyExists")
 	got, err := photos.GetProperties(ctx, nil)
-	noError(t, err)
-	if *got.ETag != *created.ETag || !got.LastModified.Equal(testStart()) || *got.Metadata["Region"] != "eu" {
+	probe.NoError(t, err)
+	if *got.ETag != *created.ETag || !got.LastModified.Equal(probe.Start()) || *got.Metadata["Region"] != "eu" {
 		t.Errorf("properties %v %v %v", *got.ETag, *got.LastModified, got.Metadata)
 	}
 	b.putRaw(t, "a", "x")
@@ -84,49 +88,49 @@ func TestContainerLife(t *testing.T) {
 	}
 
 	_, err = photos.Delete(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = photos.Delete(ctx, nil)
-	wantSDKError(t, err, 404, "ContainerNotFound")
-	b.want(t, rawCall{method: "GET", target: "/photos/a"}, 404, "ContainerNotFound")
-	b.clock.Advance(blobDeleteDelay - time.Microsecond)
+	probe.WantError(t, err, 404, "ContainerNotFound")
+	b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 404, "ContainerNotFound")
+	b.clock.Advance(deleteDelay - time.Microsecond)
 	_, err = photos.Create(ctx, nil)
-	wantSDKError(t, err, 409, "ContainerBeingDeleted")
+	probe.WantError(t, err, 409, "ContainerBeingDeleted")
 	b.clock.Advance(time.Microsecond)
 	_, err = photos.Create(ctx, nil)
-	noError(t, err)
-	b.want(t, rawCall{method: "GET", target: "/photos/a"}, 404, "BlobNotFound")
+	probe.NoError(t, err)
+	b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 404, "BlobNotFound")
 }
 
 func TestContainerConditions(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
-	early, late := testStart().Add(-time.Second), testStart().Add(time.Second)
+	early, late := probe.Start().Add(-time.Second), probe.Start().Add(time.Second)
 	deleteIf := func(c container.ModifiedAccessConditions) error {
 		_, err := photos.Delete(ctx, &container.DeleteOptions{AccessConditions: &container.AccessConditions{ModifiedAccessConditions: &c}})
 		return err
 	}
-	wantSDKError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &early}), 412, "ConditionNotMet")
-	wantSDKError(t, deleteIf(container.ModifiedAccessConditions{IfModifiedSince: &late}), 412, "ConditionNotMet")
-	noError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &late}))
+	probe.WantError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &early}), 412, "ConditionNotMet")
+	probe.WantError(t, deleteIf(container.ModifiedAccessConditions{IfModifiedSince: &late}), 412, "ConditionNotMet")
+	probe.NoError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &late}))
 }
 
 func TestContainerMetadataAndPolicies(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	before, err := photos.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = photos.SetMetadata(ctx, &container.SetMetadataOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})
-	noError(t, err)
+	probe.NoError(t, err)
 	after, err := photos.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if *after.Metadata["A"] != "1" || *after.ETag == *before.ETag {
 		t.Errorf("metadata %v, ETag %v after %v", after.Metadata, *after.ETag, *before.ETag)
 	}
 	_, err = photos.SetAccessPolicy(ctx, &container.SetAccessPolicyOptions{ContainerACL: []*container.SignedIdentifier{
 		{ID: to.Ptr("r"), AccessPolicy: &container.AccessPolicy{Permission: to.Ptr("r")}}}})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := photos.GetAccessPolicy(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("policies %v", got.SignedIdentifiers)
 	}
@@ -136,10 +140,10 @@ func TestContainerMetadataAndPolicies(t *testing.T) {
 	if _, ok := b.service.Policy("others", "r"); ok {
 		t.Error("a policy of a container that does not exist")
 	}
-	for name, rule := range metadataRules() {
+	for name, rule := range probe.MetadataRules() {
 		t.Run(name, func(t *testing.T) {
-			status := map[bool]int{true: 200, false: 400}[rule.code == ""]
-			b.want(t, rawCall{method: "PUT", target: "/photos?restype=container&comp=metadata", header: rule.header}, status, rule.code)
+			status := map[bool]int{true: 200, false: 400}[rule.Code == ""]
+			b.Want(t, probe.Call{Method: "PUT", Target: "/photos?restype=container&comp=metadata", Header: rule.Header}, status, rule.Code)
 		})
 	}
 }
@@ -147,19 +151,19 @@ func TestContainerMetadataAndPolicies(t *testing.T) {
 func TestContainerList(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	for _, name := range []string{"north-2", "south", "north-1"} {
-		_, err := b.client.CreateContainer(testContext(t), name, &azblob.CreateContainerOptions{Metadata: map[string]*string{"a": to.Ptr(name)}})
-		noError(t, err)
+		_, err := b.client.CreateContainer(probe.Context(t), name, &azblob.CreateContainerOptions{Metadata: map[string]*string{"a": to.Ptr(name)}})
+		probe.NoError(t, err)
 	}
 	var got []string
 	pager := b.client.NewListContainersPager(&azblob.ListContainersOptions{Prefix: to.Ptr("north"), MaxResults: to.Ptr(int32(1)),
 		Include: azblob.ListContainersInclude{Metadata: true}})
 	pages := 0
 	for ; pager.More(); pages++ {
-		page, err := pager.NextPage(testContext(t))
-		noError(t, err)
+		page, err := pager.NextPage(probe.Context(t))
+		probe.NoError(t, err)
 		for _, item := range page.ContainerItems {
 			got = append(got, *item.Name+"="+*item.Metadata["a"])
-			if item.Properties.ETag == nil || !item.Properties.LastModified.Equal(testStart()) {
+			if item.Properties.ETag == nil || !item.Properties.LastModified.Equal(probe.Start()) {
 				t.Errorf("properties of %s: %v", *item.Name, item.Properties)
 			}
 		}
@@ -176,34 +180,34 @@ func TestBlobRefusals(t *testing.T) {
 	with := func(name, value string) map[string]string { return map[string]string{name: value} }
 	block := with("x-ms-blob-type", "BlockBlob")
 	for name, test := range map[string]struct {
-		call   rawCall
+		call   probe.Call
 		status int
 		code   string
 	}{
-		"no container":        {rawCall{"GET", "/others/a", nil, ""}, 404, "ContainerNotFound"},
-		"no blob":             {rawCall{"GET", "/photos/b", nil, ""}, 404, "BlobNotFound"},
-		"no blob, HEAD":       {rawCall{"HEAD", "/photos/b", nil, ""}, 404, "BlobNotFound"},
-		"no blob to delete":   {rawCall{"DELETE", "/photos/b", nil, ""}, 404, "BlobNotFound"},
-		"no blob to set":      {rawCall{"PUT", "/photos/b?comp=metadata", nil, ""}, 404, "BlobNotFound"},
-		"no restype":          {rawCall{"PUT", "/photos", nil, ""}, 400, "InvalidQueryParameterValue"},
-		"no such resource":    {rawCall{"GET", "/photos/a?comp=pagelist", nil, ""}, 400, "InvalidQueryParameterValue"},
-		"verb":                {rawCall{"POST", "/photos/a", nil, ""}, 405, "UnsupportedHttpVerb"},
-		"container's verb":    {rawCall{"POST", "/photos?restype=container", nil, ""}, 405, "UnsupportedHttpVerb"},
-		"no type":             {rawCall{"PUT", "/photos/b", nil, "x"}, 400, "MissingRequiredHeader"},
-		"page blob":           {rawCall{"PUT", "/photos/b", with("x-ms-blob-type", "PageBlob"), ""}, 400, "InvalidHeaderValue"},
-		"append with content": {rawCall{"PUT", "/photos/b", with("x-ms-blob-type", "AppendBlob"), "x"}, 400, "InvalidHeaderValue"},
-		"other type":          {rawCall{"PUT", "/photos/a", with("x-ms-blob-type", "AppendBlob"), ""}, 409, "InvalidBlobType"},
-		"append to a block":   {rawCall{"PUT", "/photos/a?comp=appendblock", nil, "x"}, 409, "InvalidBlobType"},
-		"tags":                {rawCall{"GET", "/photos/a", with("x-ms-if-tags", "x"), ""}, 400, "UnsupportedHeader"},
-		"snapshot":            {rawCall{"GET", "/photos/a?snapshot=x", nil, ""}, 400, "UnsupportedQueryParameter"},
-		"lease":               {rawCall{"PUT", "/photos/a?comp=metadata", with("x-ms-lease-id", "x"), ""}, 412, "LeaseNotPresentWithBlobOperation"},
-		"1,024 bytes":         {rawCall{"PUT", "/photos/" + strings.Repeat("x", 1024), block, ""}, 201, ""},
-		"1,025 bytes":         {rawCall{"PUT", "/photos/" + strings.Repeat("x", 1025), block, ""}, 400, "OutOfRangeInput"},
-		"since what":          {rawCall{"GET", "/photos/a", with("If-Modified-Since", "yesterday"), ""}, 400, "InvalidHeaderValue"},
-		"list by number":      {rawCall{"GET", "/photos?restype=container&comp=list&maxresults=0", nil, ""}, 400, "OutOfRangeQueryParameterValue"},
-		"list from where":     {rawCall{"GET", "/photos?restype=container&comp=list&marker=x", nil, ""}, 400, "InvalidQueryParameterValue"},
+		"no container":        {probe.NewCall("GET", "/others/a", nil, ""), 404, "ContainerNotFound"},
+		"no blob":             {probe.NewCall("GET", "/photos/b", nil, ""), 404, "BlobNotFound"},
+		"no blob, HEAD":       {probe.NewCall("HEAD", "/photos/b", nil, ""), 404, "BlobNotFound"},
+		"no blob to delete":   {probe.NewCall("DELETE", "/photos/b", nil, ""), 404, "BlobNotFound"},
+		"no blob to set":      {probe.NewCall("PUT", "/photos/b?comp=metadata", nil, ""), 404, "BlobNotFound"},
+		"no restype":          {probe.NewCall("PUT", "/photos", nil, ""), 400, "InvalidQueryParameterValue"},
+		"no such resource":    {probe.NewCall("GET", "/photos/a?comp=pagelist", nil, ""), 400, "InvalidQueryParameterValue"},
+		"verb":                {probe.NewCall("POST", "/photos/a", nil, ""), 405, "UnsupportedHttpVerb"},
+		"container's verb":    {probe.NewCall("POST", "/photos?restype=container", nil, ""), 405, "UnsupportedHttpVerb"},
+		"no type":             {probe.NewCall("PUT", "/photos/b", nil, "x"), 400, "MissingRequiredHeader"},
+		"page blob":           {probe.NewCall("PUT", "/photos/b", with("x-ms-blob-type", "PageBlob"), ""), 400, "InvalidHeaderValue"},
+		"append with content": {probe.NewCall("PUT", "/photos/b", with("x-ms-blob-type", "AppendBlob"), "x"), 400, "InvalidHeaderValue"},
+		"other type":          {probe.NewCall("PUT", "/photos/a", with("x-ms-blob-type", "AppendBlob"), ""), 409, "InvalidBlobType"},
+		"append to a block":   {probe.NewCall("PUT", "/photos/a?comp=appendblock", nil, "x"), 409, "InvalidBlobType"},
+		"tags":                {probe.NewCall("GET", "/photos/a", with("x-ms-if-tags", "x"), ""), 400, "UnsupportedHeader"},
+		"snapshot":            {probe.NewCall("GET", "/photos/a?snapshot=x", nil, ""), 400, "UnsupportedQueryParameter"},
+		"lease":               {probe.NewCall("PUT", "/photos/a?comp=metadata", with("x-ms-lease-id", "x"), ""), 412, "LeaseNotPresentWithBlobOperation"},
+		"1,024 bytes":         {probe.NewCall("PUT", "/photos/"+strings.Repeat("x", 1024), block, ""), 201, ""},
+		"1,025 bytes":         {probe.NewCall("PUT", "/photos/"+strings.Repeat("x", 1025), block, ""), 400, "OutOfRangeInput"},
+		"since what":          {probe.NewCall("GET", "/photos/a", with("If-Modified-Since", "yesterday"), ""), 400, "InvalidHeaderValue"},
+		"list by number":      {probe.NewCall("GET", "/photos?restype=container&comp=list&maxresults=0", nil, ""), 400, "OutOfRangeQueryParameterValue"},
+		"list from where":     {probe.NewCall("GET", "/photos?restype=container&comp=list&marker=x", nil, ""), 400, "InvalidQueryParameterValue"},
 	} {
-		t.Run(name, func(t *testing.T) { b.want(t, test.call, test.status, test.code) })
+		t.Run(name, func(t *testing.T) { b.Want(t, test.call, test.status, test.code) })
 	}
 }
 

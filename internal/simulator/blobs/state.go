@@ -1,40 +1,42 @@
-package simulator
+package blobs
 
 import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// blobsState is what is stored in the service at one moment.
-type blobsState struct {
-	containers map[string]*blobContainer
+// State is what is stored in the service at one moment.
+type State struct {
+	containers map[string]*storedContainer
 	deleted    map[string]time.Time // when names of deleted containers were given up
 	serial     uint64
 }
 
 // Snapshot copies what is stored.
-func (s *blobService) Snapshot() *blobsState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &blobsState{Cloned(s.containers, (*blobContainer).clone), maps.Clone(s.deleted), s.serial}
+func (s *Service) Snapshot() *State {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return &State{snapshot.Cloned(s.containers, (*storedContainer).clone), maps.Clone(s.deleted), s.Serial}
 }
 
 // Restore makes what is stored what it was at a snapshot.
-func (s *blobService) Restore(from *blobsState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.containers, s.deleted, s.serial = Cloned(from.containers, (*blobContainer).clone), maps.Clone(from.deleted), from.serial
+func (s *Service) Restore(from *State) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.containers, s.deleted, s.Serial = snapshot.Cloned(from.containers, (*storedContainer).clone), maps.Clone(from.deleted), from.serial
 }
 
 // clone copies the container and its blobs, which change in their places; their contents are shared.
-func (k *blobContainer) clone() *blobContainer {
-	c := &blobContainer{metadata: k.metadata, policies: k.policies, etag: k.etag, modified: k.modified,
-		blobs: Cloned(k.blobs, (*storedBlob).clone), names: slices.Clone(k.names), graves: maps.Clone(k.graves)}
+func (k *storedContainer) clone() *storedContainer {
+	c := &storedContainer{metadata: k.metadata, policies: k.policies, etag: k.etag, modified: k.modified,
+		blobs: snapshot.Cloned(k.blobs, (*stored).clone), names: slices.Clone(k.names), graves: maps.Clone(k.graves)}
 	return c
 }
 
-func (b *storedBlob) clone() *storedBlob {
+func (b *stored) clone() *stored {
 	c := *b
 	c.staged = maps.Clone(b.staged)
 	// Cut off, so that both may grow: neither writes where the other does.
@@ -43,27 +45,27 @@ func (b *storedBlob) clone() *storedBlob {
 }
 
 // Fingerprint writes what requests can tell of the state, at a time.
-func (s *blobsState) Fingerprint(k *fingerprint, now time.Time) {
+func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Times(s.deleted)
 	k.Number(s.serial)
-	EachSorted(k, s.containers, func(_ string, c *blobContainer) { c.fingerprint(k, now) })
+	snapshot.EachSorted(k, s.containers, func(_ string, c *storedContainer) { c.fingerprint(k, now) })
 }
 
-func (c *blobContainer) fingerprint(k *fingerprint, now time.Time) {
-	k.Texts(c.metadata)
-	c.policies.Fingerprint(k)
-	k.Text(c.etag)
-	EachSorted(k, c.blobs, func(_ string, b *storedBlob) { b.fingerprint(k) })
+func (k *storedContainer) fingerprint(w *snapshot.Writer, now time.Time) {
+	w.Texts(k.metadata)
+	k.policies.Fingerprint(w)
+	w.Text(k.etag)
+	snapshot.EachSorted(w, k.blobs, func(_ string, b *stored) { b.fingerprint(w) })
 	graves := map[string]time.Time{}
-	for name, at := range c.graves {
-		if b := c.blobs[name]; !at.Before(now) && (b == nil || !b.committed) {
+	for name, at := range k.graves {
+		if b := k.blobs[name]; !at.Before(now) && (b == nil || !b.committed) {
 			graves[name] = at
 		}
 	}
-	k.Times(graves)
+	w.Times(graves)
 }
 
-func (b *storedBlob) fingerprint(k *fingerprint) {
+func (b *stored) fingerprint(k *snapshot.Writer) {
 	k.Text(b.kind)
 	k.Flag(b.committed)
 	k.Time(b.created)
@@ -85,6 +87,6 @@ func (b *storedBlob) fingerprint(k *fingerprint) {
 	}
 	k.Bytes(b.appended)
 	k.Number(uint64(b.appends))
-	EachSorted(k, b.staged, func(_ string, block blobBlock) { k.Bytes(block.data) })
+	snapshot.EachSorted(k, b.staged, func(_ string, block block) { k.Bytes(block.data) })
 	k.Time(b.stagedAt)
 }

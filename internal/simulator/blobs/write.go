@@ -1,21 +1,24 @@
-package simulator
+package blobs
 
 import (
 	"net/http"
 	"net/url"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
 const mib = 1 << 20
 
-// blobLimit is a limit that grew with the versions of the protocol: the first whose version the request speaks counts.
-type blobLimit []struct {
+// limit is a limit that grew with the versions of the protocol: the first whose version the request speaks counts.
+type limit []struct {
 	version string
 	most    int64
 }
 
-func (l blobLimit) of(c *xmlCall) int64 {
+func (l limit) of(c *exchange.Call) int64 {
 	for _, step := range l {
-		if c.since(step.version) {
+		if c.Since(step.version) {
 			return step.most
 		}
 	}
@@ -23,25 +26,25 @@ func (l blobLimit) of(c *xmlCall) int64 {
 }
 
 // putLimit is the most bytes put in one request.
-func putLimit() blobLimit {
-	return blobLimit{{"2019-12-12", 5000 * mib}, {"2016-05-31", 256 * mib}, {"", 64 * mib}}
+func putLimit() limit {
+	return limit{{"2019-12-12", 5000 * mib}, {"2016-05-31", 256 * mib}, {"", 64 * mib}}
 }
 
 // put writes a blob whole: a block blob with its content, an append blob empty.
-func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
-	kind := c.header.Get("x-ms-blob-type")
+func (t *target) put(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	kind := c.Header.Get("x-ms-blob-type")
 	switch {
 	case kind == "":
-		return nil, xmlMissingHeader("x-ms-blob-type")
+		return nil, exchange.MissingHeader("x-ms-blob-type")
 	case kind != blockBlob && kind != appendBlob:
-		return nil, xmlInvalidHeader("x-ms-blob-type", kind)
-	case c.header.Get("x-ms-copy-source") != "":
-		return nil, xmlUnsupportedHeader("x-ms-copy-source")
+		return nil, exchange.InvalidHeader("x-ms-blob-type", kind)
+	case c.Header.Get("x-ms-copy-source") != "":
+		return nil, exchange.UnsupportedHeader("x-ms-copy-source")
 	case kind == appendBlob && len(c.Body) > 0:
-		return nil, xmlInvalidHeader("Content-Length", itoa(int64(len(c.Body))))
+		return nil, exchange.InvalidHeader("Content-Length", itoa(int64(len(c.Body))))
 	}
 	if most := putLimit().of(c); int64(len(c.Body)) > most {
-		return nil, xmlBodyTooLarge(most)
+		return nil, exchange.BodyTooLarge(most)
 	}
 	hashes, err := checkHashes(c)
 	if err != nil {
@@ -51,10 +54,10 @@ func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
 	if err != nil {
 		return nil, err
 	}
-	b.headers = storedHeaders(c.header).orStandard()
+	b.headers = storedHeaders(c.Header).orStandard()
 	if kind == blockBlob {
 		if len(c.Body) > 0 {
-			b.setBlocks([]blobBlock{{data: c.Body}})
+			b.setBlocks([]block{{data: c.Body}})
 		}
 		// The service works out the hash of what is put whole, and stores it unless it is told another.
 		if hashes.Get("Content-MD5") == "" {
@@ -66,20 +69,20 @@ func (t *blobTarget) put(c *xmlCall) (*answer, *Fault) {
 	}
 	t.commit(b)
 	a := b.written(http.StatusCreated)
-	addHeaders(a.header, hashes)
+	addHeaders(a.Header, hashes)
 	return a, nil
 }
 
 // replace makes the blob that takes the place of the one there is, if the request's conditions allow it. Nothing is stored yet.
-func (t *blobTarget) replace(c *xmlCall, kind string) (*storedBlob, *Fault) {
-	if err := c.checkMetadata(); err != nil {
+func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Fault) {
+	if err := c.CheckMetadata(); err != nil {
 		return nil, err
 	}
 	old := t.find()
-	if err := blobConditions(c.header, "").checkReplace(old); err != nil {
+	if err := conditionsOf(c.Header, "").checkReplace(old); err != nil {
 		return nil, err
 	}
-	b := &storedBlob{kind: kind, committed: true, metadata: c.metadata, modified: t.container.graves[t.name]}
+	b := &stored{kind: kind, committed: true, metadata: c.Metadata, modified: t.container.graves[t.name]}
 	if old != nil {
 		// A blob's type is fixed until it is deleted.
 		if old.kind != kind {
@@ -91,54 +94,54 @@ func (t *blobTarget) replace(c *xmlCall, kind string) (*storedBlob, *Fault) {
 }
 
 // commit stores a blob that replace made.
-func (t *blobTarget) commit(b *storedBlob) {
-	b.touch(t.service.clock)
+func (t *target) commit(b *stored) {
+	b.touch(t.service.Clock)
 	t.store(b)
 }
 
 // set replaces the blob's headers or its metadata.
-func (t *blobTarget) set(c *xmlCall, b *storedBlob, what string) (*answer, *Fault) {
-	if err := blobConditions(c.header, "").checkChange(b); err != nil {
+func (t *target) set(c *exchange.Call, b *stored, what string) (*protocol.Answer, *protocol.Fault) {
+	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return nil, err
 	}
 	if what == "metadata" {
-		if err := c.checkMetadata(); err != nil {
+		if err := c.CheckMetadata(); err != nil {
 			return nil, err
 		}
-		b.metadata = c.metadata
+		b.metadata = c.Metadata
 	} else {
-		b.headers = storedHeaders(c.header)
+		b.headers = storedHeaders(c.Header)
 	}
-	b.touch(t.service.clock)
+	b.touch(t.service.Clock)
 	return b.written(http.StatusOK), nil
 }
 
-func (t *blobTarget) delete(c *xmlCall, b *storedBlob) (*answer, *Fault) {
-	if err := blobConditions(c.header, "").checkChange(b); err != nil {
+func (t *target) delete(c *exchange.Call, b *stored) (*protocol.Answer, *protocol.Fault) {
+	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return nil, err
 	}
 	t.remove()
-	a := newAnswer(http.StatusAccepted)
-	a.header.Set("x-ms-delete-type-permanent", "true")
+	a := protocol.NewAnswer(http.StatusAccepted)
+	a.Header.Set("x-ms-delete-type-permanent", "true")
 	return a, nil
 }
 
 // copy makes the blob one with the same content as another of the account, at once.
-func (t *blobTarget) copy(c *xmlCall) (*answer, *Fault) {
-	text := c.header.Get("x-ms-copy-source")
+func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	text := c.Header.Get("x-ms-copy-source")
 	source, parseErr := url.Parse(text)
 	if parseErr != nil || source.Host == "" {
-		return nil, xmlInvalidHeader("x-ms-copy-source", "")
+		return nil, exchange.InvalidHeader("x-ms-copy-source", "")
 	}
 	if source.Host != c.Req.URL.Host {
-		return nil, refuse(http.StatusNotFound, "CannotVerifyCopySource", "The specified resource does not exist.")
+		return nil, protocol.Refuse(http.StatusNotFound, "CannotVerifyCopySource", "The specified resource does not exist.")
 	}
 	from, err := t.service.source(source.Path)
 	if err != nil {
 		return nil, err
 	}
-	if err := blobConditions(c.header, "x-ms-source-").check(from.etag, from.modified, false); err != nil {
-		return nil, refuse(http.StatusPreconditionFailed, "SourceConditionNotMet",
+	if err := conditionsOf(c.Header, "x-ms-source-").check(from.etag, from.modified, false); err != nil {
+		return nil, protocol.Refuse(http.StatusPreconditionFailed, "SourceConditionNotMet",
 			"The source condition specified using HTTP conditional header(s) is not met.")
 	}
 	b, err := t.replace(c, from.kind)
@@ -154,23 +157,23 @@ func (t *blobTarget) copy(c *xmlCall) (*answer, *Fault) {
 	t.commit(b)
 	// What comes after the path may be a signature.
 	source.RawQuery = ""
-	b.copied = &blobCopy{id: xmlID("copy", t.service.serial), source: source.String(), completed: b.modified}
+	b.copied = &origin{id: exchange.ID("copy", t.service.Serial), source: source.String(), completed: b.modified}
 	a := b.written(http.StatusAccepted)
-	a.header.Set("x-ms-copy-id", b.copied.id)
-	a.header.Set("x-ms-copy-status", "success")
+	a.Header.Set("x-ms-copy-id", b.copied.id)
+	a.Header.Set("x-ms-copy-status", "success")
 	return a, nil
 }
 
 // source finds the blob to copy.
-func (s *blobService) source(path string) (*storedBlob, *Fault) {
-	container, name := blobPath(path)
+func (s *Service) source(path string) (*stored, *protocol.Fault) {
+	container, name := cutPath(path)
 	k := s.containers[container]
 	if k == nil {
 		return nil, containerNotFound()
 	}
-	b := (&blobTarget{service: s, container: k, name: name}).find()
+	b := (&target{service: s, container: k, name: name}).find()
 	if b == nil {
-		return nil, blobNotFound()
+		return nil, notFound()
 	}
 	return b, nil
 }

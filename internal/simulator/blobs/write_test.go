@@ -1,4 +1,4 @@
-package simulator
+package blobs
 
 import (
 	"bytes"
@@ -12,10 +12,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 func TestBlobUploadAndProperties(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	a := photos.NewBlockBlobClient("a/b c+ü#?.jpg")
 	up, err := a.UploadBuffer(ctx, []byte("hello"), &blockblob.UploadBufferOptions{
@@ -23,12 +26,12 @@ func TestBlobUploadAndProperties(t *testing.T) {
 			BlobContentDisposition: to.Ptr("inline"), BlobCacheControl: to.Ptr("no-store")},
 		Metadata: map[string]*string{"Size": to.Ptr("5")},
 	})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := a.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if *got.ETag != *up.ETag || *got.ContentLength != 5 || *got.ContentType != "image/jpeg" || *got.ContentEncoding != "gzip" ||
 		*got.ContentLanguage != "de" || *got.ContentDisposition != "inline" || *got.CacheControl != "no-store" || *got.Metadata["Size"] != "5" ||
-		*got.BlobType != blob.BlobTypeBlockBlob || !got.LastModified.Equal(testStart()) || !got.CreationTime.Equal(testStart()) {
+		*got.BlobType != blob.BlobTypeBlockBlob || !got.LastModified.Equal(probe.Start()) || !got.CreationTime.Equal(probe.Start()) {
 		t.Errorf("properties %+v", got)
 	}
 	if sum := md5.Sum([]byte("hello")); !bytes.Equal(got.ContentMD5, sum[:]) {
@@ -37,58 +40,58 @@ func TestBlobUploadAndProperties(t *testing.T) {
 
 	// Metadata and headers are replaced as a whole, each without the other.
 	_, err = a.SetMetadata(ctx, map[string]*string{"other": to.Ptr("x")}, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = a.SetHTTPHeaders(ctx, blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	after, err := a.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(after.Metadata) != 1 || *after.Metadata["Other"] != "x" || *after.ContentType != "text/plain" || after.ContentEncoding != nil || *after.ETag == *got.ETag {
 		t.Errorf("properties %+v", after)
 	}
 
 	_, err = a.Delete(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = a.GetProperties(ctx, nil)
-	wantSDKError(t, err, 404, "BlobNotFound")
+	probe.WantError(t, err, 404, "BlobNotFound")
 	_, err = a.Delete(ctx, nil)
-	wantSDKError(t, err, 404, "BlobNotFound")
+	probe.WantError(t, err, 404, "BlobNotFound")
 }
 
 func TestBlobOverwrite(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	a := photos.NewBlockBlobClient("a")
 	_, err := a.Upload(ctx, readSeeker("first"), &blockblob.UploadOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})
-	noError(t, err)
-	before := b.want(t, rawCall{method: "GET", target: "/photos/a"}, 200, "")
+	probe.NoError(t, err)
+	before := b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 200, "")
 	_, err = a.Upload(ctx, readSeeker("second"), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := a.DownloadStream(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	text, err := io.ReadAll(got.Body)
-	noError(t, err)
-	if string(text) != "second" || len(got.Metadata) != 0 || string(before.body) != "first" {
-		t.Errorf("content %q, metadata %v; read before: %q", text, got.Metadata, before.body)
+	probe.NoError(t, err)
+	if string(text) != "second" || len(got.Metadata) != 0 || string(before.Body) != "first" {
+		t.Errorf("content %q, metadata %v; read before: %q", text, got.Metadata, before.Body)
 	}
 	_, err = a.Upload(ctx, readSeeker("third"), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}})
-	wantSDKError(t, err, 409, "BlobAlreadyExists")
+	probe.WantError(t, err, 409, "BlobAlreadyExists")
 }
 
 func TestBlobMetadataRules(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
 	b.putRaw(t, "a", "x")
-	for name, rule := range metadataRules() {
+	for name, rule := range probe.MetadataRules() {
 		t.Run(name, func(t *testing.T) {
-			put := map[bool]int{true: 201, false: 400}[rule.code == ""]
-			set := map[bool]int{true: 200, false: 400}[rule.code == ""]
+			put := map[bool]int{true: 201, false: 400}[rule.Code == ""]
+			set := map[bool]int{true: 200, false: 400}[rule.Code == ""]
 			header := map[string]string{"x-ms-blob-type": "BlockBlob"}
-			for k, v := range rule.header {
+			for k, v := range rule.Header {
 				header[k] = v
 			}
-			b.want(t, rawCall{"PUT", "/photos/new", header, ""}, put, rule.code)
-			b.want(t, rawCall{"PUT", "/photos/a?comp=metadata", rule.header, ""}, set, rule.code)
+			b.Want(t, probe.NewCall("PUT", "/photos/new", header, ""), put, rule.Code)
+			b.Want(t, probe.NewCall("PUT", "/photos/a?comp=metadata", rule.Header, ""), set, rule.Code)
 		})
 	}
 }
@@ -96,7 +99,7 @@ func TestBlobMetadataRules(t *testing.T) {
 func TestBlobHashes(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
-	b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
 	sum, crc := base64MD5([]byte("hello")), base64CRC64([]byte("hello"))
 	for name, test := range map[string]struct {
 		header, value, code string
@@ -110,9 +113,9 @@ func TestBlobHashes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := map[bool]int{true: 201, false: 400}[test.code == ""]
 			for _, target := range []string{"/photos/a", "/photos/b?comp=block&blockid=AAAA", "/photos/log?comp=appendblock"} {
-				a := b.want(t, rawCall{"PUT", target, map[string]string{"x-ms-blob-type": "BlockBlob", test.header: test.value}, "hello"}, status, test.code)
-				if test.code == "" && a.header.Get(test.header) != test.value {
-					t.Errorf("%s answered with %s %q", target, test.header, a.header.Get(test.header))
+				a := b.Want(t, probe.NewCall("PUT", target, map[string]string{"x-ms-blob-type": "BlockBlob", test.header: test.value}, "hello"), status, test.code)
+				if test.code == "" && a.Header.Get(test.header) != test.value {
+					t.Errorf("%s answered with %s %q", target, test.header, a.Header.Get(test.header))
 				}
 			}
 		})
@@ -121,11 +124,11 @@ func TestBlobHashes(t *testing.T) {
 
 // The SDK computes the service's own checksum; the simulator's must be the same.
 func TestBlobCRC64FromSDK(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	_, err := photos.NewBlockBlobClient("a").StageBlock(ctx, "AAAA", readSeeker(strings.Repeat("hello", 1000)),
 		&blockblob.StageBlockOptions{TransactionalValidation: blob.TransferValidationTypeComputeCRC64()})
-	noError(t, err)
+	probe.NoError(t, err)
 }
 
 func TestBlobPutSizes(t *testing.T) {
@@ -133,15 +136,15 @@ func TestBlobPutSizes(t *testing.T) {
 	b.container(t)
 	// The pages of untouched memory are shared: what has no hash worked out costs little.
 	big := make([]byte, 100*mib+1)
-	block := func(version string) rawCall {
-		return rawCall{"PUT", "/photos/a?comp=block&blockid=AAAA", map[string]string{"x-ms-version": version}, ""}
+	block := func(version string) probe.Call {
+		return probe.NewCall("PUT", "/photos/a?comp=block&blockid=AAAA", map[string]string{"x-ms-version": version}, "")
 	}
-	appended := func(version string) rawCall {
-		return rawCall{"PUT", "/photos/log?comp=appendblock", map[string]string{"x-ms-version": version}, ""}
+	appended := func(version string) probe.Call {
+		return probe.NewCall("PUT", "/photos/log?comp=appendblock", map[string]string{"x-ms-version": version}, "")
 	}
-	put := rawCall{"PUT", "/photos/a", map[string]string{"x-ms-version": "2015-12-11", "x-ms-blob-type": "BlockBlob"}, ""}
+	put := probe.NewCall("PUT", "/photos/a", map[string]string{"x-ms-version": "2015-12-11", "x-ms-blob-type": "BlockBlob"}, "")
 	for name, test := range map[string]struct {
-		call rawCall
+		call probe.Call
 		most int
 	}{
 		"block of old":     {block("2015-12-11"), 4 * mib},
@@ -151,51 +154,51 @@ func TestBlobPutSizes(t *testing.T) {
 		"put of old":       {put, 64 * mib},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
-			checkAnswer(t, test.call, b.sendBytes(t, test.call, big[:test.most]), 201, "")
-			checkAnswer(t, test.call, b.sendBytes(t, test.call, big[:test.most+1]), 413, "RequestBodyTooLarge")
+			b.Want(t, probe.NewCall("PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
+			probe.CheckAnswer(t, test.call, b.SendBytes(t, test.call, big[:test.most]), 201, "")
+			probe.CheckAnswer(t, test.call, b.SendBytes(t, test.call, big[:test.most+1]), 413, "RequestBodyTooLarge")
 		})
 	}
-	b.want(t, block("2026-06-06"), 400, "InvalidHeaderValue")
-	b.want(t, appended("2026-06-06"), 400, "InvalidHeaderValue")
-	checkAnswer(t, block("2026-06-06"), b.sendBytes(t, block("2026-06-06"), big), 201, "")
-	if limit := putLimit().of(&xmlCall{}); limit != 5000*mib {
+	b.Want(t, block("2026-06-06"), 400, "InvalidHeaderValue")
+	b.Want(t, appended("2026-06-06"), 400, "InvalidHeaderValue")
+	probe.CheckAnswer(t, block("2026-06-06"), b.SendBytes(t, block("2026-06-06"), big), 201, "")
+	if limit := putLimit().of(&exchange.Call{}); limit != 5000*mib {
 		t.Errorf("newest put limit %d", limit)
 	}
 }
 
 func TestBlobCopy(t *testing.T) {
-	ctx, b := testContext(t), newTestBlobs(t, 1)
+	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	source := photos.NewBlockBlobClient("dir/source ü")
 	_, err := source.UploadBuffer(ctx, []byte("hello"), &blockblob.UploadBufferOptions{Metadata: map[string]*string{"a": to.Ptr("1")},
 		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}})
-	noError(t, err)
+	probe.NoError(t, err)
 	target := photos.NewBlobClient("target")
 	copied, err := target.StartCopyFromURL(ctx, source.URL()+"?sig=secret", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if *copied.CopyStatus != blob.CopyStatusTypeSuccess {
 		t.Errorf("status %s", *copied.CopyStatus)
 	}
 	_, err = source.UploadBuffer(ctx, []byte("other"), nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := target.DownloadStream(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	text, err := io.ReadAll(got.Body)
-	noError(t, err)
+	probe.NoError(t, err)
 	if string(text) != "hello" || *got.Metadata["A"] != "1" || *got.ContentType != "text/plain" || *got.CopyID != *copied.CopyID || *got.CopySource != source.URL() {
 		t.Errorf("copied %q, %v, %s, %s", text, got.Metadata, *got.ContentType, *got.CopySource)
 	}
 	_, err = target.StartCopyFromURL(ctx, source.URL(), &blob.StartCopyFromURLOptions{Metadata: map[string]*string{"b": to.Ptr("2")}})
-	noError(t, err)
+	probe.NoError(t, err)
 	again, err := target.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if diff := cmp.Diff(map[string]*string{"B": to.Ptr("2")}, again.Metadata); diff != "" {
 		t.Error(diff)
 	}
 	_, err = target.CopyFromURL(ctx, source.URL(), nil)
-	noError(t, err)
-	b.want(t, rawCall{"PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	probe.NoError(t, err)
+	b.Want(t, probe.NewCall("PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
 	const at = "http://contoso.sim.test/"
 	for name, test := range map[string]struct {
 		header map[string]string
@@ -211,7 +214,7 @@ func TestBlobCopy(t *testing.T) {
 		"put from source": {map[string]string{"x-ms-copy-source": at + "photos/target", "x-ms-blob-type": "BlockBlob"}, 400, "UnsupportedHeader"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.want(t, rawCall{"PUT", "/photos/target", test.header, ""}, test.status, test.code)
+			b.Want(t, probe.NewCall("PUT", "/photos/target", test.header, ""), test.status, test.code)
 		})
 	}
 }
@@ -220,20 +223,20 @@ func TestBlobCopy(t *testing.T) {
 func TestBlobCopyOfAppendBlob(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	b.container(t)
-	b.want(t, rawCall{"PUT", "/photos/one", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""}, 201, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/one", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
 	add := func(name, text string) {
-		b.want(t, rawCall{"PUT", "/photos/" + name + "?comp=appendblock", nil, text}, 201, "")
+		b.Want(t, probe.NewCall("PUT", "/photos/"+name+"?comp=appendblock", nil, text), 201, "")
 	}
 	for range 5 {
 		add("one", "0123456789")
 	}
-	b.want(t, rawCall{"PUT", "/photos/two", map[string]string{"x-ms-copy-source": "http://contoso.sim.test/photos/one"}, ""}, 202, "")
+	b.Want(t, probe.NewCall("PUT", "/photos/two", map[string]string{"x-ms-copy-source": "http://contoso.sim.test/photos/one"}, ""), 202, "")
 	add("one", "one")
 	add("two", "two")
 	for name, end := range map[string]string{"one": "one", "two": "two"} {
-		got := b.want(t, rawCall{method: "GET", target: "/photos/" + name}, 200, "")
-		if want := strings.Repeat("0123456789", 5) + end; !bytes.Equal(got.body, []byte(want)) {
-			t.Errorf("%s holds %q, want %q", name, got.body, want)
+		got := b.Want(t, probe.Call{Method: "GET", Target: "/photos/" + name}, 200, "")
+		if want := strings.Repeat("0123456789", 5) + end; !bytes.Equal(got.Body, []byte(want)) {
+			t.Errorf("%s holds %q, want %q", name, got.Body, want)
 		}
 	}
 }

@@ -1,18 +1,20 @@
-package simulator
+package document
 
 import (
 	"encoding/xml"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// parseXML reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
+// Parse reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
 // that XML cannot hold, written out or as references, among them.
-func parseXML(body []byte, document any) *Fault {
+func Parse(body []byte, document any) *protocol.Fault {
 	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(string(body), "\ufeff")))
 	if err := d.Decode(document); err != nil {
-		return xmlInvalidDocument(err.Error())
+		return Invalid(err.Error())
 	}
 	for {
 		token, err := d.Token()
@@ -20,22 +22,24 @@ func parseXML(body []byte, document any) *Fault {
 			return nil
 		}
 		if err != nil {
-			return xmlInvalidDocument(err.Error())
+			return Invalid(err.Error())
 		}
 		_, comment := token.(xml.Comment)
 		text, ok := token.(xml.CharData)
 		if !comment && (!ok || strings.TrimSpace(string(text)) != "") {
-			return xmlInvalidDocument("the document goes on after its root element")
+			return Invalid("the document goes on after its root element")
 		}
 	}
 }
 
-func xmlInvalidDocument(reason string) *Fault {
-	return refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid.").
-		with("Reason", reason)
+// Invalid refuses a document, and says why.
+func Invalid(reason string) *protocol.Fault {
+	return protocol.Refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid.").
+		With("Reason", reason)
 }
 
-func xmlInvalidNode(name, value string) *Fault {
-	return refuse(http.StatusBadRequest, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.").
-		with("XmlNodeName", name).with("XmlNodeValue", value)
+// InvalidNode refuses the text of an element.
+func InvalidNode(name, value string) *protocol.Fault {
+	return protocol.Refuse(http.StatusBadRequest, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.").
+		With("XmlNodeName", name).With("XmlNodeValue", value)
 }

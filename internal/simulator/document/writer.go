@@ -1,4 +1,4 @@
-package simulator
+package document
 
 import (
 	"bytes"
@@ -7,25 +7,28 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// xmlWriter writes one document. A document begins with a byte order mark, as the services' do: a reader that trips over it
+// Writer writes one document. A document begins with a byte order mark, as the services' do: a reader that trips over it
 // would trip in production.
-type xmlWriter struct {
+type Writer struct {
 	buf   bytes.Buffer
 	open  []string
 	empty bool // the element opened last holds nothing yet, and its start tag is not closed
 }
 
-func newXMLWriter(root string, attributes ...string) *xmlWriter {
-	w := &xmlWriter{}
+// New begins a document; attributes are names and values in turn.
+func New(root string, attributes ...string) *Writer {
+	w := &Writer{}
 	w.buf.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
-	w.begin(root, attributes...)
+	w.Begin(root, attributes...)
 	return w
 }
 
-// begin opens an element; attributes are names and values in turn.
-func (w *xmlWriter) begin(name string, attributes ...string) {
+// Begin opens an element; attributes are names and values in turn.
+func (w *Writer) Begin(name string, attributes ...string) {
 	w.fill()
 	w.buf.WriteString("<" + name)
 	for i := 0; i+1 < len(attributes); i += 2 {
@@ -37,15 +40,15 @@ func (w *xmlWriter) begin(name string, attributes ...string) {
 }
 
 // fill closes the start tag of the element opened last, since something goes into the element.
-func (w *xmlWriter) fill() {
+func (w *Writer) fill() {
 	if w.empty {
 		w.buf.WriteByte('>')
 	}
 	w.empty = false
 }
 
-// end closes the element opened last. One that holds nothing is written as <Name />.
-func (w *xmlWriter) end() {
+// End closes the element opened last. One that holds nothing is written as <Name />.
+func (w *Writer) End() {
 	last := len(w.open) - 1
 	if w.empty {
 		w.buf.WriteString(" />")
@@ -55,43 +58,44 @@ func (w *xmlWriter) end() {
 	w.open, w.empty = w.open[:last], false
 }
 
-// element writes an element that holds text only.
-func (w *xmlWriter) element(name, text string) {
-	w.begin(name)
+// Element writes an element that holds text only.
+func (w *Writer) Element(name, text string) {
+	w.Begin(name)
 	if text != "" {
 		w.text(text)
 	}
-	w.end()
+	w.End()
 }
 
-// optional writes an element unless its text is empty.
-func (w *xmlWriter) optional(name, text string) {
+// Optional writes an element unless its text is empty.
+func (w *Writer) Optional(name, text string) {
 	if text != "" {
-		w.element(name, text)
+		w.Element(name, text)
 	}
 }
 
-// name writes a blob's name, or a prefix of names. Names may hold what XML cannot: such are escaped, and say so.
-func (w *xmlWriter) name(name string) {
-	if xmlLegal(name) {
-		w.element("Name", name)
+// Name writes a blob's name, or a prefix of names. Names may hold what XML cannot: such are escaped, and say so.
+func (w *Writer) Name(name string) {
+	if legal(name) {
+		w.Element("Name", name)
 		return
 	}
-	w.begin("Name", "Encoded", "true")
+	w.Begin("Name", "Encoded", "true")
 	w.text(strings.ReplaceAll(url.QueryEscape(name), "+", "%20"))
-	w.end()
+	w.End()
 }
 
-func (w *xmlWriter) metadata(m map[string]string) {
-	w.begin("Metadata")
+// Metadata writes metadata in the order of their names.
+func (w *Writer) Metadata(m map[string]string) {
+	w.Begin("Metadata")
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		w.element(k, m[k])
+		w.Element(k, m[k])
 	}
-	w.end()
+	w.End()
 }
 
 // text writes text into the element opened last.
-func (w *xmlWriter) text(s string) {
+func (w *Writer) text(s string) {
 	w.fill()
 	w.escape(s, false)
 }
@@ -99,7 +103,7 @@ func (w *xmlWriter) text(s string) {
 // escape writes text with what must be escaped and nothing more, as the services do: some clients read a numeric reference as
 // the characters that it is written with. Only a carriage return has no other form in which a reader keeps it. What XML cannot
 // hold becomes a replacement character.
-func (w *xmlWriter) escape(s string, inAttribute bool) {
+func (w *Writer) escape(s string, inAttribute bool) {
 	for _, r := range s { // what is no UTF-8 is a replacement character already
 		switch {
 		case r == '&':
@@ -112,7 +116,7 @@ func (w *xmlWriter) escape(s string, inAttribute bool) {
 			w.buf.WriteString("&quot;")
 		case r == '\r':
 			w.buf.WriteString("&#xD;")
-		case xmlRune(r):
+		case legalRune(r):
 			w.buf.WriteRune(r)
 		default:
 			w.buf.WriteRune(utf8.RuneError)
@@ -120,31 +124,31 @@ func (w *xmlWriter) escape(s string, inAttribute bool) {
 	}
 }
 
-// answer closes all that is open and makes the document a's body.
-func (w *xmlWriter) answer(a *answer) *answer {
+// Answer closes all that is open and makes the document a's body.
+func (w *Writer) Answer(a *protocol.Answer) *protocol.Answer {
 	for len(w.open) > 0 {
-		w.end()
+		w.End()
 	}
-	a.header.Set("Content-Type", "application/xml")
-	a.body = w.buf.Bytes()
+	a.Header.Set("Content-Type", "application/xml")
+	a.Body = w.buf.Bytes()
 	return a
 }
 
-// xmlLegal says whether a document can hold s.
-func xmlLegal(s string) bool {
+// legal says whether a document can hold s.
+func legal(s string) bool {
 	for i, r := range s {
 		if r == utf8.RuneError {
 			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
 				return false
 			}
 		}
-		if !xmlRune(r) {
+		if !legalRune(r) {
 			return false
 		}
 	}
 	return true
 }
 
-func xmlRune(r rune) bool {
+func legalRune(r rune) bool {
 	return (r >= 0x20 || r == '\t' || r == '\n' || r == '\r') && r != 0xFFFE && r != 0xFFFF
 }

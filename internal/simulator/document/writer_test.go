@@ -1,8 +1,12 @@
-package simulator
+package document
 
-import "testing"
+import (
+	"testing"
 
-func TestXMLLegal(t *testing.T) {
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+)
+
+func TestLegal(t *testing.T) {
 	for text, want := range map[string]bool{
 		"":                   true,
 		"plain <&> \t\r\n":   true,
@@ -15,22 +19,22 @@ func TestXMLLegal(t *testing.T) {
 		"\ufffe":             false,
 		"\xff":               false,
 	} {
-		if xmlLegal(text) != want {
+		if legal(text) != want {
 			t.Errorf("xmlLegal(%q) is %v", text, !want)
 		}
 	}
 }
 
-// TestXMLEscapes holds that text in XML escapes what it must and nothing more.
-func TestXMLEscapes(t *testing.T) {
-	w := newXMLWriter("Root", "At", `<"a'&>`)
-	w.element("Text", "\"it's\" 1 < 2 & 3 > 2\r\n\tend\x01")
-	w.begin("Nothing")
-	w.end()
-	w.element("Empty", "")
+// TestEscapes holds that text in XML escapes what it must and nothing more.
+func TestEscapes(t *testing.T) {
+	w := New("Root", "At", `<"a'&>`)
+	w.Element("Text", "\"it's\" 1 < 2 & 3 > 2\r\n\tend\x01")
+	w.Begin("Nothing")
+	w.End()
+	w.Element("Empty", "")
 	const want = "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Root At="&lt;&quot;a'&amp;&gt;"><Text>"it's" 1 &lt; 2 &amp; 3 &gt; 2&#xD;` + "\n\tend\ufffd" +
 		`</Text><Nothing /><Empty /></Root>`
-	if got := string(w.answer(newAnswer(200)).body); got != want {
+	if got := string(w.Answer(protocol.NewAnswer(200)).Body); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

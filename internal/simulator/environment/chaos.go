@@ -1,4 +1,4 @@
-package simulator
+package environment
 
 import (
 	"net/http"
@@ -46,11 +46,11 @@ type Chaos struct {
 // PartitionRate is the number of entities a second that one partition is built for.
 const PartitionRate = 2000
 
-// delay moves the clock as far as one request takes.
-func (c *Chaos) delay(d *Dice, clock *Clock) {
+// Delay moves the clock as far as one request takes.
+func (c *Chaos) Delay(d *Dice, clock *Clock) {
 	latency := c.Latency
 	if c.Jitter > 0 {
-		latency += time.Duration(d.below(int(c.Jitter)))
+		latency += time.Duration(d.Below(int(c.Jitter)))
 	}
 	if latency > 0 {
 		clock.Advance(latency)

@@ -1,4 +1,4 @@
-package simulator
+package environment
 
 import (
 	"math/rand/v2"
@@ -12,15 +12,16 @@ type Dice struct {
 	rng    *rand.Rand // of source
 }
 
-func newDice(seed uint64) *Dice {
+// NewDice makes the dice of a seed.
+func NewDice(seed uint64) *Dice {
 	d := &Dice{source: *rand.NewPCG(seed, 0x9E3779B97F4A7C15)}
 	d.rng = rand.New(&d.source)
 	return d
 }
 
-// chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change
+// Chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change
 // what another kind draws where it is off.
-func (d *Dice) chance(rate float64) bool {
+func (d *Dice) Chance(rate float64) bool {
 	if rate <= 0 {
 		return false
 	}
@@ -29,8 +30,8 @@ func (d *Dice) chance(rate float64) bool {
 	return d.rng.Float64() < rate
 }
 
-// below returns a number from 0 to n-1.
-func (d *Dice) below(n int) int {
+// Below returns a number from 0 to n-1.
+func (d *Dice) Below(n int) int {
 	if n <= 1 {
 		return 0
 	}

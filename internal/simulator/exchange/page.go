@@ -1,4 +1,4 @@
-package simulator
+package exchange
 
 import (
 	"encoding/base64"
@@ -6,93 +6,98 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// xmlMaxPage is the most entries of one page, whatever is asked for.
-const xmlMaxPage = 5000
+// maxPage is the most entries of one page, whatever is asked for.
+const maxPage = 5000
 
 // markerMark begins every marker, so that a name is not taken for one.
 const markerMark = "2!"
 
-// xmlPage is one page of a listing: what was asked for, and where it begins.
-type xmlPage struct {
-	prefix, marker string
+// Page is one page of a listing: what was asked for, and where it begins.
+type Page struct {
+	Prefix, marker string
 	from           string // the name at which the page begins
 	asked          int    // maxresults, 0 if the request leaves it open
-	most           int
-	dice           *Dice
-	chaos          *Chaos
+	Most           int
+	dice           *environment.Dice
+	chaos          *environment.Chaos
 }
 
-// newXMLPage reads the parameters that all listings share.
-func newXMLPage(c *xmlCall, d *Dice, chaos *Chaos) (*xmlPage, *Fault) {
-	most, err := c.number("maxresults", 0, 1, math.MaxInt64)
+// NewPage reads the parameters that all listings share.
+func NewPage(c *Call, d *environment.Dice, chaos *environment.Chaos) (*Page, *protocol.Fault) {
+	most, err := c.Number("maxresults", 0, 1, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
-	p := &xmlPage{prefix: c.query.Get("prefix"), marker: c.query.Get("marker"), most: xmlMaxPage, dice: d, chaos: chaos}
+	p := &Page{Prefix: c.Query.Get("prefix"), marker: c.Query.Get("marker"), Most: maxPage, dice: d, chaos: chaos}
 	p.asked = int(most)
 	if most > 0 {
-		p.most = int(min(most, xmlMaxPage))
+		p.Most = int(min(most, maxPage))
 	}
 	if p.marker != "" {
 		text, ok := strings.CutPrefix(p.marker, markerMark)
 		name, err := base64.RawURLEncoding.DecodeString(text)
 		if !ok || err != nil || len(name) == 0 {
-			return nil, xmlInvalidQuery("marker", p.marker, "The marker is none that a listing returned.")
+			return nil, InvalidQuery("marker", p.marker, "The marker is none that a listing returned.")
 		}
 		p.from = string(name)
 	}
 	return p, nil
 }
 
-// start finds the page's first name among sorted ones.
-func (p *xmlPage) start(names []string) int {
-	i, _ := slices.BinarySearch(names, max(p.from, p.prefix))
+// Start finds the page's first name among sorted ones.
+func (p *Page) Start(names []string) int {
+	i, _ := slices.BinarySearch(names, max(p.from, p.Prefix))
 	return i
 }
 
-// take cuts the page out of sorted names, and makes the marker of the next.
-func (p *xmlPage) take(names []string) (page []string, next string) {
-	for i := p.start(names); i < len(names) && strings.HasPrefix(names[i], p.prefix); i++ {
+// Take cuts the page out of sorted names, and makes the marker of the next.
+func (p *Page) Take(names []string) (page []string, next string) {
+	for i := p.Start(names); i < len(names) && strings.HasPrefix(names[i], p.Prefix); i++ {
 		page = append(page, names[i])
-		if len(page) > p.most {
+		if len(page) > p.Most {
 			break
 		}
 	}
-	if n := p.keep(len(page)); n < len(page) {
-		return page[:n], newMarker(page[n])
+	if n := p.Keep(len(page)); n < len(page) {
+		return page[:n], NewMarker(page[n])
 	}
 	return page, ""
 }
 
-// keep says how many of n entries the page holds. A service may end a page wherever it likes, even before its first entry.
-func (p *xmlPage) keep(n int) int {
-	n = min(n, p.most)
+// Keep says how many of n entries the page holds. A service may end a page wherever it likes, even before its first entry.
+func (p *Page) Keep(n int) int {
+	n = min(n, p.Most)
 	switch {
-	case p.dice.chance(p.chaos.EmptyPages):
+	case p.dice.Chance(p.chaos.EmptyPages):
 		return 0
-	case p.dice.chance(p.chaos.ShortPages):
-		return min(n, 1+p.dice.below(n))
+	case p.dice.Chance(p.chaos.ShortPages):
+		return min(n, 1+p.dice.Below(n))
 	}
 	return n
 }
 
-func newMarker(name string) string {
+// NewMarker makes the marker of a page that begins at a name.
+func NewMarker(name string) string {
 	return markerMark + base64.RawURLEncoding.EncodeToString([]byte(name))
 }
 
-// writeHead repeats what was asked for, as answers do.
-func (p *xmlPage) writeHead(w *xmlWriter) {
-	w.optional("Prefix", p.prefix)
-	w.optional("Marker", p.marker)
+// WriteHead repeats what was asked for, as answers do.
+func (p *Page) WriteHead(w *document.Writer) {
+	w.Optional("Prefix", p.Prefix)
+	w.Optional("Marker", p.marker)
 	if p.asked > 0 {
-		w.element("MaxResults", strconv.Itoa(p.asked))
+		w.Element("MaxResults", strconv.Itoa(p.asked))
 	}
 }
 
-// endpoint is the service's address.
-func (c *xmlCall) endpoint() string {
+// Endpoint is the service's address.
+func (c *Call) Endpoint() string {
 	scheme := c.Req.URL.Scheme
 	if scheme == "" {
 		scheme = "https"

@@ -1,4 +1,4 @@
-package simulator
+package probe
 
 import (
 	"bytes"
@@ -14,16 +14,19 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// testStart is when the tests' clocks begin: a whole second, so that a header holds it without loss.
-func testStart() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+// Start is when the tests' clocks begin: a whole second, so that a header holds it without loss.
+func Start() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// serveFunc is a service's entry point.
-type serveFunc func(*Call, *Grant) *answer
+// Service is a service's entry point.
+type Service func(*protocol.Call, *authorization.Grant) *protocol.Answer
 
 // Do makes a service a transport for the SDK, without any check of who asks.
-func (f serveFunc) Do(req *http.Request) (*http.Response, error) {
+func (f Service) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
 		var err error
@@ -31,72 +34,79 @@ func (f serveFunc) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return f.serve(req, body).response(req), nil
+	return f.serve(req, body).Response(req), nil
 }
 
 // serve serves a request that its sender may make.
-func (f serveFunc) serve(req *http.Request, body []byte) *answer {
-	return f(&Call{Req: req, Body: body}, &Grant{Owner: true})
+func (f Service) serve(req *http.Request, body []byte) *protocol.Answer {
+	return f(&protocol.Call{Req: req, Body: body}, &authorization.Grant{Owner: true})
 }
 
-// options are those of an SDK client on the service: nothing is sent twice.
-func (f serveFunc) options() azcore.ClientOptions {
+// Options are those of an SDK client on the service: nothing is sent twice.
+func (f Service) Options() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{MaxRetries: -1}}
 }
 
-// rawCall is one request written out by hand.
-type rawCall struct {
-	method, target string
-	header         map[string]string
-	body           string
+// Call is one request written out by hand.
+type Call struct {
+	Method, Target string
+	Header         map[string]string
+	Body           string
 }
 
-// send sends the request to the service.
-func (f serveFunc) send(t testing.TB, call rawCall) *answer {
-	t.Helper()
-	return f.sendBytes(t, call, []byte(call.body))
+// NewCall makes a Call of all its parts.
+func NewCall(method, target string, header map[string]string, body string) Call {
+	return Call{Method: method, Target: target, Header: header, Body: body}
 }
 
-func (f serveFunc) sendBytes(t testing.TB, call rawCall, body []byte) *answer {
+// Send sends the request to the service.
+func (f Service) Send(t testing.TB, call Call) *protocol.Answer {
 	t.Helper()
-	req := httptest.NewRequest(call.method, "http://contoso.sim.test"+call.target, http.NoBody)
-	for name, value := range call.header {
+	return f.SendBytes(t, call, []byte(call.Body))
+}
+
+// SendBytes is Send with another body.
+func (f Service) SendBytes(t testing.TB, call Call, body []byte) *protocol.Answer {
+	t.Helper()
+	req := httptest.NewRequest(call.Method, "http://contoso.sim.test"+call.Target, http.NoBody)
+	for name, value := range call.Header {
 		// As the SDK sets them, past the canonical spelling.
 		req.Header[name] = []string{value}
 	}
 	return f.serve(req, body)
 }
 
-// want sends the request and checks status and error code; wantCode is empty for a success.
-func (f serveFunc) want(t testing.TB, call rawCall, status int, code string) *answer {
+// Want sends the request and checks status and error code; wantCode is empty for a success.
+func (f Service) Want(t testing.TB, call Call, status int, code string) *protocol.Answer {
 	t.Helper()
-	a := f.send(t, call)
-	checkAnswer(t, call, a, status, code)
+	a := f.Send(t, call)
+	CheckAnswer(t, call, a, status, code)
 	return a
 }
 
-func checkAnswer(t testing.TB, call rawCall, a *answer, status int, code string) {
+// CheckAnswer checks status, error code and the headers of every answer.
+func CheckAnswer(t testing.TB, call Call, a *protocol.Answer, status int, code string) {
 	t.Helper()
-	if a.status != status || a.header.Get("x-ms-error-code") != code {
-		t.Errorf("%s %s %v: %d %s, want %d %s\n%s", call.method, call.target, call.header,
-			a.status, a.header.Get("x-ms-error-code"), status, code, a.body)
+	if a.Status != status || a.Header.Get("x-ms-error-code") != code {
+		t.Errorf("%s %s %v: %d %s, want %d %s\n%s", call.Method, call.Target, call.Header,
+			a.Status, a.Header.Get("x-ms-error-code"), status, code, a.Body)
 	}
-	bodiless := call.method == http.MethodHead || status == http.StatusNotModified
-	if code != "" && bodiless != (len(a.body) == 0) {
-		t.Errorf("%s %s: error with a body of %d bytes", call.method, call.target, len(a.body))
+	bodiless := call.Method == http.MethodHead || status == http.StatusNotModified
+	if code != "" && bodiless != (len(a.Body) == 0) {
+		t.Errorf("%s %s: error with a body of %d bytes", call.Method, call.Target, len(a.Body))
 	}
-	if code != "" && !bodiless && !bytes.Contains(a.body, []byte("<Code>"+code+"</Code><Message>")) {
-		t.Errorf("%s %s: the body does not name %s: %s", call.method, call.target, code, a.body)
+	if code != "" && !bodiless && !bytes.Contains(a.Body, []byte("<Code>"+code+"</Code><Message>")) {
+		t.Errorf("%s %s: the body does not name %s: %s", call.Method, call.Target, code, a.Body)
 	}
 	for _, name := range []string{"x-ms-request-id", "Date"} {
-		if a.header.Get(name) == "" {
-			t.Errorf("%s %s: no %s", call.method, call.target, name)
+		if a.Header.Get(name) == "" {
+			t.Errorf("%s %s: no %s", call.Method, call.Target, name)
 		}
 	}
 }
 
-// wantSDKError checks that an error of the SDK has the status and the code.
-func wantSDKError(t testing.TB, err error, status int, code string) {
+// WantError checks that an error of the SDK has the status and the code.
+func WantError(t testing.TB, err error, status int, code string) {
 	t.Helper()
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != status || response.ErrorCode != code {
@@ -104,30 +114,31 @@ func wantSDKError(t testing.TB, err error, status int, code string) {
 	}
 }
 
-func noError(t testing.TB, err error) {
+// NoError ends the test on an error.
+func NoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// testContext bounds a test's calls: nothing here waits for anything.
-func testContext(t testing.TB) context.Context {
+// Context bounds a test's calls: nothing here waits for anything.
+func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// metadataRules are the rules for metadata, as headers and the error code they lead to.
-func metadataRules() map[string]struct {
-	header map[string]string
-	code   string
-} {
-	return map[string]struct {
-		header map[string]string
-		code   string
-	}{
+// MetadataRule is a rule for metadata, as headers and the error code they lead to.
+type MetadataRule struct {
+	Header map[string]string
+	Code   string
+}
+
+// MetadataRules are the rules for metadata.
+func MetadataRules() map[string]MetadataRule {
+	return map[string]MetadataRule{
 		"letters and digits": {map[string]string{"x-ms-meta-A_1": "x"}, ""},
 		"digit first":        {map[string]string{"x-ms-meta-1a": "x"}, "InvalidMetadata"},
 		"dash":               {map[string]string{"x-ms-meta-a-b": "x"}, "InvalidMetadata"},
@@ -138,19 +149,19 @@ func metadataRules() map[string]struct {
 	}
 }
 
-// benchCall sends a request and checks its status.
-func benchCall(b *testing.B, f serveFunc, call rawCall, status int) {
-	req := httptest.NewRequest(call.method, "http://contoso.sim.test"+call.target, http.NoBody)
-	for name, value := range call.header {
+// BenchCall sends a request and checks its status.
+func BenchCall(b *testing.B, f Service, call Call, status int) {
+	req := httptest.NewRequest(call.Method, "http://contoso.sim.test"+call.Target, http.NoBody)
+	for name, value := range call.Header {
 		req.Header[name] = []string{value}
 	}
-	if a := f.serve(req, []byte(call.body)); a.status != status {
-		b.Fatalf("%s %s: %d %s", call.method, call.target, a.status, a.body)
+	if a := f.serve(req, []byte(call.Body)); a.Status != status {
+		b.Fatalf("%s %s: %d %s", call.Method, call.Target, a.Status, a.Body)
 	}
 }
 
-// together runs work in several goroutines at once.
-func together(n int, work func(i int)) {
+// Together runs work in several goroutines at once.
+func Together(n int, work func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { work(i) })

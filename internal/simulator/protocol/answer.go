@@ -1,4 +1,4 @@
-package simulator
+package protocol
 
 import (
 	"bytes"
@@ -7,26 +7,27 @@ import (
 	"strconv"
 )
 
-// answer is what a service says to one request, before it is an *http.Response.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
+// Answer is what a service says to one request, before it is an *http.Response.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
 }
 
-func newAnswer(status int) *answer { return &answer{status: status, header: http.Header{}} }
+// NewAnswer makes an answer without a body.
+func NewAnswer(status int) *Answer { return &Answer{Status: status, Header: http.Header{}} }
 
-// response makes the answer an *http.Response to req, as net/http would hand it over.
-func (a *answer) response(req *http.Request) *http.Response {
-	if a.header == nil {
-		a.header = http.Header{}
+// Response makes the answer an *http.Response to req, as net/http would hand it over.
+func (a *Answer) Response(req *http.Request) *http.Response {
+	if a.Header == nil {
+		a.Header = http.Header{}
 	}
 	if req.Method != http.MethodHead {
-		a.header.Set("Content-Length", strconv.Itoa(len(a.body)))
+		a.Header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	}
 	return &http.Response{
-		Status: strconv.Itoa(a.status) + " " + http.StatusText(a.status), StatusCode: a.status,
+		Status: strconv.Itoa(a.Status) + " " + http.StatusText(a.Status), StatusCode: a.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: req,
+		Header: a.Header, Body: io.NopCloser(bytes.NewReader(a.Body)), ContentLength: int64(len(a.Body)), Request: req,
 	}
 }

@@ -1,4 +1,4 @@
-package simulator
+package protocol
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package simulator
+package protocol
 
 import (
 	"net/http"
@@ -12,6 +12,7 @@ type Fault struct {
 	Details       [][2]string // further elements of a body in XML, in order: name, text
 }
 
+// Error returns code and message.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
 // TimeFormat is the form of times in refusals and policies.
@@ -24,44 +25,53 @@ func (f *Fault) WithoutCode() *Fault {
 	return &told
 }
 
-// with returns the fault with one more detail.
-func (f *Fault) with(name, text string) *Fault {
+// With returns the fault with one more detail.
+func (f *Fault) With(name, text string) *Fault {
 	f.Details = append(f.Details, [2]string{name, text})
 	return f
 }
 
-func refuse(status int, code, message string) *Fault {
+// Refuse makes a fault.
+func Refuse(status int, code, message string) *Fault {
 	return &Fault{Status: status, Code: code, Message: message}
 }
 
 // The faults that more than one place finds.
 
-func faultInput(message string) *Fault {
-	return refuse(http.StatusBadRequest, "InvalidInput", message)
+// InvalidInput refuses a request for a reason that the message gives.
+func InvalidInput(message string) *Fault {
+	return Refuse(http.StatusBadRequest, "InvalidInput", message)
 }
 
-func faultSyntax() *Fault { return faultInput("Bad Request - Error in query syntax.") }
+// InvalidSyntax refuses an address or a query that cannot be parsed.
+func InvalidSyntax() *Fault { return InvalidInput("Bad Request - Error in query syntax.") }
 
-func faultMethod() *Fault {
-	return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
+// MethodNotAllowed refuses a method.
+func MethodNotAllowed() *Fault {
+	return Refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
 }
 
-func faultQueryValue() *Fault {
-	return refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+// InvalidQueryValue refuses the value of a query parameter.
+func InvalidQueryValue() *Fault {
+	return Refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
 }
 
-func faultHeaderValue() *Fault {
-	return refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
+// InvalidHeaderValue refuses the value of a header.
+func InvalidHeaderValue() *Fault {
+	return Refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
 }
 
-func faultServerBusy() *Fault {
-	return refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
+// ServerBusy refuses any request: the service is overloaded.
+func ServerBusy() *Fault {
+	return Refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
 }
 
-func faultTooLarge() *Fault {
-	return refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit.")
+// BodyTooLarge refuses a body that is longer than its limit.
+func BodyTooLarge() *Fault {
+	return Refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit.")
 }
 
-func faultMissingHeader() *Fault {
-	return refuse(http.StatusBadRequest, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")
+// MissingHeader refuses a request without a header.
+func MissingHeader() *Fault {
+	return Refuse(http.StatusBadRequest, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")
 }

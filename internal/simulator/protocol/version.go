@@ -1,4 +1,4 @@
-package simulator
+package protocol
 
 import (
 	"net/http"
@@ -35,5 +35,5 @@ func CheckVersion(req *http.Request) *Fault {
 	if version == "" || knowsVersion(version) {
 		return nil
 	}
-	return faultHeaderValue()
+	return InvalidHeaderValue()
 }

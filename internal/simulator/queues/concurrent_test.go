@@ -1,18 +1,21 @@
-package simulator
+package queues
 
 import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // Of rival receivers, one gets a message.
 func TestQueueRivals(t *testing.T) {
-	ctx, q := testContext(t), newTestQueues(t, 1)
+	ctx, q := probe.Context(t), newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	var mu sync.Mutex
 	got := map[string]int{}
-	together(8, func(i int) {
+	probe.Together(8, func(i int) {
 		for n := range 50 {
 			if _, err := orders.EnqueueMessage(ctx, fmt.Sprintf("%d %d", i, n), nil); err != nil {
 				t.Error(err)
@@ -44,10 +47,10 @@ func TestQueueRivals(t *testing.T) {
 
 // A put and a get, in a queue that grows by one held message with each round.
 func BenchmarkQueuePutGet(b *testing.B) {
-	f := serveFunc(newQueueService(NewClock(testStart()), newDice(1), &Chaos{}).Serve)
-	benchCall(b, f, rawCall{method: "PUT", target: "/orders"}, 201)
+	f := probe.Service(New(environment.NewClock(probe.Start()), environment.NewDice(1), &environment.Chaos{}).Serve)
+	probe.BenchCall(b, f, probe.Call{Method: "PUT", Target: "/orders"}, 201)
 	for b.Loop() {
-		benchCall(b, f, rawCall{method: "POST", target: "/orders/messages", body: message("x")}, 201)
-		benchCall(b, f, rawCall{method: "GET", target: "/orders/messages"}, 200)
+		probe.BenchCall(b, f, probe.Call{Method: "POST", Target: "/orders/messages", Body: message("x")}, 201)
+		probe.BenchCall(b, f, probe.Call{Method: "GET", Target: "/orders/messages"}, 200)
 	}
 }

@@ -1,4 +1,4 @@
-package simulator
+package queues
 
 import (
 	"container/heap"
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// queueNever is when messages without an end expire.
-func queueNever() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
+// never is when messages without an end expire.
+func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
-// queueMessage is one message. Its receipt says which message it is for and its how-manieth, so that a stale receipt can be
+// queued is one message. Its receipt says which message it is for and its how-manieth, so that a stale receipt can be
 // told from one that never was.
-type queueMessage struct {
+type queued struct {
 	id       string
 	number   uint64 // the messages' order of arrival, where they become visible at one time
 	text     string
@@ -26,12 +26,12 @@ type queueMessage struct {
 }
 
 // newReceipt gives out a receipt; the one before is stale.
-func (m *queueMessage) newReceipt() string {
+func (m *queued) newReceipt() string {
 	m.receipts++
 	return m.receipt()
 }
 
-func (m *queueMessage) receipt() string {
+func (m *queued) receipt() string {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], m.number)
 	binary.LittleEndian.PutUint64(b[8:], m.receipts)
@@ -48,7 +48,7 @@ const (
 	receiptValid
 )
 
-func (m *queueMessage) state(receipt string) receiptState {
+func (m *queued) state(receipt string) receiptState {
 	b, err := base64.StdEncoding.DecodeString(receipt)
 	if err != nil || len(b) != 16 {
 		return receiptMalformed
@@ -63,32 +63,35 @@ func (m *queueMessage) state(receipt string) receiptState {
 	return receiptValid
 }
 
-// queueHeap has the message that is visible soonest on top.
-type queueHeap []*queueMessage
+// messageHeap has the message that is visible soonest on top.
+type messageHeap []*queued
 
-func (h queueHeap) Len() int { return len(h) }
+// Len is for package heap.
+func (h messageHeap) Len() int { return len(h) }
 
-func (h queueHeap) Less(i, j int) bool {
+// Less is for package heap.
+func (h messageHeap) Less(i, j int) bool {
 	if !h[i].visible.Equal(h[j].visible) {
 		return h[i].visible.Before(h[j].visible)
 	}
 	return h[i].number < h[j].number
 }
 
-func (h queueHeap) Swap(i, j int) {
+// Swap is for package heap.
+func (h messageHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].at, h[j].at = i, j
 }
 
 // Push is for package heap.
-func (h *queueHeap) Push(x any) {
-	m := x.(*queueMessage)
+func (h *messageHeap) Push(x any) {
+	m := x.(*queued)
 	m.at = len(*h)
 	*h = append(*h, m)
 }
 
 // Pop is for package heap.
-func (h *queueHeap) Pop() any {
+func (h *messageHeap) Pop() any {
 	last := len(*h) - 1
 	m := (*h)[last]
 	(*h)[last] = nil
@@ -96,24 +99,24 @@ func (h *queueHeap) Pop() any {
 	return m
 }
 
-func (q *queue) add(m *queueMessage) {
+func (q *queue) add(m *queued) {
 	q.byID[m.id] = m
 	heap.Push(&q.byTime, m)
 }
 
-func (q *queue) remove(m *queueMessage) {
+func (q *queue) remove(m *queued) {
 	delete(q.byID, m.id)
 	heap.Remove(&q.byTime, m.at)
 }
 
 // hide makes the message visible at another time.
-func (q *queue) hide(m *queueMessage, until time.Time) {
+func (q *queue) hide(m *queued, until time.Time) {
 	m.visible = until
 	heap.Fix(&q.byTime, m.at)
 }
 
 // find returns a message that has not expired, or nil.
-func (q *queue) find(id string, now time.Time) *queueMessage {
+func (q *queue) find(id string, now time.Time) *queued {
 	m := q.byID[id]
 	if m != nil && !now.Before(m.expires) {
 		q.remove(m)
@@ -123,9 +126,9 @@ func (q *queue) find(id string, now time.Time) *queueMessage {
 }
 
 // next takes the message out of the heap that has been visible longest, or returns nil.
-func (q *queue) next(now time.Time) *queueMessage {
+func (q *queue) next(now time.Time) *queued {
 	for len(q.byTime) > 0 && !now.Before(q.byTime[0].visible) {
-		m := heap.Pop(&q.byTime).(*queueMessage)
+		m := heap.Pop(&q.byTime).(*queued)
 		if now.Before(m.expires) {
 			return m
 		}
@@ -135,8 +138,8 @@ func (q *queue) next(now time.Time) *queueMessage {
 }
 
 // those returns the messages for which is holds and that have not expired, in no order worth relying on.
-func (q *queue) those(now time.Time, is func(*queueMessage) bool) []*queueMessage {
-	var found []*queueMessage
+func (q *queue) those(now time.Time, is func(*queued) bool) []*queued {
+	var found []*queued
 	for _, m := range q.byTime {
 		if now.Before(m.expires) && is(m) {
 			found = append(found, m)
@@ -147,5 +150,5 @@ func (q *queue) those(now time.Time, is func(*queueMessage) bool) []*queueMessag
 
 // count counts the messages, visible or not, as the service's approximate count does.
 func (q *queue) count(now time.Time) string {
-	return strconv.Itoa(len(q.those(now, func(*queueMessage) bool { return true })))
+	return strconv.Itoa(len(q.those(now, func(*queued) bool { return true })))
 }

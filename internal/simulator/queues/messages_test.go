@@ -1,4 +1,4 @@
-package simulator
+package queues
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 const week = 7 * 24 * 60 * 60
@@ -66,7 +69,7 @@ func TestMessagePutLimits(t *testing.T) {
 		"unknown entity":          {"", message("&nbsp;"), 400, "InvalidXmlDocument"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q.want(t, rawCall{method: "POST", target: "/orders/messages?" + test.query, body: test.body}, test.status, test.code)
+			q.Want(t, probe.Call{Method: "POST", Target: "/orders/messages?" + test.query, Body: test.body}, test.status, test.code)
 		})
 	}
 }
@@ -89,7 +92,7 @@ func TestMessageGetLimits(t *testing.T) {
 		"peekonly=true&numofmessages=0":             "OutOfRangeQueryParameterValue",
 	} {
 		status := map[bool]int{true: 200, false: 400}[code == ""]
-		q.want(t, rawCall{method: "GET", target: "/orders/messages?" + query}, status, code)
+		q.Want(t, probe.Call{Method: "GET", Target: "/orders/messages?" + query}, status, code)
 	}
 }
 
@@ -97,17 +100,17 @@ func TestMessageGetLimits(t *testing.T) {
 func enqueue(t *testing.T, q *azqueue.QueueClient, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		_, err := q.EnqueueMessage(testContext(t), text, nil)
-		noError(t, err)
+		_, err := q.EnqueueMessage(probe.Context(t), text, nil)
+		probe.NoError(t, err)
 	}
 }
 
 // dequeue gets up to 32 messages for the given time and returns their texts with their counts.
 func dequeue(t *testing.T, q *azqueue.QueueClient, hide time.Duration) []string {
 	t.Helper()
-	got, err := q.DequeueMessages(testContext(t), &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(32)),
+	got, err := q.DequeueMessages(probe.Context(t), &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(32)),
 		VisibilityTimeout: to.Ptr(int32(hide / time.Second))})
-	noError(t, err)
+	probe.NoError(t, err)
 	texts := []string{}
 	for _, m := range got.Messages {
 		texts = append(texts, fmt.Sprintf("%s %d", *m.MessageText, *m.DequeueCount))
@@ -135,9 +138,9 @@ func TestMessageVisibility(t *testing.T) {
 
 	// Without a time of its own, a get hides a message for 30 seconds.
 	q.clock.Advance(time.Second)
-	got, err := orders.DequeueMessage(testContext(t), nil)
-	noError(t, err)
-	if m := got.Messages[0]; *m.DequeueCount != 3 || !m.TimeNextVisible.Equal(testStart().Add(61*time.Second)) {
+	got, err := orders.DequeueMessage(probe.Context(t), nil)
+	probe.NoError(t, err)
+	if m := got.Messages[0]; *m.DequeueCount != 3 || !m.TimeNextVisible.Equal(probe.Start().Add(61*time.Second)) {
 		t.Errorf("count %d, next visible %v", *m.DequeueCount, *m.TimeNextVisible)
 	}
 }
@@ -145,10 +148,10 @@ func TestMessageVisibility(t *testing.T) {
 func TestMessagePutVisibility(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	put, err := orders.EnqueueMessage(testContext(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	noError(t, err)
+	put, err := orders.EnqueueMessage(probe.Context(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
+	probe.NoError(t, err)
 	m := put.Messages[0]
-	if !m.InsertionTime.Equal(testStart()) || !m.TimeNextVisible.Equal(testStart().Add(time.Minute)) || !m.ExpirationTime.Equal(testStart().Add(week*time.Second)) {
+	if !m.InsertionTime.Equal(probe.Start()) || !m.TimeNextVisible.Equal(probe.Start().Add(time.Minute)) || !m.ExpirationTime.Equal(probe.Start().Add(week*time.Second)) {
 		t.Errorf("inserted %v, visible %v, expires %v", *m.InsertionTime, *m.TimeNextVisible, *m.ExpirationTime)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(*m.MessageID) {
@@ -159,28 +162,28 @@ func TestMessagePutVisibility(t *testing.T) {
 	q.clock.Advance(100)
 	wantTexts(t, dequeue(t, orders, time.Second), "later 1")
 	// The receipt from the put was good until the get.
-	_, err = orders.DeleteMessage(testContext(t), *m.MessageID, *m.PopReceipt, nil)
-	wantSDKError(t, err, 404, "MessageNotFound")
+	_, err = orders.DeleteMessage(probe.Context(t), *m.MessageID, *m.PopReceipt, nil)
+	probe.WantError(t, err, 404, "MessageNotFound")
 }
 
 func TestMessageReceiptOfPut(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	put, err := orders.EnqueueMessage(testContext(t), "x", nil)
-	noError(t, err)
-	up, err := orders.UpdateMessage(testContext(t), *put.Messages[0].MessageID, *put.Messages[0].PopReceipt, "y", nil)
-	noError(t, err)
-	_, err = orders.DeleteMessage(testContext(t), *put.Messages[0].MessageID, *up.PopReceipt, nil)
-	noError(t, err)
+	put, err := orders.EnqueueMessage(probe.Context(t), "x", nil)
+	probe.NoError(t, err)
+	up, err := orders.UpdateMessage(probe.Context(t), *put.Messages[0].MessageID, *put.Messages[0].PopReceipt, "y", nil)
+	probe.NoError(t, err)
+	_, err = orders.DeleteMessage(probe.Context(t), *put.Messages[0].MessageID, *up.PopReceipt, nil)
+	probe.NoError(t, err)
 }
 
 func TestMessageExpiry(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	put := func(text string, ttl int32) {
 		_, err := orders.EnqueueMessage(ctx, text, &azqueue.EnqueueMessageOptions{TimeToLive: &ttl})
-		noError(t, err)
+		probe.NoError(t, err)
 	}
 	put("short", 10)
 	put("held", 10)
@@ -196,20 +199,20 @@ func TestMessageExpiry(t *testing.T) {
 	q.clock.Advance(100 * 365 * 24 * time.Hour)
 	wantTexts(t, dequeue(t, orders, time.Second), "ever 3")
 	got, err := orders.PeekMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.Messages) != 0 {
 		t.Error("a hidden message can be peeked")
 	}
 }
 
 func TestMessageExpiryWhileHeld(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	_, err := orders.EnqueueMessage(ctx, "x", &azqueue.EnqueueMessageOptions{TimeToLive: to.Ptr(int32(10))})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := orders.DequeueMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	id, receipt := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
 	update := func(seconds int32) error {
 		up, err := orders.UpdateMessage(ctx, id, receipt, "x", &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
@@ -218,49 +221,49 @@ func TestMessageExpiryWhileHeld(t *testing.T) {
 		}
 		return err
 	}
-	noError(t, update(10))
-	wantSDKError(t, update(11), 400, "InvalidQueryParameterValue")
+	probe.NoError(t, update(10))
+	probe.WantError(t, update(11), 400, "InvalidQueryParameterValue")
 	q.clock.Advance(10 * time.Second)
-	wantSDKError(t, update(0), 404, "MessageNotFound")
+	probe.WantError(t, update(0), 404, "MessageNotFound")
 	_, err = orders.DeleteMessage(ctx, id, receipt, nil)
-	wantSDKError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, err, 404, "MessageNotFound")
 }
 
 func wantCount(t *testing.T, q *azqueue.QueueClient, want int64) {
 	t.Helper()
-	got, err := q.GetProperties(testContext(t), nil)
-	noError(t, err)
+	got, err := q.GetProperties(probe.Context(t), nil)
+	probe.NoError(t, err)
 	if *got.ApproximateMessagesCount != want {
 		t.Errorf("%d messages counted, want %d", *got.ApproximateMessagesCount, want)
 	}
 }
 
 func TestMessagePeek(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a", "b", "c")
 	for range 2 {
 		got, err := orders.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
-		noError(t, err)
+		probe.NoError(t, err)
 		if len(got.Messages) != 2 || *got.Messages[0].MessageText != "a" || *got.Messages[1].MessageText != "b" || *got.Messages[0].DequeueCount != 0 {
 			t.Fatalf("peeked %v", got.Messages)
 		}
 	}
-	raw := q.want(t, rawCall{method: "GET", target: "/orders/messages?peekonly=true"}, 200, "")
-	if strings.Contains(string(raw.body), "PopReceipt") || strings.Contains(string(raw.body), "TimeNextVisible") {
-		t.Errorf("a peek gives a receipt: %s", raw.body)
+	raw := q.Want(t, probe.Call{Method: "GET", Target: "/orders/messages?peekonly=true"}, 200, "")
+	if strings.Contains(string(raw.Body), "PopReceipt") || strings.Contains(string(raw.Body), "TimeNextVisible") {
+		t.Errorf("a peek gives a receipt: %s", raw.Body)
 	}
 	wantTexts(t, dequeue(t, orders, time.Second), "a 1", "b 1", "c 1")
 }
 
 func TestMessageReceipts(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a", "b")
 	got, err := orders.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
-	noError(t, err)
+	probe.NoError(t, err)
 	a, b := got.Messages[0], got.Messages[1]
 	if *a.PopReceipt == *b.PopReceipt {
 		t.Fatal("one receipt for two messages")
@@ -281,36 +284,36 @@ func TestMessageReceipts(t *testing.T) {
 		"unknown message":   {at("0000", *a.PopReceipt), 404, "MessageNotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q.want(t, rawCall{method: "DELETE", target: test.target}, test.status, test.code)
-			q.want(t, rawCall{method: "PUT", target: test.target, body: message("x")}, test.status, test.code)
+			q.Want(t, probe.Call{Method: "DELETE", Target: test.target}, test.status, test.code)
+			q.Want(t, probe.Call{Method: "PUT", Target: test.target, Body: message("x")}, test.status, test.code)
 		})
 	}
 
 	// A receipt outlives the time it was given for, until somebody else gets the message.
 	q.clock.Advance(31 * time.Second)
 	_, err = orders.DeleteMessage(ctx, *b.MessageID, *b.PopReceipt, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	wantTexts(t, dequeue(t, orders, time.Second), "a 2")
 	_, err = orders.UpdateMessage(ctx, *a.MessageID, *a.PopReceipt, "x", nil)
-	wantSDKError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, err, 404, "MessageNotFound")
 	wantCount(t, orders, 1)
 }
 
 func TestMessageUpdate(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a")
 	got, err := orders.DequeueMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	id, first := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
 	up, err := orders.UpdateMessage(ctx, id, first, "b", &azqueue.UpdateMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	noError(t, err)
-	if *up.PopReceipt == first || !up.TimeNextVisible.Equal(testStart().Add(time.Minute)) {
+	probe.NoError(t, err)
+	if *up.PopReceipt == first || !up.TimeNextVisible.Equal(probe.Start().Add(time.Minute)) {
 		t.Errorf("receipt %s, next visible %v", *up.PopReceipt, *up.TimeNextVisible)
 	}
 	_, err = orders.DeleteMessage(ctx, id, first, nil)
-	wantSDKError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, err, 404, "MessageNotFound")
 	receipt := *up.PopReceipt
 	target := func(query string) string {
 		return "/orders/messages/" + id + "?popreceipt=" + url.QueryEscape(receipt) + query
@@ -329,36 +332,36 @@ func TestMessageUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A refused update leaves the message and its receipt alone.
-			a := q.want(t, rawCall{method: "PUT", target: target(test.query), body: test.body}, test.status, test.code)
-			if r := a.header.Get("x-ms-popreceipt"); r != "" {
+			a := q.Want(t, probe.Call{Method: "PUT", Target: target(test.query), Body: test.body}, test.status, test.code)
+			if r := a.Header.Get("x-ms-popreceipt"); r != "" {
 				receipt = r
 			}
 		})
 	}
 	// Without a body the text stays, and a time of 0 makes the message visible.
-	q.want(t, rawCall{method: "PUT", target: target("&visibilitytimeout=0")}, 204, "")
+	q.Want(t, probe.Call{Method: "PUT", Target: target("&visibilitytimeout=0")}, 204, "")
 	wantTexts(t, dequeue(t, orders, time.Second), "c 2")
 }
 
 func TestMessageClear(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a", "b")
 	got, err := orders.DequeueMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	wantCount(t, orders, 2)
 	_, err = orders.ClearMessages(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	wantCount(t, orders, 0)
 	_, err = orders.DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-	wantSDKError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, err, 404, "MessageNotFound")
 }
 
 // chaosRun puts and gets with the given chaos, and returns what each get handed out.
-func chaosRun(t *testing.T, seed uint64, chaos Chaos) (texts []string, stale map[string]int) {
+func chaosRun(t *testing.T, seed uint64, chaos environment.Chaos) (texts []string, stale map[string]int) {
 	t.Helper()
-	ctx, q := testContext(t), newTestQueues(t, seed)
+	ctx, q := probe.Context(t), newTestQueues(t, seed)
 	orders := q.queue(t, "orders")
 	*q.chaos = chaos
 	for i := range 20 {
@@ -367,7 +370,7 @@ func chaosRun(t *testing.T, seed uint64, chaos Chaos) (texts []string, stale map
 	var held []*azqueue.DequeuedMessage
 	for range 40 {
 		got, err := orders.DequeueMessage(ctx, nil)
-		noError(t, err)
+		probe.NoError(t, err)
 		for _, m := range got.Messages {
 			texts = append(texts, *m.MessageText)
 			held = append(held, m)
@@ -395,14 +398,14 @@ func TestMessageChaos(t *testing.T) {
 	for i := range 20 {
 		inOrder = append(inOrder, fmt.Sprintf("%02d", i))
 	}
-	calm, stale := chaosRun(t, 1, Chaos{})
+	calm, stale := chaosRun(t, 1, environment.Chaos{})
 	if diff := cmp.Diff(inOrder, calm); diff != "" || stale[""] != 20 {
 		t.Errorf("calm: %v %s", stale, diff)
 	}
 
-	shuffled, stale := chaosRun(t, 1, Chaos{QueueOutOfOrder: 0.5})
-	again, _ := chaosRun(t, 1, Chaos{QueueOutOfOrder: 0.5})
-	other, _ := chaosRun(t, 2, Chaos{QueueOutOfOrder: 0.5})
+	shuffled, stale := chaosRun(t, 1, environment.Chaos{QueueOutOfOrder: 0.5})
+	again, _ := chaosRun(t, 1, environment.Chaos{QueueOutOfOrder: 0.5})
+	other, _ := chaosRun(t, 2, environment.Chaos{QueueOutOfOrder: 0.5})
 	if !slices.Equal(shuffled, again) || slices.Equal(shuffled, other) || slices.Equal(shuffled, calm) {
 		t.Errorf("out of order: %v\nthe same seed: %v\nanother: %v", shuffled, again, other)
 	}
@@ -410,7 +413,7 @@ func TestMessageChaos(t *testing.T) {
 		t.Errorf("out of order: %v, %v", sorted, stale)
 	}
 
-	twice, stale := chaosRun(t, 3, Chaos{QueueTwice: 0.3})
+	twice, stale := chaosRun(t, 3, environment.Chaos{QueueTwice: 0.3})
 	if len(twice) <= 20 {
 		t.Errorf("nothing handed out twice: %v", twice)
 	}
@@ -427,8 +430,8 @@ func TestMessageChaos(t *testing.T) {
 func TestMessageChaosKeepsHidden(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	_, err := orders.EnqueueMessage(testContext(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	noError(t, err)
-	*q.chaos = Chaos{QueueTwice: 1, QueueOutOfOrder: 1}
+	_, err := orders.EnqueueMessage(probe.Context(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
+	probe.NoError(t, err)
+	*q.chaos = environment.Chaos{QueueTwice: 1, QueueOutOfOrder: 1}
 	wantTexts(t, dequeue(t, orders, time.Second))
 }

@@ -1,13 +1,16 @@
-package simulator
+package queues
 
 import (
 	"net/http"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// queueNeeds says what a request asks of a signature.
-func queueNeeds(req *http.Request) Need {
-	query := Query(req.URL)
+// needs says what a request asks of a signature.
+func needs(req *http.Request) authorization.Need {
+	query := protocol.Query(req.URL)
 	name, rest, _ := strings.Cut(strings.Trim(req.URL.Path, "/"), "/")
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
 	switch {

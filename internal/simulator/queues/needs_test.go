@@ -1,15 +1,17 @@
-package simulator
+package queues
 
 import (
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
 )
 
 // TestNeeds holds what each request asks of a signature, as the documents have it.
 func TestNeeds(t *testing.T) {
-	for request, want := range map[string]Need{
+	for request, want := range map[string]authorization.Need{
 		"GET /?comp=list":                  "s l",
 		"PUT /?comp=properties":            "s w",
 		"GET /work?comp=acl":               "",
@@ -31,7 +33,7 @@ func TestNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := queueNeeds(&http.Request{Method: method, URL: u}); got != want {
+		if got := needs(&http.Request{Method: method, URL: u}); got != want {
 			t.Errorf("%s needs %q, want %q", request, got, want)
 		}
 	}

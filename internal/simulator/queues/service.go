@@ -1,4 +1,4 @@
-package simulator
+package queues
 
 import (
 	"maps"
@@ -6,17 +6,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// queueRights are the letters of the rights that a policy of a queue may give.
-const queueRights = "raup"
+// rights are the letters of the rights that a policy of a queue may give.
+const rights = "raup"
 
-// queueDeleteDelay is how long the name of a deleted queue cannot be taken again.
-const queueDeleteDelay = 40 * time.Second
+// deleteDelay is how long the name of a deleted queue cannot be taken again.
+const deleteDelay = 40 * time.Second
 
-// queueService is the queue service of one account.
-type queueService struct {
-	xmlService
+// Service is the queue service of one account.
+type Service struct {
+	exchange.Service
 	queues      map[string]*queue
 	deleted     map[string]time.Time // when names of deleted queues were given up
 	deleteDelay time.Duration
@@ -26,66 +32,67 @@ type queueService struct {
 // queue is one queue with its messages.
 type queue struct {
 	metadata map[string]string
-	policies Policies
-	byID     map[string]*queueMessage
-	byTime   queueHeap
+	policies authorization.Policies
+	byID     map[string]*queued
+	byTime   messageHeap
 	puts     map[string]uint64 // how often a text was put, under a still clock
 }
 
-func newQueueService(clock *Clock, d *Dice, chaos *Chaos) *queueService {
-	return &queueService{xmlService: xmlService{clock: clock, dice: d, chaos: chaos}, queues: map[string]*queue{}, deleted: map[string]time.Time{},
-		deleteDelay: queueDeleteDelay}
+// New makes an empty service.
+func New(clock *environment.Clock, d *environment.Dice, chaos *environment.Chaos) *Service {
+	return &Service{Service: exchange.Service{Clock: clock, Dice: d, Chaos: chaos}, queues: map[string]*queue{}, deleted: map[string]time.Time{},
+		deleteDelay: deleteDelay}
 }
 
 // Serve answers one request whose sender has the grant. The path begins with the queue's name.
-func (s *queueService) Serve(c *Call, g *Grant) *answer {
-	if !g.Allows(queueNeeds(c.Req)) {
-		return s.Refuse(c, faultPermission())
+func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
+	if !g.Allows(needs(c.Req)) {
+		return s.Refuse(c, authorization.PermissionMismatch())
 	}
-	return s.answer(c, s.dispatch)
+	return s.Answer(c, s.dispatch)
 }
 
 // Policy finds a stored access policy, for a signature that names one.
-func (s *queueService) Policy(queueName, id string) (Policy, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) Policy(queueName, id string) (authorization.Policy, bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	q := s.queues[queueName]
 	if q == nil {
-		return Policy{}, false
+		return authorization.Policy{}, false
 	}
 	return q.policies.Find(id)
 }
 
-func (s *queueService) dispatch(c *xmlCall) (*answer, *Fault) {
+func (s *Service) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	name, rest, _ := strings.Cut(strings.Trim(c.Req.URL.Path, "/"), "/")
 	if name == "" {
-		if c.Req.Method != http.MethodGet || c.query.Get("comp") != "list" {
-			return nil, xmlInvalidQuery("comp", c.query.Get("comp"), "The account has no such resource.")
+		if c.Req.Method != http.MethodGet || c.Query.Get("comp") != "list" {
+			return nil, exchange.InvalidQuery("comp", c.Query.Get("comp"), "The account has no such resource.")
 		}
 		return s.list(c)
 	}
-	if err := xmlCheckName(name); err != nil {
+	if err := exchange.CheckName(name); err != nil {
 		return nil, err
 	}
-	if rest == "" && c.query.Get("comp") == "" {
+	if rest == "" && c.Query.Get("comp") == "" {
 		switch c.Req.Method {
 		case http.MethodPut:
 			return s.create(c, name)
 		case http.MethodDelete:
 			return s.drop(c, name)
 		}
-		return nil, xmlUnsupportedVerb(c.Req.Method)
+		return nil, exchange.UnsupportedVerb(c.Req.Method)
 	}
 	q := s.queues[name]
 	if q == nil {
-		return nil, refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+		return nil, protocol.Refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
 	}
 	if rest == "" {
 		return q.attributes(c)
 	}
 	messages, id, _ := strings.Cut(rest, "/")
 	if messages != "messages" {
-		return nil, refuse(http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
+		return nil, protocol.Refuse(http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
 	}
 	if id != "" {
 		return s.message(c, q, id)
@@ -93,85 +100,85 @@ func (s *queueService) dispatch(c *xmlCall) (*answer, *Fault) {
 	return s.messages(c, q)
 }
 
-func (s *queueService) create(c *xmlCall, name string) (*answer, *Fault) {
-	if err := c.checkMetadata(); err != nil {
+func (s *Service) create(c *exchange.Call, name string) (*protocol.Answer, *protocol.Fault) {
+	if err := c.CheckMetadata(); err != nil {
 		return nil, err
 	}
 	if q := s.queues[name]; q != nil {
-		if sameMetadata(q.metadata, c.metadata) {
-			return newAnswer(http.StatusNoContent), nil
+		if sameMetadata(q.metadata, c.Metadata) {
+			return protocol.NewAnswer(http.StatusNoContent), nil
 		}
-		return nil, refuse(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
+		return nil, protocol.Refuse(http.StatusConflict, "QueueAlreadyExists", "The specified queue already exists.")
 	}
 	if gone, ok := s.deleted[name]; ok && c.Now.Before(gone.Add(s.deleteDelay)) {
-		return nil, refuse(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
+		return nil, protocol.Refuse(http.StatusConflict, "QueueBeingDeleted", "The specified queue is being deleted. Try again later.")
 	}
 	delete(s.deleted, name)
-	s.queues[name] = &queue{metadata: c.metadata, byID: map[string]*queueMessage{}}
-	return newAnswer(http.StatusCreated), nil
+	s.queues[name] = &queue{metadata: c.Metadata, byID: map[string]*queued{}}
+	return protocol.NewAnswer(http.StatusCreated), nil
 }
 
-func (s *queueService) drop(c *xmlCall, name string) (*answer, *Fault) {
+func (s *Service) drop(c *exchange.Call, name string) (*protocol.Answer, *protocol.Fault) {
 	if s.queues[name] == nil {
-		return nil, refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
+		return nil, protocol.Refuse(http.StatusNotFound, "QueueNotFound", "The specified queue does not exist.")
 	}
 	delete(s.queues, name)
 	s.deleted[name] = c.Now
-	return newAnswer(http.StatusNoContent), nil
+	return protocol.NewAnswer(http.StatusNoContent), nil
 }
 
 // attributes reads and writes what belongs to the queue itself.
-func (q *queue) attributes(c *xmlCall) (*answer, *Fault) {
-	comp := c.query.Get("comp")
+func (q *queue) attributes(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	comp := c.Query.Get("comp")
 	if comp != "metadata" && comp != "acl" {
-		return nil, xmlInvalidQuery("comp", comp, "A queue has no such resource.")
+		return nil, exchange.InvalidQuery("comp", comp, "A queue has no such resource.")
 	}
 	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
 	switch {
 	case read && comp == "metadata":
-		a := newAnswer(http.StatusOK)
-		setMetadata(a.header, q.metadata)
-		a.header.Set("x-ms-approximate-messages-count", q.count(c.Now))
+		a := protocol.NewAnswer(http.StatusOK)
+		exchange.SetMetadata(a.Header, q.metadata)
+		a.Header.Set("x-ms-approximate-messages-count", q.count(c.Now))
 		return a, nil
 	case read:
-		return q.policies.Answer(newAnswer(http.StatusOK)), nil
+		return q.policies.Answer(protocol.NewAnswer(http.StatusOK)), nil
 	case c.Req.Method != http.MethodPut:
-		return nil, xmlUnsupportedVerb(c.Req.Method)
+		return nil, exchange.UnsupportedVerb(c.Req.Method)
 	case comp == "metadata":
-		if err := c.checkMetadata(); err != nil {
+		if err := c.CheckMetadata(); err != nil {
 			return nil, err
 		}
-		q.metadata = c.metadata
-		return newAnswer(http.StatusNoContent), nil
+		q.metadata = c.Metadata
+		return protocol.NewAnswer(http.StatusNoContent), nil
 	}
-	policies, err := ReadPolicies(c.Body, queueRights)
+	policies, err := authorization.ReadPolicies(c.Body, rights)
 	if err != nil {
 		return nil, err
 	}
 	q.policies = policies
-	return newAnswer(http.StatusNoContent), nil
+	return protocol.NewAnswer(http.StatusNoContent), nil
 }
 
-func (s *queueService) list(c *xmlCall) (*answer, *Fault) {
-	p, err := newXMLPage(c, s.dice, s.chaos)
+func (s *Service) list(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
+	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
 	if err != nil {
 		return nil, err
 	}
-	found, next := p.take(slices.Sorted(maps.Keys(s.queues)))
-	w := newXMLWriter("EnumerationResults", "ServiceEndpoint", c.endpoint())
-	p.writeHead(w)
-	w.begin("Queues")
+	found, next := p.Take(slices.Sorted(maps.Keys(s.queues)))
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint())
+	p.WriteHead(w)
+	w.Begin("Queues")
 	for _, name := range found {
-		w.begin("Queue")
-		w.element("Name", name)
-		if c.includes("metadata") {
-			w.metadata(s.queues[name].metadata)
+		w.Begin("Queue")
+		w.Element("Name", name)
+		if c.Includes("metadata") {
+			w.Metadata(s.queues[name].metadata)
 		}
-		w.end()
+		w.End()
 	}
-	w.end()
-	w.element("NextMarker", next)
-	return w.answer(newAnswer(http.StatusOK)), nil
+	w.End()
+	w.Element("NextMarker", next)
+	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }
 
 // sameMetadata compares names as the services do, which know no difference in case.

@@ -1,4 +1,4 @@
-package simulator
+package queues
 
 import (
 	"strings"
@@ -8,23 +8,27 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
 // testQueues is a queue service with an SDK client on it.
 type testQueues struct {
-	serveFunc
-	clock  *Clock
-	chaos  *Chaos
+	probe.Service
+	clock  *environment.Clock
+	chaos  *environment.Chaos
 	client *azqueue.ServiceClient
 }
 
 func newTestQueues(t *testing.T, seed uint64) *testQueues {
 	t.Helper()
-	q := &testQueues{clock: NewClock(testStart()), chaos: &Chaos{}}
-	q.serveFunc = newQueueService(q.clock, newDice(seed), q.chaos).Serve
+	q := &testQueues{clock: environment.NewClock(probe.Start()), chaos: &environment.Chaos{}}
+	q.Service = New(q.clock, environment.NewDice(seed), q.chaos).Serve
 	client, err := azqueue.NewServiceClientWithNoCredential("http://contoso.queue.sim.test/",
-		&azqueue.ClientOptions{ClientOptions: q.options()})
-	noError(t, err)
+		&azqueue.ClientOptions{ClientOptions: q.Options()})
+	probe.NoError(t, err)
 	q.client = client
 	return q
 }
@@ -32,8 +36,8 @@ func newTestQueues(t *testing.T, seed uint64) *testQueues {
 // queue creates a queue.
 func (q *testQueues) queue(t *testing.T, name string) *azqueue.QueueClient {
 	t.Helper()
-	_, err := q.client.CreateQueue(testContext(t), name, nil)
-	noError(t, err)
+	_, err := q.client.CreateQueue(probe.Context(t), name, nil)
+	probe.NoError(t, err)
 	return q.client.NewQueueClient(name)
 }
 
@@ -54,7 +58,7 @@ func TestQueueNames(t *testing.T) {
 		"äbc":                   "InvalidResourceName",
 	} {
 		status := map[bool]int{true: 201, false: 400}[code == ""]
-		newTestQueues(t, 1).want(t, rawCall{method: "PUT", target: "/" + name}, status, code)
+		newTestQueues(t, 1).Want(t, probe.Call{Method: "PUT", Target: "/" + name}, status, code)
 	}
 }
 
@@ -62,7 +66,7 @@ func TestQueueCreate(t *testing.T) {
 	q := newTestQueues(t, 1)
 	put := func(header map[string]string, status int, code string) {
 		t.Helper()
-		q.want(t, rawCall{method: "PUT", target: "/orders", header: header}, status, code)
+		q.Want(t, probe.Call{Method: "PUT", Target: "/orders", Header: header}, status, code)
 	}
 	put(map[string]string{"x-ms-meta-a": "1"}, 201, "")
 	put(map[string]string{"x-ms-meta-a": "1"}, 204, "")
@@ -74,62 +78,62 @@ func TestQueueCreate(t *testing.T) {
 
 func TestQueueDelete(t *testing.T) {
 	q := newTestQueues(t, 1)
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	orders := q.queue(t, "orders")
 	_, err := orders.EnqueueMessage(ctx, "old", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = q.client.DeleteQueue(ctx, "orders", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = orders.Delete(ctx, nil)
-	wantSDKError(t, err, 404, "QueueNotFound")
+	probe.WantError(t, err, 404, "QueueNotFound")
 	_, err = orders.DequeueMessage(ctx, nil)
-	wantSDKError(t, err, 404, "QueueNotFound")
+	probe.WantError(t, err, 404, "QueueNotFound")
 
-	q.clock.Advance(queueDeleteDelay - 100)
+	q.clock.Advance(deleteDelay - 100)
 	_, err = orders.Create(ctx, nil)
-	wantSDKError(t, err, 409, "QueueBeingDeleted")
+	probe.WantError(t, err, 409, "QueueBeingDeleted")
 	q.clock.Advance(100)
 	_, err = orders.Create(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := orders.PeekMessage(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.Messages) != 0 {
 		t.Error("a new queue has the old one's messages")
 	}
 }
 
 func TestQueueMetadata(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	_, err := orders.SetMetadata(ctx, &azqueue.SetMetadataOptions{Metadata: map[string]*string{"Region": to.Ptr("eu"), "b": to.Ptr("2")}})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := orders.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.Metadata) != 2 || got.Metadata["Region"] == nil || *got.Metadata["Region"] != "eu" || *got.ApproximateMessagesCount != 0 {
 		t.Errorf("properties %v, count %d", got.Metadata, *got.ApproximateMessagesCount)
 	}
-	q.want(t, rawCall{method: "HEAD", target: "/orders?comp=metadata"}, 200, "")
-	q.want(t, rawCall{method: "HEAD", target: "/others?comp=metadata"}, 404, "QueueNotFound")
-	for name, rule := range metadataRules() {
+	q.Want(t, probe.Call{Method: "HEAD", Target: "/orders?comp=metadata"}, 200, "")
+	q.Want(t, probe.Call{Method: "HEAD", Target: "/others?comp=metadata"}, 404, "QueueNotFound")
+	for name, rule := range probe.MetadataRules() {
 		t.Run(name, func(t *testing.T) {
-			status := map[bool]int{true: 204, false: 400}[rule.code == ""]
-			q.want(t, rawCall{method: "PUT", target: "/orders?comp=metadata", header: rule.header}, status, rule.code)
+			status := map[bool]int{true: 204, false: 400}[rule.Code == ""]
+			q.Want(t, probe.Call{Method: "PUT", Target: "/orders?comp=metadata", Header: rule.Header}, status, rule.Code)
 		})
 	}
 }
 
 func TestQueuePolicies(t *testing.T) {
-	ctx := testContext(t)
+	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	start := testStart()
+	start := probe.Start()
 	_, err := orders.SetAccessPolicy(ctx, &azqueue.SetAccessPolicyOptions{QueueACL: []*azqueue.SignedIdentifier{
 		{ID: to.Ptr("readers"), AccessPolicy: &azqueue.AccessPolicy{Start: &start, Expiry: to.Ptr(start.Add(time.Hour)), Permission: to.Ptr("r")}},
 	}})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := orders.GetAccessPolicy(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].ID != "readers" ||
 		*got.SignedIdentifiers[0].AccessPolicy.Permission != "r" || !got.SignedIdentifiers[0].AccessPolicy.Start.Equal(start) {
 		t.Errorf("policies %v", got.SignedIdentifiers)
@@ -147,23 +151,23 @@ func TestQueuePolicies(t *testing.T) {
 		"<SignedIdentifier>":         "InvalidXmlDocument",
 	} {
 		status := map[bool]int{true: 204, false: 400}[code == ""]
-		q.want(t, rawCall{method: "PUT", target: "/orders?comp=acl", body: "<SignedIdentifiers>" + body + "</SignedIdentifiers>"}, status, code)
+		q.Want(t, probe.Call{Method: "PUT", Target: "/orders?comp=acl", Body: "<SignedIdentifiers>" + body + "</SignedIdentifiers>"}, status, code)
 	}
-	q.want(t, rawCall{method: "PUT", target: "/orders?comp=acl", body: "<SignedIdentifiers>" + one("x") + "</SignedIdentifiers>"}, 204, "")
-	q.want(t, rawCall{method: "PUT", target: "/orders?comp=acl"}, 204, "")
+	q.Want(t, probe.Call{Method: "PUT", Target: "/orders?comp=acl", Body: "<SignedIdentifiers>" + one("x") + "</SignedIdentifiers>"}, 204, "")
+	q.Want(t, probe.Call{Method: "PUT", Target: "/orders?comp=acl"}, 204, "")
 	if got, err := orders.GetAccessPolicy(ctx, nil); err != nil || len(got.SignedIdentifiers) != 0 {
 		t.Errorf("policies not cleared: %v, %v", got.SignedIdentifiers, err)
 	}
 }
 
 func TestQueuePolicyLookUp(t *testing.T) {
-	s := newQueueService(NewClock(testStart()), newDice(1), &Chaos{})
-	f := serveFunc(s.Serve)
-	f.want(t, rawCall{method: "PUT", target: "/orders"}, 201, "")
-	f.want(t, rawCall{method: "PUT", target: "/orders?comp=acl", body: `<SignedIdentifiers><SignedIdentifier><Id>w</Id><AccessPolicy>` +
+	s := New(environment.NewClock(probe.Start()), environment.NewDice(1), &environment.Chaos{})
+	f := probe.Service(s.Serve)
+	f.Want(t, probe.Call{Method: "PUT", Target: "/orders"}, 201, "")
+	f.Want(t, probe.Call{Method: "PUT", Target: "/orders?comp=acl", Body: `<SignedIdentifiers><SignedIdentifier><Id>w</Id><AccessPolicy>` +
 		`<Expiry>2027-01-01</Expiry><Permission>au</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>`}, 204, "")
 	got, ok := s.Policy("orders", "w")
-	if want := (Policy{ID: "w", Expiry: "2027-01-01", Permission: "au"}); !ok || got != want {
+	if want := (authorization.Policy{ID: "w", Expiry: "2027-01-01", Permission: "au"}); !ok || got != want {
 		t.Errorf("policy %v %v, want %v", got, ok, want)
 	}
 	for _, missing := range [][2]string{{"orders", "x"}, {"others", "w"}} {
@@ -178,8 +182,8 @@ func (q *testQueues) listQueues(t *testing.T, o *azqueue.ListQueuesOptions) [][]
 	t.Helper()
 	var pages [][]string
 	for pager := q.client.NewListQueuesPager(o); pager.More(); {
-		page, err := pager.NextPage(testContext(t))
-		noError(t, err)
+		page, err := pager.NextPage(probe.Context(t))
+		probe.NoError(t, err)
 		names := []string{}
 		for _, item := range page.Queues {
 			name := *item.Name
@@ -196,8 +200,8 @@ func (q *testQueues) listQueues(t *testing.T, o *azqueue.ListQueuesOptions) [][]
 func TestQueueList(t *testing.T) {
 	q := newTestQueues(t, 1)
 	for _, name := range []string{"north-2", "south-1", "north-1", "north-3"} {
-		_, err := q.client.CreateQueue(testContext(t), name, &azqueue.CreateOptions{Metadata: map[string]*string{"a": to.Ptr("<&>")}})
-		noError(t, err)
+		_, err := q.client.CreateQueue(probe.Context(t), name, &azqueue.CreateOptions{Metadata: map[string]*string{"a": to.Ptr("<&>")}})
+		probe.NoError(t, err)
 	}
 	for name, test := range map[string]struct {
 		options azqueue.ListQueuesOptions
@@ -228,11 +232,11 @@ func TestQueueList(t *testing.T) {
 		"/north-1/messages?peekonly=yes": "",
 	} {
 		status := map[bool]int{true: 200, false: 400}[code == ""]
-		q.want(t, rawCall{method: "GET", target: target}, status, code)
+		q.Want(t, probe.Call{Method: "GET", Target: target}, status, code)
 	}
-	for _, call := range []rawCall{{method: "POST", target: "/north-1"}, {method: "PUT", target: "/north-1/messages"},
-		{method: "POST", target: "/north-1/messages/x?popreceipt=x"}, {method: "DELETE", target: "/north-1?comp=acl"}} {
-		q.want(t, call, 405, "UnsupportedHttpVerb")
+	for _, call := range []probe.Call{{Method: "POST", Target: "/north-1"}, {Method: "PUT", Target: "/north-1/messages"},
+		{Method: "POST", Target: "/north-1/messages/x?popreceipt=x"}, {Method: "DELETE", Target: "/north-1?comp=acl"}} {
+		q.Want(t, call, 405, "UnsupportedHttpVerb")
 	}
 }
 
@@ -241,7 +245,7 @@ func TestQueueListPageCuts(t *testing.T) {
 	for _, name := range []string{"aaa", "bbb", "ccc", "ddd", "eee"} {
 		q.queue(t, name)
 	}
-	*q.chaos = Chaos{EmptyPages: 0.3, ShortPages: 0.5}
+	*q.chaos = environment.Chaos{EmptyPages: 0.3, ShortPages: 0.5}
 	empty, short := 0, 0
 	for range 50 {
 		var all []string

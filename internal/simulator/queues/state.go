@@ -1,44 +1,46 @@
-package simulator
+package queues
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// queuesState is what is stored in the service at one moment.
-type queuesState struct {
+// State is what is stored in the service at one moment.
+type State struct {
 	queues  map[string]*queue
 	deleted map[string]time.Time // when names of deleted queues were given up
 	serial  uint64
 }
 
 // Snapshot copies what is stored.
-func (s *queueService) Snapshot() *queuesState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &queuesState{Cloned(s.queues, (*queue).clone), maps.Clone(s.deleted), s.serial}
+func (s *Service) Snapshot() *State {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return &State{snapshot.Cloned(s.queues, (*queue).clone), maps.Clone(s.deleted), s.Serial}
 }
 
 // Restore makes what is stored what it was at a snapshot.
-func (s *queueService) Restore(from *queuesState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queues, s.deleted, s.serial, s.first = Cloned(from.queues, (*queue).clone), maps.Clone(from.deleted), from.serial, 0
+func (s *Service) Restore(from *State) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.queues, s.deleted, s.Serial, s.first = snapshot.Cloned(from.queues, (*queue).clone), maps.Clone(from.deleted), from.serial, 0
 }
 
 // GetFirst makes the next gets of messages hand out first the one that is at the given place among those visible.
-func (s *queueService) GetFirst(place int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) GetFirst(place int) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.first = place
 }
 
 // clone copies the queue and its messages, which change in their places.
 func (q *queue) clone() *queue {
 	c := &queue{metadata: q.metadata, policies: q.policies, puts: maps.Clone(q.puts),
-		byID: make(map[string]*queueMessage, len(q.byID)), byTime: make(queueHeap, len(q.byTime))}
+		byID: make(map[string]*queued, len(q.byID)), byTime: make(messageHeap, len(q.byTime))}
 	for i, m := range q.byTime {
 		copied := *m
 		c.byTime[i] = &copied
@@ -48,17 +50,17 @@ func (q *queue) clone() *queue {
 }
 
 // Fingerprint writes what requests can tell of the state, at a time.
-func (s *queuesState) Fingerprint(k *fingerprint, now time.Time) {
+func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Times(s.deleted)
 	k.Number(s.serial)
-	EachSorted(k, s.queues, func(_ string, q *queue) { q.fingerprint(k, now) })
+	snapshot.EachSorted(k, s.queues, func(_ string, q *queue) { q.fingerprint(k, now) })
 }
 
-func (q *queue) fingerprint(k *fingerprint, now time.Time) {
+func (q *queue) fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Texts(q.metadata)
 	q.policies.Fingerprint(k)
-	messages := q.those(now, func(*queueMessage) bool { return true })
-	slices.SortFunc(messages, func(a, b *queueMessage) int { return strings.Compare(a.id, b.id) })
+	messages := q.those(now, func(*queued) bool { return true })
+	slices.SortFunc(messages, func(a, b *queued) int { return strings.Compare(a.id, b.id) })
 	k.Number(uint64(len(messages)))
 	for _, m := range messages {
 		k.Text(m.id)
@@ -70,12 +72,12 @@ func (q *queue) fingerprint(k *fingerprint, now time.Time) {
 		k.Number(uint64(m.handed))
 		k.Number(m.receipts)
 	}
-	EachSorted(k, q.puts, func(_ string, n uint64) { k.Number(n) })
+	snapshot.EachSorted(k, q.puts, func(_ string, n uint64) { k.Number(n) })
 }
 
 // Waiting counts the messages of the queues for which of is true: those that are visible, and all. next is when the first of
 // the hidden ones becomes visible, last is when all of them are.
-func (s *queuesState) Waiting(now time.Time, of func(queue string) bool) (visible, all int, next, last time.Time) {
+func (s *State) Waiting(now time.Time, of func(queue string) bool) (visible, all int, next, last time.Time) {
 	for name, q := range s.queues {
 		if !of(name) {
 			continue

@@ -1,50 +1,54 @@
-package simulator
+package tables
 
 import (
 	"net/http"
 	"net/url"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // serveBatch carries a transaction out, or the one query that a batch may hold instead.
-func (s *tableService) serveBatch(c *tableCall, g *Grant) (*answer, *Fault) {
+func (s *Service) serveBatch(c *request.Call, g *authorization.Grant) (*protocol.Answer, *protocol.Fault) {
 	if c.Req.Method != http.MethodPost {
-		return nil, faultMethod()
+		return nil, protocol.MethodNotAllowed()
 	}
-	b, fault := parseBatch(Header(c.Req.Header, "Content-Type"), c.Body)
+	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
 	if fault != nil {
 		return nil, fault
 	}
-	if b.query {
-		return s.serveBatchQuery(c, g, &b.parts[0])
+	if b.Query {
+		return s.serveBatchQuery(c, g, &b.Parts[0])
 	}
-	ops, index, fault := b.operations("")
+	ops, index, fault := b.Operations("")
 	if fault != nil {
-		return c.batchFault(b, index, fault), nil
+		return c.RefuseOperation(b, index, fault), nil
 	}
 	changes, index, fault := s.commit(g, ops)
 	switch {
 	case fault == nil:
-		return c.batchAnswer(s.parts(c, changes)), nil
+		return c.AnswerBatch(s.parts(c, changes)), nil
 	case fault.Status >= http.StatusInternalServerError:
-		if s.dice.chance(0.5) {
+		if s.dice.Chance(0.5) {
 			fault = fault.WithoutCode()
 		}
-		return c.batchRefusal(fault), nil
+		return c.RefuseBatch(fault), nil
 	}
-	return c.batchFault(b, index, fault), nil
+	return c.RefuseOperation(b, index, fault), nil
 }
 
 // parts are the answers to a transaction's operations.
-func (s *tableService) parts(c *tableCall, changes []change) []*answer {
-	parts := make([]*answer, len(changes))
+func (s *Service) parts(c *request.Call, changes []change) []*protocol.Answer {
+	parts := make([]*protocol.Answer, len(changes))
 	for i, made := range changes {
-		part := newAnswer(http.StatusNoContent)
-		part.header["Dataserviceversion"] = []string{"1.0;"}
-		if made.op.verb == verbInsert {
-			part.header["Dataserviceversion"] = []string{"3.0;"}
+		part := protocol.NewAnswer(http.StatusNoContent)
+		part.Header["Dataserviceversion"] = []string{"1.0;"}
+		if made.op.Verb == request.Insert {
+			part.Header["Dataserviceversion"] = []string{"3.0;"}
 		}
-		if made.op.contentID != "" {
-			part.header["Content-Id"] = []string{made.op.contentID}
+		if made.op.ContentID != "" {
+			part.Header["Content-Id"] = []string{made.op.ContentID}
 		}
 		s.describe(c, part, made)
 		parts[i] = part
@@ -53,12 +57,12 @@ func (s *tableService) parts(c *tableCall, changes []change) []*answer {
 }
 
 // serveBatchQuery answers a batch that is one query.
-func (s *tableService) serveBatchQuery(c *tableCall, g *Grant, p *batchPart) (*answer, *Fault) {
-	target, err := url.ParseRequestURI(c.endpoint() + p.target)
+func (s *Service) serveBatchQuery(c *request.Call, g *authorization.Grant, p *request.Part) (*protocol.Answer, *protocol.Fault) {
+	target, err := url.ParseRequestURI(c.Endpoint() + p.Target)
 	if err != nil {
-		return nil, faultSyntax()
+		return nil, protocol.InvalidSyntax()
 	}
 	inner := *c.Call
-	inner.Req, inner.Body = &http.Request{Method: p.method, URL: target, Header: p.header}, nil
-	return c.queryAnswer(s.Serve(&inner, g)), nil
+	inner.Req, inner.Body = &http.Request{Method: p.Method, URL: target, Header: p.Header}, nil
+	return c.AnswerQuery(s.Serve(&inner, g)), nil
 }

@@ -1,62 +1,68 @@
-package simulator
+package tables
 
 import (
 	"net/http"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // change is what an operation makes of its entity: another one, or none.
 type change struct {
-	op     *operation
-	entity *entity // nil for a delete
+	op     *request.Operation
+	entity *entity.Stored // nil for a delete
 }
 
 // plan finds what an operation would change, without changing anything.
-func (t *table) plan(op *operation) (change, *Fault) {
-	old := t.rows.get(op.pk, op.rk)
-	if op.ifMatch != "" {
+func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
+	old := t.rows.Get(op.Partition, op.Row)
+	if op.IfMatch != "" {
 		if old == nil {
-			return change{}, faultNotFound()
+			return change{}, resourceNotFound()
 		}
-		if op.ifMatch != "*" && op.ifMatch != old.etag {
-			return change{}, refuse(http.StatusPreconditionFailed, "UpdateConditionNotSatisfied",
+		if op.IfMatch != "*" && op.IfMatch != old.ETag {
+			return change{}, protocol.Refuse(http.StatusPreconditionFailed, "UpdateConditionNotSatisfied",
 				"The update condition specified in the request was not satisfied.")
 		}
 	}
-	if op.verb == verbDelete {
+	if op.Verb == request.Delete {
 		return change{op: op}, nil
 	}
-	e := &entity{pk: op.pk, rk: op.rk, properties: op.properties}
+	e := &entity.Stored{Partition: op.Partition, Row: op.Row, Properties: op.Properties}
 	switch {
-	case op.verb == verbInsert && old != nil:
-		return change{}, refuse(http.StatusConflict, "EntityAlreadyExists", "The specified entity already exists.")
-	case op.verb == verbInsert:
+	case op.Verb == request.Insert && old != nil:
+		return change{}, protocol.Refuse(http.StatusConflict, "EntityAlreadyExists", "The specified entity already exists.")
+	case op.Verb == request.Insert:
 		return change{op, e}, nil // keeps the order of its request
-	case op.verb == verbMerge && old != nil:
-		e.properties = merged(old.properties, op.properties)
-		if fault := checkEntity(e.pk, e.rk, e.properties); fault != nil {
+	case op.Verb == request.Merge && old != nil:
+		e.Properties = entity.Merged(old.Properties, op.Properties)
+		if fault := entity.Check(e.Partition, e.Row, e.Properties); fault != nil {
 			return change{}, fault
 		}
 	}
-	e.sorted()
+	e.Sorted()
 	return change{op, e}, nil
 }
 
 // stamps are the timestamps of one change set, as recorded answers of the service have them: one for all inserts, and one
 // for all replaces and merges, those among them that insert a row included.
 type stamps struct {
-	clock           *Clock
+	clock           *environment.Clock
 	insert, replace time.Time // zero until a row needs it
 }
 
 // of returns the stamp of a row whose last stamp was last, the zero Time for a row that never had one. Two stamps of one
 // row differ, since conditions rely on that.
-func (s *stamps) of(v verb, last time.Time) time.Time {
+func (s *stamps) of(v request.Verb, last time.Time) time.Time {
 	if s.clock.Still() {
 		return s.clock.After(last)
 	}
 	set := &s.replace
-	if v == verbInsert {
+	if v == request.Insert {
 		set = &s.insert
 	}
 	if set.IsZero() {
@@ -69,66 +75,66 @@ func (s *stamps) of(v verb, last time.Time) time.Time {
 func (t *table) apply(c change, set *stamps) {
 	if c.entity == nil {
 		if set.clock.Still() {
-			t.bury(c.op.pk, c.op.rk)
+			t.bury(c.op.Partition, c.op.Row)
 		}
-		t.rows.remove(c.op.pk, c.op.rk)
+		t.rows.Remove(c.op.Partition, c.op.Row)
 		return
 	}
-	c.entity.stamp(set.of(c.op.verb, t.lastStamp(c.entity.pk, c.entity.rk, set.clock)))
-	t.rows.put(c.entity)
+	c.entity.Stamp(set.of(c.op.Verb, t.lastStamp(c.entity.Partition, c.entity.Row, set.clock)))
+	t.rows.Put(c.entity)
 }
 
 // lastStamp is the last stamp of the row with the key, also of one that is gone, where the clock is still.
-func (t *table) lastStamp(pk, rk string, clock *Clock) time.Time {
+func (t *table) lastStamp(pk, rk string, clock *environment.Clock) time.Time {
 	if !clock.Still() {
 		return time.Time{}
 	}
-	if old := t.rows.get(pk, rk); old != nil {
-		last, _ := old.timestamp.Time()
+	if old := t.rows.Get(pk, rk); old != nil {
+		last, _ := old.Timestamp.Time()
 		return last
 	}
-	return t.graves[rowKey{pk, rk}]
+	return t.graves[entity.Key{Partition: pk, Row: rk}]
 }
 
 // bury keeps the stamp of a row that goes: the next row with its key must have another ETag.
 func (t *table) bury(pk, rk string) {
-	old := t.rows.get(pk, rk)
+	old := t.rows.Get(pk, rk)
 	if old == nil {
 		return
 	}
 	if t.graves == nil {
-		t.graves = map[rowKey]time.Time{}
+		t.graves = map[entity.Key]time.Time{}
 	}
-	t.graves[rowKey{pk, rk}], _ = old.timestamp.Time()
+	t.graves[entity.Key{Partition: pk, Row: rk}], _ = old.Timestamp.Time()
 }
 
 // permit checks access for one operation. What inserts if there is nothing to update needs both permissions.
-func permit(g *Grant, op *operation) *Fault {
+func permit(g *authorization.Grant, op *request.Operation) *protocol.Fault {
 	letters := "u"
 	switch {
-	case op.verb == verbInsert:
+	case op.Verb == request.Insert:
 		letters = "a"
-	case op.verb == verbDelete:
+	case op.Verb == request.Delete:
 		letters = "d"
-	case op.ifMatch == "":
+	case op.IfMatch == "":
 		letters = "au"
 	}
-	fault := g.Entities(op.table, letters)
-	if fault == nil && !g.Covers(op.pk, op.rk) {
-		fault = FaultAuthorization()
+	fault := g.Entities(op.Table, letters)
+	if fault == nil && !g.Covers(op.Partition, op.Row) {
+		fault = authorization.Failure()
 	}
 	return fault
 }
 
 // commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation
 // that failed.
-func (s *tableService) commit(g *Grant, ops []*operation) (changes []change, index int, fault *Fault) {
+func (s *Service) commit(g *authorization.Grant, ops []*request.Operation) (changes []change, index int, fault *protocol.Fault) {
 	if len(ops) == 0 {
 		return nil, 0, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, fault := s.find(ops[0].table)
+	t, fault := s.find(ops[0].Table)
 	if fault != nil {
 		return nil, 0, fault
 	}
@@ -141,8 +147,8 @@ func (s *tableService) commit(g *Grant, ops []*operation) (changes []change, ind
 			return nil, i, fault
 		}
 	}
-	if !s.admit(t, ops[0].pk, len(ops)) {
-		return nil, 0, faultServerBusy()
+	if !s.admit(t, ops[0].Partition, len(ops)) {
+		return nil, 0, protocol.ServerBusy()
 	}
 	set := &stamps{clock: s.clock}
 	for _, c := range changes {

@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"fmt"
@@ -8,6 +8,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 // fact is a request, and what the service is known to answer by a source other than recordings. A table named Employees has one
@@ -40,11 +44,11 @@ func filtered(filter string) string { return "/Employees()?$filter=" + url.Query
 func checkFacts(t *testing.T, facts []fact) {
 	t.Helper()
 	for _, f := range facts {
-		a := withTable(t, Options{})
-		insert(a, "Sales", "000123", `,"Name":"Jun Cao","Age":34`)
-		r := a.want(f.method, f.path, f.body, f.status, f.code, f.headers...)
-		if !strings.Contains(r.text, f.says) {
-			t.Errorf("%s %s: %s\nmust hold %s, by %s", f.method, f.path, r.text, f.says, f.source)
+		a := accounts.WithTable(t, simulator.Options{})
+		accounts.Insert(a, "Sales", "000123", `,"Name":"Jun Cao","Age":34`)
+		r := a.Want(f.method, f.path, f.body, f.status, f.code, f.headers...)
+		if !strings.Contains(r.Text, f.says) {
+			t.Errorf("%s %s: %s\nmust hold %s, by %s", f.method, f.path, r.Text, f.says, f.source)
 		}
 	}
 }
@@ -72,10 +76,10 @@ func TestDocumentedQueries(t *testing.T) {
 		facts = append(facts, f)
 	}
 	checkFacts(t, facts)
-	a := withTable(t, Options{})
-	insert(a, "p", "r", "")
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", "")
 	for _, target := range []string{"/Employees()?$top=0", "/Tables?$top=0"} {
-		if r := a.want("GET", target, "", 200, ""); len(r.Header.Values("x-ms-continuation-NextPartitionKey"))+len(r.Header.Values("x-ms-continuation-NextTableName")) > 0 {
+		if r := a.Want("GET", target, "", 200, ""); len(r.Header.Values("x-ms-continuation-NextPartitionKey"))+len(r.Header.Values("x-ms-continuation-NextTableName")) > 0 {
 			t.Errorf("%s: a page of no rows goes on: %v", target, r.Header)
 		}
 	}
@@ -102,41 +106,41 @@ func TestDocumentedWrites(t *testing.T) {
 		{sdkTests, "POST", "/Tables?$format=" + wantNone, `{"TableName":"Orders"}`, nil, 201, "", `{"TableName":"Orders"}`},
 		{sdkTests, "POST", "/Tables", `{"TableName":"Orders"}`, []string{"Accept", wantFull}, 201, "", `"odata.type":"contoso.Tables","odata.id":"` + atContoso + `/Tables('Orders')"`},
 	})
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	for sent, want := range map[string]string{"2008-07-10T00:00:00": "2008-07-10T00:00:00Z", "2008-07-10T01:02:03.5": "2008-07-10T01:02:03.5Z", "2008-07-10T02:00:00+02:00": "2008-07-10T00:00:00Z"} {
-		a.want("PUT", rowPath, dated(sent), 204, "")
-		if r := a.want("GET", rowPath, "", 200, ""); !strings.HasSuffix(r.text, `"Since":"`+want+`"}`) {
-			t.Errorf("%s comes back as %s", sent, r.text)
+		a.Want("PUT", rowPath, dated(sent), 204, "")
+		if r := a.Want("GET", rowPath, "", 200, ""); !strings.HasSuffix(r.Text, `"Since":"`+want+`"}`) {
+			t.Errorf("%s comes back as %s", sent, r.Text)
 		}
 	}
-	if r := a.transact(part("POST", "?$format="+wantNone, inserted)); !strings.Contains(r.text, "\r\n\r\n{\"PartitionKey\"") {
-		t.Errorf("$format in a part: %s", r.text)
+	if r := a.Transact(probe.Part("POST", "?$format="+wantNone, inserted)); !strings.Contains(r.Text, "\r\n\r\n{\"PartitionKey\"") {
+		t.Errorf("$format in a part: %s", r.Text)
 	}
-	r := a.transact(part("POST", "", inserted, "Prefer", quiet), part("PUT", "(PartitionKey='Sales',RowKey='2')", "{}"))
-	if !strings.Contains(r.text, "HTTP/1.1 409 Conflict") || !strings.Contains(r.text, "\r\nPreference-Applied: "+quiet+"\r\n") {
-		t.Errorf("an insert that fails names the preference that it had: %s", r.text)
+	r := a.Transact(probe.Part("POST", "", inserted, "Prefer", quiet), probe.Part("PUT", "(PartitionKey='Sales',RowKey='2')", "{}"))
+	if !strings.Contains(r.Text, "HTTP/1.1 409 Conflict") || !strings.Contains(r.Text, "\r\nPreference-Applied: "+quiet+"\r\n") {
+		t.Errorf("an insert that fails names the preference that it had: %s", r.Text)
 	}
 }
 
 // TestTablesWithFullMetadata holds the listing that the SDK reads all fields of.
 func TestTablesWithFullMetadata(t *testing.T) {
-	a := newAccount(t, Options{})
-	client := a.client()
+	a := accounts.New(t, simulator.Options{})
+	client := a.Client()
 	for _, name := range []string{"Employees", "Orders"} {
-		_, err := client.CreateTable(testContext(t), name, nil)
-		noError(t, err)
+		_, err := client.CreateTable(probe.Context(t), name, nil)
+		probe.NoError(t, err)
 	}
 	const one = `"odata.type":"contoso.Tables","odata.id":"` + atContoso + `/Tables('Orders')","odata.editLink":"Tables('Orders')","TableName":"Orders"}`
 	for target, want := range map[string]string{
 		"/Tables":           `{"odata.metadata":"` + atContoso + `/$metadata#Tables","value":[{` + strings.ReplaceAll(one, "Orders", "Employees") + `,{` + one + `]}`,
 		"/Tables('Orders')": `{"odata.metadata":"` + atContoso + `/$metadata#Tables/@Element",` + one,
 	} {
-		if r := a.want("GET", target, "", 200, "", "Accept", wantFull); r.text != want {
-			t.Errorf("%s: %s\nwant %s", target, r.text, want)
+		if r := a.Want("GET", target, "", 200, "", "Accept", wantFull); r.Text != want {
+			t.Errorf("%s: %s\nwant %s", target, r.Text, want)
 		}
 	}
-	page, err := client.NewListTablesPager(&aztables.ListTablesOptions{Format: to.Ptr(aztables.MetadataFormatFull)}).NextPage(testContext(t))
-	noError(t, err)
+	page, err := client.NewListTablesPager(&aztables.ListTablesOptions{Format: to.Ptr(aztables.MetadataFormatFull)}).NextPage(probe.Context(t))
+	probe.NoError(t, err)
 	if len(page.Tables) != 2 {
 		t.Errorf("the SDK reads %d tables", len(page.Tables))
 	}

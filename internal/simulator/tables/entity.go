@@ -1,108 +1,101 @@
-package simulator
+package tables
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
+)
 
 // servePoint answers with one entity.
-func (s *tableService) servePoint(c *tableCall, g *Grant, a address) (*answer, *Fault) {
-	accept, fields, selected, fault := c.shape()
+func (s *Service) servePoint(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
+	accept, fields, selected, fault := c.Shape()
 	if fault != nil {
 		return nil, fault
 	}
-	if fault := g.Entities(a.table, "r"); fault != nil {
+	if fault := g.Entities(a.Table, "r"); fault != nil {
 		return nil, fault
 	}
-	if !g.Covers(a.pk, a.rk) {
-		return nil, FaultAuthorization()
+	if !g.Covers(a.Partition, a.Row) {
+		return nil, authorization.Failure()
 	}
 	name, e, fault := s.point(a)
 	if fault != nil {
 		return nil, fault
 	}
-	w := newEntityWriter(accept, c.endpoint(), s.account, name, fields, selected)
-	out := c.answer(http.StatusOK)
-	out.header["Content-Type"] = []string{accept.contentType()}
-	out.header["Etag"] = []string{e.etag}
-	out.body = w.appendOne(make([]byte, 0, 512), e)
+	w := entity.NewWriter(accept, c.Endpoint(), s.account, name, fields, selected)
+	out := c.Begin(http.StatusOK)
+	out.Header["Content-Type"] = []string{accept.ContentType()}
+	out.Header["Etag"] = []string{e.ETag}
+	out.Body = w.AppendOne(make([]byte, 0, 512), e)
 	return out, nil
 }
 
-// shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
-func (c *tableCall) shape() (m metadata, fields []string, selected bool, fault *Fault) {
-	if c.Req.URL.RawQuery == "" {
-		m, fault = metadataOf(Header(c.Req.Header, "Accept"), "")
-		return m, nil, false, fault
-	}
-	values := Query(c.Req.URL)
-	if m, fault = metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format")); fault != nil {
-		return m, nil, false, fault
-	}
-	fields, fault = parseSelect(values.Get("$select"))
-	return m, fields, values.Has("$select"), fault
-}
-
-func (s *tableService) point(a address) (name string, e *entity, fault *Fault) {
+func (s *Service) point(a request.Address) (name string, e *entity.Stored, fault *protocol.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, fault := s.find(a.table)
+	t, fault := s.find(a.Table)
 	if fault != nil {
 		return "", nil, fault
 	}
-	if e = t.rows.get(a.pk, a.rk); e == nil {
-		return "", nil, faultNotFound()
+	if e = t.rows.Get(a.Partition, a.Row); e == nil {
+		return "", nil, resourceNotFound()
 	}
-	if !s.admit(t, a.pk, 1) {
-		return "", nil, faultServerBusy()
+	if !s.admit(t, a.Partition, 1) {
+		return "", nil, protocol.ServerBusy()
 	}
 	return t.name, e, nil
 }
 
 // serveChange carries one operation out.
-func (s *tableService) serveChange(c *tableCall, g *Grant, a address) (*answer, *Fault) {
-	op, fault := parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
+func (s *Service) serveChange(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
+	op, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
 	if fault != nil {
 		return nil, fault
 	}
-	changes, _, fault := s.commit(g, []*operation{op})
+	changes, _, fault := s.commit(g, []*request.Operation{op})
 	if fault != nil {
 		return nil, fault
 	}
-	out := c.answer(http.StatusNoContent)
+	out := c.Begin(http.StatusNoContent)
 	s.describe(c, out, changes[0])
 	return out, nil
 }
 
 // describe fills in what an answer says of a change that was made.
-func (s *tableService) describe(c *tableCall, out *answer, made change) {
+func (s *Service) describe(c *request.Call, out *protocol.Answer, made change) {
 	op := made.op
 	if made.entity != nil {
-		out.header["Etag"] = []string{made.entity.etag}
+		out.Header["Etag"] = []string{made.entity.ETag}
 	}
-	if op.verb != verbInsert {
+	if op.Verb != request.Insert {
 		return
 	}
-	address := c.endpoint() + "/" + string(appendEntityAddress(nil, op.table, op.pk, op.rk))
-	out.header["Location"] = []string{address}
-	if op.prefer != "" {
-		out.header["Preference-Applied"] = []string{op.prefer}
+	address := c.Endpoint() + "/" + string(entity.AppendAddress(nil, op.Table, op.Partition, op.Row))
+	out.Header["Location"] = []string{address}
+	if op.Prefer != "" {
+		out.Header["Preference-Applied"] = []string{op.Prefer}
 	}
-	if op.prefer == "return-no-content" {
-		out.header["Dataserviceid"] = []string{address}
+	if op.Prefer == "return-no-content" {
+		out.Header["Dataserviceid"] = []string{address}
 		return
 	}
-	w := newEntityWriter(op.metadata, c.endpoint(), s.account, op.table, nil, false)
-	out.status = http.StatusCreated
-	out.header["Content-Type"] = []string{op.metadata.contentType()}
-	out.body = w.appendOne(nil, made.entity)
+	w := entity.NewWriter(op.Metadata, c.Endpoint(), s.account, op.Table, nil, false)
+	out.Status = http.StatusCreated
+	out.Header["Content-Type"] = []string{op.Metadata.ContentType()}
+	out.Body = w.AppendOne(nil, made.entity)
 }
 
 // serveQuery answers with a page of entities.
-func (s *tableService) serveQuery(c *tableCall, g *Grant, table string) (*answer, *Fault) {
-	values := Query(c.Req.URL)
-	q, fault := parseQuery(values)
+func (s *Service) serveQuery(c *request.Call, g *authorization.Grant, table string) (*protocol.Answer, *protocol.Fault) {
+	values := protocol.Query(c.Req.URL)
+	q, fault := request.ParseQuery(values)
 	if fault != nil {
 		return nil, fault
 	}
-	accept, fault := metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format"))
+	accept, fault := request.MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format"))
 	if fault != nil {
 		return nil, fault
 	}
@@ -113,15 +106,15 @@ func (s *tableService) serveQuery(c *tableCall, g *Grant, table string) (*answer
 	if fault != nil {
 		return nil, fault
 	}
-	w := newEntityWriter(accept, c.endpoint(), s.account, name, q.fields, values.Has("$select"))
-	out := c.answer(http.StatusOK)
-	out.header["Content-Type"] = []string{accept.contentType()}
+	w := entity.NewWriter(accept, c.Endpoint(), s.account, name, q.Fields, values.Has("$select"))
+	out := c.Begin(http.StatusOK)
+	out.Header["Content-Type"] = []string{accept.ContentType()}
 	if p.next != nil {
-		out.header["X-Ms-Continuation-Nextpartitionkey"] = []string{appendToken(p.next.pk, p.after)}
+		out.Header["X-Ms-Continuation-Nextpartitionkey"] = []string{request.Token(p.next.Partition, p.after)}
 		if !p.noRow {
-			out.header["X-Ms-Continuation-Nextrowkey"] = []string{appendToken(p.next.rk, p.after)}
+			out.Header["X-Ms-Continuation-Nextrowkey"] = []string{request.Token(p.next.Row, p.after)}
 		}
 	}
-	out.body = w.appendPage(nil, p.entities)
+	out.Body = w.AppendPage(nil, p.entities)
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package simulator
+package tables
 
 import (
 	"cmp"
@@ -8,31 +8,34 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // serveList lists tables by name, in pages like those of a query, or names one.
-func (s *tableService) serveList(c *tableCall, a address) (*answer, *Fault) {
-	values := Query(c.Req.URL)
-	if fault := checkOptions(values); fault != nil {
+func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answer, *protocol.Fault) {
+	values := protocol.Query(c.Req.URL)
+	if fault := request.CheckOptions(values); fault != nil {
 		return nil, fault
 	}
-	filter, fault := CheckFilter(values.Get("$filter"))
+	filter, fault := request.CheckFilter(values.Get("$filter"))
 	if fault != nil {
 		return nil, fault
 	}
-	top, fault := parseTop(values)
+	top, fault := request.ParseTop(values)
 	if fault != nil {
 		return nil, fault
 	}
-	m, fault := metadataOf(Header(c.Req.Header, "Accept"), values.Get("$format"))
+	m, fault := request.MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format"))
 	if fault != nil {
 		return nil, fault
 	}
 	var from string
 	if token := values.Get("NextTableName"); token != "" {
 		var ok bool
-		if from, _, ok = parseToken(token); !ok {
-			return nil, faultInput("One of the request inputs is not valid.")
+		if from, _, ok = request.ParseToken(token); !ok {
+			return nil, protocol.InvalidInput("One of the request inputs is not valid.")
 		}
 	}
 	var names []string
@@ -43,45 +46,45 @@ func (s *tableService) serveList(c *tableCall, a address) (*answer, *Fault) {
 			}
 			return edm.Value{}
 		}
-		if strings.ToLower(name) >= from && odata.Match(filter, get) && (a.kind == addressTables || SameName(name, a.table)) {
+		if strings.ToLower(name) >= from && odata.Match(filter, get) && (a.Kind == request.ToTables || protocol.SameName(name, a.Table)) {
 			names = append(names, name)
 		}
 	}
-	if a.kind == addressTable {
+	if a.Kind == request.ToTable {
 		if len(names) == 0 {
-			return nil, faultNotFound()
+			return nil, resourceNotFound()
 		}
 		top = 1
 	}
-	out := c.answer(http.StatusOK)
-	out.header["Content-Type"] = []string{m.contentType()}
+	out := c.Begin(http.StatusOK)
+	out.Header["Content-Type"] = []string{m.ContentType()}
 	if len(names) > top {
 		if top > 0 {
-			out.header["X-Ms-Continuation-Nexttablename"] = []string{appendToken(strings.ToLower(names[top]), false)}
+			out.Header["X-Ms-Continuation-Nexttablename"] = []string{request.Token(strings.ToLower(names[top]), false)}
 		}
 		names = names[:top]
 	}
-	if a.kind == addressTable {
-		out.body = s.oneTable(c, m, names[0])
+	if a.Kind == request.ToTable {
+		out.Body = s.oneTable(c, m, names[0])
 	} else {
-		out.body = s.listBody(c, m, names)
+		out.Body = s.listBody(c, m, names)
 	}
 	return out, nil
 }
 
 // oneTable is the body of an answer that is one table.
-func (s *tableService) oneTable(c *tableCall, m metadata, name string) []byte {
+func (s *Service) oneTable(c *request.Call, m entity.Metadata, name string) []byte {
 	body := []byte{'{'}
-	if m != noMetadata {
-		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables/@Element",`...)
+	if m != entity.None {
+		body = append(body, `"odata.metadata":"`+c.Endpoint()+`/$metadata#Tables/@Element",`...)
 	}
 	return s.appendTable(body, c, m, name)
 }
 
-func (s *tableService) listBody(c *tableCall, m metadata, names []string) []byte {
+func (s *Service) listBody(c *request.Call, m entity.Metadata, names []string) []byte {
 	body := []byte{'{'}
-	if m != noMetadata {
-		body = append(body, `"odata.metadata":"`+c.endpoint()+`/$metadata#Tables",`...)
+	if m != entity.None {
+		body = append(body, `"odata.metadata":"`+c.Endpoint()+`/$metadata#Tables",`...)
 	}
 	body = append(body, `"value":[`...)
 	for i, name := range names {
@@ -94,16 +97,16 @@ func (s *tableService) listBody(c *tableCall, m metadata, names []string) []byte
 }
 
 // appendTable appends what follows the opening brace of a table.
-func (s *tableService) appendTable(dst []byte, c *tableCall, m metadata, name string) []byte {
-	if m == fullMetadata {
+func (s *Service) appendTable(dst []byte, c *request.Call, m entity.Metadata, name string) []byte {
+	if m == entity.Full {
 		address := "Tables('" + name + "')"
-		dst = append(dst, `"odata.type":"`+s.account+`.Tables","odata.id":"`+c.endpoint()+"/"+address+`","odata.editLink":"`+address+`",`...)
+		dst = append(dst, `"odata.type":"`+s.account+`.Tables","odata.id":"`+c.Endpoint()+"/"+address+`","odata.editLink":"`+address+`",`...)
 	}
 	return append(dst, `"TableName":"`+name+`"}`...)
 }
 
 // Names are the tables' names in the order of their listing.
-func (s *tableService) Names() []string {
+func (s *Service) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make([]string, 0, len(s.state.tables))

@@ -1,16 +1,21 @@
-package simulator
+package tables
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // page is what one request of a query returns.
 type page struct {
-	entities []*entity
-	next     *entity // where the next page begins; nil where there is none
-	noRow    bool    // the continuation names its partition only
-	after    bool    // the page was made empty
+	entities []*entity.Stored
+	next     *entity.Stored // where the next page begins; nil where there is none
+	noRow    bool           // the continuation names its partition only
+	after    bool           // the page was made empty
 }
 
 // cut is where chaos ends a page.
@@ -20,43 +25,43 @@ type cut struct {
 	empty     bool
 }
 
-func (s *tableService) cut(q *query) cut {
-	c := cut{limit: q.top, partition: s.dice.chance(s.chaos.PartitionPages)}
-	if s.dice.chance(s.chaos.ShortPages) {
-		c.limit = 1 + s.dice.below(c.limit)
+func (s *Service) cut(q *request.Query) cut {
+	c := cut{limit: q.Top, partition: s.dice.Chance(s.chaos.PartitionPages)}
+	if s.dice.Chance(s.chaos.ShortPages) {
+		c.limit = 1 + s.dice.Below(c.limit)
 	}
-	if !q.from.after && s.dice.chance(s.chaos.EmptyPages) {
+	if !q.From.After && s.dice.Chance(s.chaos.EmptyPages) {
 		c.limit, c.empty = 0, true
 	}
 	return c
 }
 
 // read runs a query for one page.
-func (s *tableService) read(g *Grant, tableName string, q *query) (name string, p page, fault *Fault) {
+func (s *Service) read(g *authorization.Grant, tableName string, q *request.Query) (name string, p page, fault *protocol.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, fault := s.find(tableName)
 	if fault != nil {
 		return "", page{}, fault
 	}
-	if q.plan.Empty || q.top == 0 {
+	if q.Plan.Empty || q.Top == 0 {
 		return t.name, page{}, nil
 	}
 	if s.chaos.Unordered {
 		p = t.unordered(g, q, s.cut(q))
 	} else {
 		p = t.ordered(g, q, s.cut(q))
-		p.noRow = p.next != nil && t.begins(p.next) && s.dice.chance(s.chaos.NoNextRowKey)
+		p.noRow = p.next != nil && t.begins(p.next) && s.dice.Chance(s.chaos.NoNextRowKey)
 	}
 	counts := map[string]int{}
 	if s.chaos.PartitionLimit {
 		for _, e := range p.entities {
-			counts[e.pk]++
+			counts[e.Partition]++
 		}
 	}
 	for pk, n := range counts {
 		if !s.admit(t, pk, n) {
-			return "", page{}, faultServerBusy()
+			return "", page{}, protocol.ServerBusy()
 		}
 	}
 	return t.name, p, nil
@@ -64,43 +69,43 @@ func (s *tableService) read(g *Grant, tableName string, q *query) (name string, 
 
 // ordered reads a page in the order of keys. The next page begins at the next row that the bounds let through, be it a
 // result or not: so the last page may be empty.
-func (t *table) ordered(g *Grant, q *query, c cut) page {
-	pk, rk := q.start()
-	if q.from.set && compareKeys(q.from.pk, q.from.rk, pk, rk) > 0 {
-		pk, rk = q.from.pk, q.from.rk
+func (t *table) ordered(g *authorization.Grant, q *request.Query, c cut) page {
+	pk, rk := q.Start()
+	if q.From.Set && entity.Compare(q.From.Partition, q.From.Row, pk, rk) > 0 {
+		pk, rk = q.From.Partition, q.From.Row
 	}
 	p := page{after: c.empty}
-	at, _ := t.rows.seek(pk, rk)
-	for first := t.rows.at(at); ; at = t.rows.next(at) {
-		e := t.rows.at(at)
+	at, _ := t.rows.Seek(pk, rk)
+	for first := t.rows.At(at); ; at = t.rows.Next(at) {
+		e := t.rows.At(at)
 		switch {
-		case e == nil || q.ended(e):
+		case e == nil || q.Ended(e):
 			return p
-		case !g.Covers(e.pk, e.rk):
+		case !g.Covers(e.Partition, e.Row):
 			continue
-		case len(p.entities) == c.limit || c.partition && e.pk != first.pk:
+		case len(p.entities) == c.limit || c.partition && e.Partition != first.Partition:
 			p.next = e
 			return p
-		case q.passes(e):
+		case q.Passes(e):
 			p.entities = append(p.entities, e)
 		}
 	}
 }
 
 // begins tells whether e is the first row of its partition.
-func (t *table) begins(e *entity) bool {
-	at, _ := t.rows.seek(e.pk, "")
-	return t.rows.at(at) == e
+func (t *table) begins(e *entity.Stored) bool {
+	at, _ := t.rows.Seek(e.Partition, "")
+	return t.rows.At(at) == e
 }
 
 // shuffled is an entity with its place in an order that has nothing to do with keys.
 type shuffled struct {
 	at uint64
-	e  *entity
+	e  *entity.Stored
 }
 
 func (a shuffled) compare(b shuffled) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), compareKeys(a.e.pk, a.e.rk, b.e.pk, b.e.rk))
+	return cmp.Or(cmp.Compare(a.at, b.at), entity.Compare(a.e.Partition, a.e.Row, b.e.Partition, b.e.Row))
 }
 
 // scramble is a hash that is the same in every process.
@@ -117,18 +122,18 @@ func scramble(pk, rk string) uint64 {
 }
 
 // unordered reads a page in an order of its own, the same for every page of a query.
-func (t *table) unordered(g *Grant, q *query, c cut) page {
+func (t *table) unordered(g *authorization.Grant, q *request.Query, c cut) page {
 	var all []shuffled
-	at, _ := t.rows.seek(q.start())
-	for e := t.rows.at(at); e != nil && !q.ended(e); e = t.rows.at(at) {
-		if g.Covers(e.pk, e.rk) && q.passes(e) {
-			all = append(all, shuffled{scramble(e.pk, e.rk), e})
+	at, _ := t.rows.Seek(q.Start())
+	for e := t.rows.At(at); e != nil && !q.Ended(e); e = t.rows.At(at) {
+		if g.Covers(e.Partition, e.Row) && q.Passes(e) {
+			all = append(all, shuffled{scramble(e.Partition, e.Row), e})
 		}
-		at = t.rows.next(at)
+		at = t.rows.Next(at)
 	}
 	slices.SortFunc(all, shuffled.compare)
-	if q.from.set {
-		from := shuffled{scramble(q.from.pk, q.from.rk), &entity{pk: q.from.pk, rk: q.from.rk}}
+	if q.From.Set {
+		from := shuffled{scramble(q.From.Partition, q.From.Row), &entity.Stored{Partition: q.From.Partition, Row: q.From.Row}}
 		i, _ := slices.BinarySearchFunc(all, from, shuffled.compare)
 		all = all[i:]
 	}

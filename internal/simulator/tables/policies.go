@@ -1,56 +1,63 @@
-package simulator
+package tables
 
-import "net/http"
+import (
+	"net/http"
 
-// tableRights are the letters of the rights that a policy of a table may give.
-const tableRights = "raud"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
+)
+
+// rights are the letters of the rights that a policy of a table may give.
+const rights = "raud"
 
 // serveACL reads and sets a table's stored access policies, which only the account's key may do.
-func (s *tableService) serveACL(c *tableCall, g *Grant, name string) *answer {
-	if Query(c.Req.URL).Get("comp") != "acl" {
-		return refuseXML(c.Call, faultQueryValue())
+func (s *Service) serveACL(c *request.Call, g *authorization.Grant, name string) *protocol.Answer {
+	if protocol.Query(c.Req.URL).Get("comp") != "acl" {
+		return exchange.Refuse(c.Call, protocol.InvalidQueryValue())
 	}
 	if !g.Owner {
-		return refuseXML(c.Call, FaultAuthorization())
+		return exchange.Refuse(c.Call, authorization.Failure())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, fault := s.find(name)
 	if fault != nil {
-		return refuseXML(c.Call, fault)
+		return exchange.Refuse(c.Call, fault)
 	}
 	switch c.Req.Method {
 	case http.MethodGet, http.MethodHead:
-		return t.policies.Answer(c.aclAnswer(http.StatusOK))
+		return t.policies.Answer(aclAnswer(c, http.StatusOK))
 	case http.MethodPut:
-		policies, fault := ReadPolicies(c.Body, tableRights)
+		policies, fault := authorization.ReadPolicies(c.Body, rights)
 		if fault != nil {
 			fault.Details = nil // the table service gives none
-			return refuseXML(c.Call, fault)
+			return exchange.Refuse(c.Call, fault)
 		}
 		for i := range policies {
 			policies[i].Start, policies[i].Expiry = fullTime(policies[i].Start), fullTime(policies[i].Expiry)
 		}
 		t.policies = policies
-		return c.aclAnswer(http.StatusNoContent)
+		return aclAnswer(c, http.StatusNoContent)
 	}
-	return refuseXML(c.Call, faultMethod())
+	return exchange.Refuse(c.Call, protocol.MethodNotAllowed())
 }
 
 // aclAnswer begins an answer about policies, which alone of the table service's do not forbid caching and sniffing.
-func (c *tableCall) aclAnswer(status int) *answer {
-	a := c.answer(status)
-	delete(a.header, "Cache-Control")
-	delete(a.header, "X-Content-Type-Options")
+func aclAnswer(c *request.Call, status int) *protocol.Answer {
+	a := c.Begin(status)
+	delete(a.Header, "Cache-Control")
+	delete(a.Header, "X-Content-Type-Options")
 	return a
 }
 
 // fullTime is a policy's time in the one form in which the service gives it back; what is no time stays as it is, and
 // serves no signature.
 func fullTime(text string) string {
-	t, ok := ParseTime(text)
+	t, ok := authorization.ParseTime(text)
 	if !ok {
 		return text
 	}
-	return t.UTC().Format(TimeFormat)
+	return t.UTC().Format(protocol.TimeFormat)
 }

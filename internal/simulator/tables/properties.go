@@ -1,47 +1,52 @@
-package simulator
+package tables
 
 import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // serveService answers for the service itself: its properties, which are kept as they are set.
-func (s *tableService) serveService(c *tableCall, g *Grant) (*answer, *Fault) {
-	query := Query(c.Req.URL)
+func (s *Service) serveService(c *request.Call, g *authorization.Grant) (*protocol.Answer, *protocol.Fault) {
+	query := protocol.Query(c.Req.URL)
 	if query.Get("restype") != "service" {
-		return nil, faultQueryValue()
+		return nil, protocol.InvalidQueryValue()
 	}
-	need := Need("s r")
+	need := authorization.Need("s r")
 	if c.Req.Method == http.MethodPut {
 		need = "s w"
 	}
 	if !g.Allows(need) {
-		return nil, faultPermission()
+		return nil, authorization.PermissionMismatch()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := c.answer(http.StatusOK)
+	out := c.Begin(http.StatusOK)
 	switch comp := query.Get("comp"); {
 	case comp == "stats" && c.Req.Method == http.MethodGet:
 		// Only a secondary location tells how far it is behind, and the simulator has none.
-		return nil, faultQueryValue()
+		return nil, protocol.InvalidQueryValue()
 	case comp == "properties" && c.Req.Method == http.MethodPut:
 		if fault := checkServiceProperties(c.Body); fault != nil {
 			return nil, fault
 		}
 		s.state.properties = c.Body
-		out.status = http.StatusAccepted
+		out.Status = http.StatusAccepted
 		return out, nil
 	case comp == "properties" && c.Req.Method == http.MethodGet && s.state.properties != nil:
-		out.header["Content-Type"] = []string{"application/xml"}
-		out.body = s.state.properties
+		out.Header["Content-Type"] = []string{"application/xml"}
+		out.Body = s.state.properties
 		return out, nil
 	case comp == "properties" && c.Req.Method == http.MethodGet:
-		return defaultProperties().answer(out), nil
+		return defaultProperties().Answer(out), nil
 	}
-	return nil, faultMethod()
+	return nil, protocol.MethodNotAllowed()
 }
 
 // What the properties of a service may say at most.
@@ -57,7 +62,7 @@ type retentionPolicy struct {
 }
 
 // checkServiceProperties holds the documented limits of the properties of a service.
-func checkServiceProperties(body []byte) *Fault {
+func checkServiceProperties(body []byte) *protocol.Fault {
 	var sent struct {
 		XMLName       xml.Name        `xml:"StorageServiceProperties"`
 		Logging       retentionPolicy `xml:"Logging"`
@@ -65,41 +70,41 @@ func checkServiceProperties(body []byte) *Fault {
 		MinuteMetrics retentionPolicy `xml:"MinuteMetrics"`
 		Rules         []struct{}      `xml:"Cors>CorsRule"`
 	}
-	if err := parseXML(body, &sent); err != nil {
+	if err := document.Parse(body, &sent); err != nil {
 		return err
 	}
 	if n := len(sent.Rules); n > maxCorsRules {
-		return xmlInvalidDocument(fmt.Sprintf("%d CORS rules, at most %d", n, maxCorsRules))
+		return document.Invalid(fmt.Sprintf("%d CORS rules, at most %d", n, maxCorsRules))
 	}
 	for _, policy := range [...]retentionPolicy{sent.Logging, sent.HourMetrics, sent.MinuteMetrics} {
 		if policy.Enabled && (policy.Days < 1 || policy.Days > maxRetentionDays) {
-			return xmlInvalidNode("Days", strconv.Itoa(policy.Days))
+			return document.InvalidNode("Days", strconv.Itoa(policy.Days))
 		}
 	}
 	return nil
 }
 
 // defaultProperties are the properties of a service that nobody has set.
-func defaultProperties() *xmlWriter {
-	w := newXMLWriter("StorageServiceProperties")
+func defaultProperties() *document.Writer {
+	w := document.New("StorageServiceProperties")
 	off := func() {
-		w.begin("RetentionPolicy")
-		w.element("Enabled", strconv.FormatBool(false))
-		w.end()
+		w.Begin("RetentionPolicy")
+		w.Element("Enabled", strconv.FormatBool(false))
+		w.End()
 	}
-	w.begin("Logging")
+	w.Begin("Logging")
 	for _, pair := range [][2]string{{"Version", "1.0"}, {"Read", "false"}, {"Write", "false"}, {"Delete", "false"}} {
-		w.element(pair[0], pair[1])
+		w.Element(pair[0], pair[1])
 	}
 	off()
-	w.end()
+	w.End()
 	for _, name := range []string{"HourMetrics", "MinuteMetrics"} {
-		w.begin(name)
-		w.element("Version", "1.0")
-		w.element("Enabled", "false")
+		w.Begin(name)
+		w.Element("Version", "1.0")
+		w.Element("Enabled", "false")
 		off()
-		w.end()
+		w.End()
 	}
-	w.element("Cors", "")
+	w.Element("Cors", "")
 	return w
 }

@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"fmt"
@@ -13,11 +13,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func TestPages(t *testing.T) {
-	a := withTable(t, Options{})
-	fill(a, 3, 700)
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Fill(a, 3, 700)
 	for target, want := range map[string][]int{
 		"/Employees()?x=": {1000, 1000, 100}, "/Employees()?$top=700": {700, 700, 700}, "/Employees?$top=900": {900, 900, 300},
 		"/Employees()?$filter=" + url.QueryEscape("PartitionKey eq 'p001'"):                                                           {700},
@@ -29,22 +32,22 @@ func TestPages(t *testing.T) {
 		"/Employees()?$top=2&$filter=" + url.QueryEscape("PartitionKey eq 'p001' and (RowKey eq 'r000001' or RowKey eq 'r000002')"):   {2, 0},
 		"/Employees()?$top=2&$filter=" + url.QueryEscape("not (PartitionKey ge 'p001') and (RowKey le 'r000000' or RowKey eq 'r01')"): {1},
 	} {
-		if got := sizes(a.walk(target)); !slices.Equal(got, want) {
+		if got := accounts.Sizes(a.Walk(target)); !slices.Equal(got, want) {
 			t.Errorf("%s: pages of %v, want %v", target, got, want)
 		}
 	}
-	all := slices.Concat(a.walk("/Employees()?$top=999")...)
+	all := slices.Concat(a.Walk("/Employees()?$top=999")...)
 	if !slices.IsSorted(all) || len(slices.Compact(all)) != 2100 {
 		t.Errorf("%d keys, sorted %v", len(all), slices.IsSorted(all))
 	}
 }
 
 func TestKeysAreOrderedByUTF16(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	keys := []string{"", "A", "B", "a", "aa", "b", "\u00e9", "\ud7ff", "😀", "\U0010FFFF", "\uE000", "\uFFFD"}
 	for _, k := range slices.Backward(keys) {
-		insert(a, k, "r", "")
-		insert(a, "zz", k, "")
+		accounts.Insert(a, k, "r", "")
+		accounts.Insert(a, "zz", k, "")
 	}
 	var pks, rks []string
 	for _, row := range a.Rows("Employees") {
@@ -57,7 +60,7 @@ func TestKeysAreOrderedByUTF16(t *testing.T) {
 	if !slices.Equal(pks, keys) || !slices.Equal(rks, keys) {
 		t.Errorf("%q\n%q\nwant %q", pks, rks, keys)
 	}
-	for _, page := range [][]string{slices.Concat(a.walk("/Employees()?$top=1")...)} {
+	for _, page := range [][]string{slices.Concat(a.Walk("/Employees()?$top=1")...)} {
 		if len(page) != 2*len(keys) {
 			t.Errorf("%d rows by pages of one", len(page))
 		}
@@ -65,16 +68,16 @@ func TestKeysAreOrderedByUTF16(t *testing.T) {
 }
 
 func TestQueriesThroughTheSDK(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "1", `,"Age":30,"Name":"Kim"`)
-	insert(a, "p", "2", `,"Age":40`)
-	insert(a, "q", "3", `,"Age":50`)
-	pager := a.client().NewClient("Employees").NewListEntitiesPager(&aztables.ListEntitiesOptions{
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "1", `,"Age":30,"Name":"Kim"`)
+	accounts.Insert(a, "p", "2", `,"Age":40`)
+	accounts.Insert(a, "q", "3", `,"Age":50`)
+	pager := a.Client().NewClient("Employees").NewListEntitiesPager(&aztables.ListEntitiesOptions{
 		Filter: to.Ptr("Age gt 30"), Select: to.Ptr("RowKey,Name"), Top: to.Ptr(int32(1))})
 	var rows []string
 	for pager.More() {
-		page, err := pager.NextPage(testContext(t))
-		noError(t, err)
+		page, err := pager.NextPage(probe.Context(t))
+		probe.NoError(t, err)
 		for _, e := range page.Entities {
 			rows = append(rows, string(e))
 		}
@@ -85,27 +88,27 @@ func TestQueriesThroughTheSDK(t *testing.T) {
 }
 
 func TestQueryAnswersAsRecorded(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r", `,"Age":30`)
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", `,"Age":30`)
 	etag := `{"odata.etag":"W/\"datetime'2026-11-20T12%3A00%3A00.0000001Z'\"",`
-	r := a.want(http.MethodGet, "/Employees()?$select=Age", "", 200, "")
-	if want := `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Employees&$select=Age","value":[` + etag + `"Age":30}]}`; r.text != want {
-		t.Errorf("%s\nwant %s", r.text, want)
+	r := a.Want(http.MethodGet, "/Employees()?$select=Age", "", 200, "")
+	if want := `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Employees&$select=Age","value":[` + etag + `"Age":30}]}`; r.Text != want {
+		t.Errorf("%s\nwant %s", r.Text, want)
 	}
-	r = a.want(http.MethodGet, "/employees()?$select=", "", 200, "")
+	r = a.Want(http.MethodGet, "/employees()?$select=", "", 200, "")
 	if want := `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Employees&$select=","value":[` + etag + `"PartitionKey":"p","RowKey":"r",` +
-		`"Timestamp":"2026-11-20T12:00:00.0000001Z","Age":30}]}`; r.text != want {
-		t.Errorf("%s\nwant %s", r.text, want)
+		`"Timestamp":"2026-11-20T12:00:00.0000001Z","Age":30}]}`; r.Text != want {
+		t.Errorf("%s\nwant %s", r.Text, want)
 	}
-	r = a.want(http.MethodGet, "/Employees()?$filter=Age%20lt%200", "", 200, "", "Accept", "application/json;odata=nometadata")
-	if r.text != `{"value":[]}` {
-		t.Error(r.text)
+	r = a.Want(http.MethodGet, "/Employees()?$filter=Age%20lt%200", "", 200, "", "Accept", "application/json;odata=nometadata")
+	if r.Text != `{"value":[]}` {
+		t.Error(r.Text)
 	}
 }
 
 func TestQueryOptions(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r", "")
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", "")
 	comparisons := func(n int) string {
 		return url.QueryEscape(strings.Join(slices.Repeat([]string{"A eq 1"}, n), " and "))
 	}
@@ -122,17 +125,17 @@ func TestQueryOptions(t *testing.T) {
 		if code != "" {
 			status = 400
 		}
-		a.want(http.MethodGet, "/Employees()"+target, "", status, code)
+		a.Want(http.MethodGet, "/Employees()"+target, "", status, code)
 	}
-	a.want(http.MethodGet, "/Nobody()", "", 404, "TableNotFound")
-	a.want(http.MethodGet, "/No-body()", "", 400, "InvalidResourceName")
-	a.want(http.MethodGet, "/Employees()", "", 415, "MediaTypeNotSupported", "Accept", "application/atom+xml")
+	a.Want(http.MethodGet, "/Nobody()", "", 404, "TableNotFound")
+	a.Want(http.MethodGet, "/No-body()", "", 400, "InvalidResourceName")
+	a.Want(http.MethodGet, "/Employees()", "", 415, "MediaTypeNotSupported", "Accept", "application/atom+xml")
 }
 
 // TestPlansLoseNothing compares what bounded reading finds with what the filter alone says.
 func TestPlansLoseNothing(t *testing.T) {
-	a := withTable(t, Options{})
-	fill(a, 5, 5)
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Fill(a, 5, 5)
 	var terms []string
 	for _, op := range []string{"eq", "ne", "gt", "ge", "lt", "le"} {
 		terms = append(terms, "PartitionKey "+op+" 'p002'", "RowKey "+op+" 'r000003'", "'p003' "+op+" PartitionKey")
@@ -142,7 +145,7 @@ func TestPlansLoseNothing(t *testing.T) {
 			for _, format := range []string{"%s and %s", "%s or %s", "%s and not (%s)", "PartitionKey eq 'p001' and (%s or %s)"} {
 				filter := fmt.Sprintf(format, x, y)
 				e, err := odata.Parse(filter)
-				noError(t, err)
+				probe.NoError(t, err)
 				want := 0
 				for _, row := range a.Rows("Employees") {
 					keys := map[string]edm.Value{"PartitionKey": edm.String(row.PartitionKey), "RowKey": edm.String(row.RowKey)}
@@ -150,7 +153,7 @@ func TestPlansLoseNothing(t *testing.T) {
 						want++
 					}
 				}
-				if got := len(slices.Concat(a.walk("/Employees()?$top=3&$filter=" + url.QueryEscape(filter))...)); got != want {
+				if got := len(slices.Concat(a.Walk("/Employees()?$top=3&$filter=" + url.QueryEscape(filter))...)); got != want {
 					t.Errorf("%s: %d rows, want %d", filter, got, want)
 				}
 			}

@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"maps"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 // The tests of this file pin answers byte by byte, headers included, to the form that recorded answers of the service have.
@@ -45,9 +47,9 @@ func refusal(code, message string) string {
 	return `{"odata.error":{"code":"` + code + `","message":{"lang":"en-US","value":"` + message + `\nRequestId:{id}\nTime:{now}"}}}`
 }
 
-func (f fixture) check(t *testing.T, a account) {
+func (f fixture) check(t *testing.T, a accounts.Account) {
 	t.Helper()
-	r := a.send(f.method, f.target, f.body, append(f.headers, "x-ms-version", "2019-02-02")...)
+	r := a.Send(f.method, f.target, f.body, append(f.headers, "x-ms-version", "2019-02-02")...)
 	fill := func(text string) string { return text }
 	for _, row := range a.Rows("Employees") {
 		if row.PartitionKey == "Sales" && row.RowKey == "000123" {
@@ -57,8 +59,8 @@ func (f fixture) check(t *testing.T, a account) {
 	}
 	now := a.Clock().Now().Format("2006-01-02T15:04:05.0000000Z")
 	want := strings.NewReplacer("{id}", r.Header.Get("x-ms-request-id"), "{now}", now).Replace(fill(f.text))
-	if r.StatusCode != f.status || r.text != want {
-		t.Errorf("%s: %d\n%s\nwant %d\n%s", f.name, r.StatusCode, r.text, f.status, want)
+	if r.StatusCode != f.status || r.Text != want {
+		t.Errorf("%s: %d\n%s\nwant %d\n%s", f.name, r.StatusCode, r.Text, f.status, want)
 	}
 	names := slices.Concat(always, []string{"Content-Length"}, slices.Collect(maps.Keys(f.want)))
 	for i := range names {
@@ -89,7 +91,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestRecordedTables(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	const made = atContoso + "/Tables('Employees')"
 	policies := `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>auditors</Id><AccessPolicy><Start>2026-03-01</Start>` +
 		`<Expiry>2026-04-01</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>`
@@ -118,7 +120,7 @@ const (
 )
 
 func TestRecordedEntities(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	const row, made = "(PartitionKey='Sales',RowKey='000123')", atContoso + "/Employees(PartitionKey='Sales',RowKey='000123')"
 	const old = `W/"datetime'2012-06-15T22%3A51%3A44.9662825Z'"`
 	changed := refusal("UpdateConditionNotSatisfied", "The update condition specified in the request was not satisfied.")
@@ -159,27 +161,27 @@ func TestRecordedEntities(t *testing.T) {
 
 // A quote in a key stands twice in an address, once for each quote.
 func TestRecordedQuotes(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	const twice = "(PartitionKey='d''''Arc',RowKey='O''Neill')"
-	r := a.want("POST", "/Employees", `{"PartitionKey":"d''Arc","RowKey":"O'Neill"}`, 204, "", "Prefer", quiet)
+	r := a.Want("POST", "/Employees", `{"PartitionKey":"d''Arc","RowKey":"O'Neill"}`, 204, "", "Prefer", quiet)
 	if want := atContoso + "/Employees" + twice; r.Header.Get("Location") != want || r.Header.Get("DataServiceId") != want {
 		t.Errorf("%q and %q, want %q", r.Header.Get("Location"), r.Header.Get("DataServiceId"), want)
 	}
-	r = a.want("GET", "/Employees"+twice, "", 200, "")
-	if !strings.Contains(r.text, `"PartitionKey":"d''Arc","RowKey":"O'Neill"`) {
-		t.Error(r.text)
+	r = a.Want("GET", "/Employees"+twice, "", 200, "")
+	if !strings.Contains(r.Text, `"PartitionKey":"d''Arc","RowKey":"O'Neill"`) {
+		t.Error(r.Text)
 	}
 }
 
 // A continuation holds keys in base64 with their length before them.
 func TestRecordedContinuation(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	for _, rk := range []string{"1", "12", "123", "1234", "12345"} {
-		insert(a, "Sales", rk, "")
+		accounts.Insert(a, "Sales", rk, "")
 	}
 	token, pages := "", []string{}
 	for range 5 {
-		r := a.want("GET", "/Employees()?%24top=2"+token, "", 200, "")
+		r := a.Want("GET", "/Employees()?%24top=2"+token, "", 200, "")
 		next := r.Header.Get("x-ms-continuation-NextPartitionKey") + " " + r.Header.Get("x-ms-continuation-NextRowKey")
 		pages = append(pages, next)
 		if next == " " {
@@ -195,13 +197,13 @@ func TestRecordedContinuation(t *testing.T) {
 
 // A timestamp ends with its last digit that is no nought, in the ETag as in the body.
 func TestRecordedTimes(t *testing.T) {
-	a := withTable(t, Options{Start: time.Date(2026, 1, 5, 9, 0, 0, 123_000_000-100, time.UTC)})
-	r := a.want("PUT", "/Employees(PartitionKey='p',RowKey='r')", "{}", 204, "")
+	a := accounts.WithTable(t, simulator.Options{Start: time.Date(2026, 1, 5, 9, 0, 0, 123_000_000-100, time.UTC)})
+	r := a.Want("PUT", "/Employees(PartitionKey='p',RowKey='r')", "{}", 204, "")
 	if want := `W/"datetime'2026-01-05T09%3A00%3A00.123Z'"`; r.Header.Get("ETag") != want {
 		t.Errorf("%s, want %s", r.Header.Get("ETag"), want)
 	}
-	r = a.want("GET", "/Employees(PartitionKey='p',RowKey='r')", "", 200, "")
-	if !strings.Contains(r.text, `"Timestamp":"2026-01-05T09:00:00.123Z"`) {
-		t.Error(r.text)
+	r = a.Want("GET", "/Employees(PartitionKey='p',RowKey='r')", "", 200, "")
+	if !strings.Contains(r.Text, `"Timestamp":"2026-01-05T09:00:00.123Z"`) {
+		t.Error(r.Text)
 	}
 }

@@ -1,10 +1,14 @@
-package simulator
+package tables_test
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 // The fixtures of this file hold what recorded answers of the service say and its documentation does not. The requests are made
@@ -18,7 +22,7 @@ const (
 // TestRecordedErrorsFollowAccept holds that a refusal is written at the level of metadata that the request accepts, alone and in a
 // transaction's part, and at the minimal level where the request says nothing.
 func TestRecordedErrorsFollowAccept(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	gone := refusal("ResourceNotFound", "The specified resource does not exist.")
 	for accept, contentType := range map[string]string{
 		"": jsonMinimal, "application/json": jsonMinimal, "application/json;odata=minimalmetadata": jsonMinimal,
@@ -34,19 +38,19 @@ func TestRecordedErrorsFollowAccept(t *testing.T) {
 		fixture{"a delete, " + accept, "DELETE", "/Employees(PartitionKey='p',RowKey='r')", "", append(headers, "If-Match", "*"), 404, says, gone}.check(t, a)
 	}
 	for accept, contentType := range map[string]string{"application/json;odata=minimalmetadata": jsonMinimal, "application/json;odata=nometadata": jsonNone} {
-		r := a.transact(part("PUT", "(PartitionKey='p',RowKey='r')", `{"A":1}`, "If-Match", "*", "Accept", accept))
-		if !strings.Contains(r.text, "\r\nContent-Type: "+contentType+"\r\n") {
-			t.Errorf("a part that accepts %s:\n%s", accept, r.text)
+		r := a.Transact(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{"A":1}`, "If-Match", "*", "Accept", accept))
+		if !strings.Contains(r.Text, "\r\nContent-Type: "+contentType+"\r\n") {
+			t.Errorf("a part that accepts %s:\n%s", accept, r.Text)
 		}
 	}
 }
 
 // TestRecordedEmptyChangeSet holds that a change set without operations is carried out and answered like any other.
 func TestRecordedEmptyChangeSet(t *testing.T) {
-	a := withTable(t, Options{})
-	r := a.transact()
-	if want := recordedBatch(r.Header.Get("x-ms-request-id")); r.StatusCode != 202 || r.text != want {
-		t.Errorf("%d\n%s\nwant 202\n%s", r.StatusCode, r.text, want)
+	a := accounts.WithTable(t, simulator.Options{})
+	r := a.Transact()
+	if want := recordedBatch(r.Header.Get("x-ms-request-id")); r.StatusCode != 202 || r.Text != want {
+		t.Errorf("%d\n%s\nwant 202\n%s", r.StatusCode, r.Text, want)
 	}
 	fixtureHeaders(t, r)
 }
@@ -54,7 +58,7 @@ func TestRecordedEmptyChangeSet(t *testing.T) {
 // TestRecordedEscapes holds that characters beyond ASCII come back as \u and four lower-case hexadecimal digits, in names and in
 // values; one beyond the basic plane as two of them.
 func TestRecordedEscapes(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	const stored = `"\u90e8\u9580":"\ua015","Nachname":"Gr\u00f6\u00dfe \ud83d\ude00 ~"`
 	for _, f := range []fixture{
 		{"insert", "POST", "/Employees", `{"PartitionKey":"Sales","RowKey":"000123","部門":"ꀕ","Nachname":"Größe 😀 ~"}`, nil, 201,
@@ -67,9 +71,9 @@ func TestRecordedEscapes(t *testing.T) {
 	} {
 		f.check(t, a)
 	}
-	insert(a, "Vertrieb Süd", "1", "")
-	if r := a.want("GET", "/Employees(PartitionKey='Vertrieb%20S%C3%BCd',RowKey='1')", "", 200, ""); !strings.Contains(r.text, `"PartitionKey":"Vertrieb S\u00fcd"`) {
-		t.Errorf("a key: %s", r.text)
+	accounts.Insert(a, "Vertrieb Süd", "1", "")
+	if r := a.Want("GET", "/Employees(PartitionKey='Vertrieb%20S%C3%BCd',RowKey='1')", "", 200, ""); !strings.Contains(r.Text, `"PartitionKey":"Vertrieb S\u00fcd"`) {
+		t.Errorf("a key: %s", r.Text)
 	}
 }
 
@@ -82,26 +86,26 @@ func TestRecordedOrderOfProperties(t *testing.T) {
 		{"PUT", "/Employees(PartitionKey='p',RowKey='r')", sent, byName},
 		{"MERGE", "/Employees(PartitionKey='p',RowKey='r')", sent, byName},
 	} {
-		a := withTable(t, Options{})
-		a.send(c.method, c.target, c.body)
-		if r := a.want("GET", "/Employees(PartitionKey='p',RowKey='r')", "", 200, ""); !strings.HasSuffix(r.text, `Z",`+c.want) {
-			t.Errorf("after %s: %s, want %s", c.method, r.text, c.want)
+		a := accounts.WithTable(t, simulator.Options{})
+		a.Send(c.method, c.target, c.body)
+		if r := a.Want("GET", "/Employees(PartitionKey='p',RowKey='r')", "", 200, ""); !strings.HasSuffix(r.Text, `Z",`+c.want) {
+			t.Errorf("after %s: %s, want %s", c.method, r.Text, c.want)
 		}
 	}
-	a := withTable(t, Options{})
-	insert(a, "p", "r", `,`+sent[1:len(sent)-1])
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", `,`+sent[1:len(sent)-1])
 	for _, target := range []string{"/Employees()?$select=b,RowKey,a,PartitionKey,_c", "/Employees(PartitionKey='p',RowKey='r')?$select=b,RowKey,a,PartitionKey,_c"} {
-		r := a.want("GET", target, "", 200, "")
-		if !strings.Contains(r.text, `&$select=b,RowKey,a,PartitionKey,_c"`) || !strings.Contains(r.text, `,"PartitionKey":"p","RowKey":"r","_c":2,"a":3,"b":1}`) {
-			t.Errorf("%s: %s", target, r.text)
+		r := a.Want("GET", target, "", 200, "")
+		if !strings.Contains(r.Text, `&$select=b,RowKey,a,PartitionKey,_c"`) || !strings.Contains(r.Text, `,"PartitionKey":"p","RowKey":"r","_c":2,"a":3,"b":1}`) {
+			t.Errorf("%s: %s", target, r.Text)
 		}
 	}
 }
 
 // TestRecordedSelectOfOneEntity holds that a point read names the selected properties in its odata.metadata.
 func TestRecordedSelectOfOneEntity(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "Sales", "000123", `,"Name":"Jun Cao","Level":7`)
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "Sales", "000123", `,"Name":"Jun Cao","Level":7`)
 	const row, context = "/Employees(PartitionKey='Sales',RowKey='000123')", `{"odata.metadata":"` + atContoso + `/$metadata#Employees/@Element`
 	says := careful(map[string]string{"Content-Type": jsonMinimal, "ETag": "{etag}"})
 	for _, f := range []fixture{
@@ -116,7 +120,7 @@ func TestRecordedSelectOfOneEntity(t *testing.T) {
 
 // TestRecordedPolicies holds how a table's policies come back: nothing at all, a policy without content, and times in full.
 func TestRecordedPolicies(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	const head = "\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`
 	one := func(inside string) string {
 		return `<SignedIdentifiers><SignedIdentifier><Id>auditors</Id>` + inside + `</SignedIdentifier></SignedIdentifiers>`
@@ -141,7 +145,7 @@ func TestRecordedPolicies(t *testing.T) {
 
 // TestRecordedMessages holds the words of a refusal that clients have come to know, a slip of the pen in it.
 func TestRecordedMessages(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	fixture{"a table's name beyond ASCII", "POST", "/Tables", `{"TableName":"Größe"}`, nil, 400, careful(map[string]string{"Content-Type": jsonMinimal}),
 		refusal("InvalidResourceName", "The specifed resource name contains invalid characters.")}.check(t, a)
 }
@@ -150,20 +154,20 @@ func TestRecordedMessages(t *testing.T) {
 // upserts of rows that were not there among these.
 func TestRecordedTimesOfAChangeSet(t *testing.T) {
 	for _, orderless := range []bool{false, true} {
-		a := withTable(t, Options{Orderless: orderless})
+		a := accounts.WithTable(t, simulator.Options{Orderless: orderless})
 		at := func(rk string) string { return "(PartitionKey='p',RowKey='" + rk + "')" }
-		put := func(rk string) string { return part("PUT", at(rk), `{"A":1}`) }
-		r := a.transact(put("1"), put("2"), put("3"))
-		if tags := partETags(r.text); len(tags) != 3 || len(distinct(tags)) != 1 {
+		put := func(rk string) string { return probe.Part("PUT", at(rk), `{"A":1}`) }
+		r := a.Transact(put("1"), put("2"), put("3"))
+		if tags := partETags(r.Text); len(tags) != 3 || len(distinct(tags)) != 1 {
 			t.Fatalf("three upserts: %q", tags)
 		}
-		r = a.transact(put("2"), part("POST", "", `{"PartitionKey":"p","RowKey":"4"}`, "Prefer", "return-no-content"), part("MERGE", at("3"), `{"B":1}`, "If-Match", "*"),
-			part("DELETE", at("1"), "", "If-Match", "*"), put("6"), part("POST", "", `{"PartitionKey":"p","RowKey":"5"}`, "Prefer", "return-no-content"))
+		r = a.Transact(put("2"), probe.Part("POST", "", `{"PartitionKey":"p","RowKey":"4"}`, "Prefer", "return-no-content"), probe.Part("MERGE", at("3"), `{"B":1}`, "If-Match", "*"),
+			probe.Part("DELETE", at("1"), "", "If-Match", "*"), put("6"), probe.Part("POST", "", `{"PartitionKey":"p","RowKey":"5"}`, "Prefer", "return-no-content"))
 		byRow := map[string]string{}
 		for _, row := range a.Rows("Employees") {
 			byRow[row.RowKey] = row.ETag
 		}
-		tags := partETags(r.text)
+		tags := partETags(r.Text)
 		if want := []string{byRow["2"], byRow["4"], byRow["3"], byRow["6"], byRow["5"]}; !slices.Equal(tags, want) || len(byRow) != 5 {
 			t.Fatalf("the answer says %q, the rows %q", tags, want)
 		}
@@ -176,21 +180,21 @@ func TestRecordedTimesOfAChangeSet(t *testing.T) {
 // TestETagsOfOneRowDiffer holds what conditions rely on: however rows share their ETags, none has the same one twice.
 func TestETagsOfOneRowDiffer(t *testing.T) {
 	for _, orderless := range []bool{false, true} {
-		a := withTable(t, Options{Orderless: orderless})
+		a := accounts.WithTable(t, simulator.Options{Orderless: orderless})
 		seen := map[string]bool{}
 		for i := range 20 {
 			rows := []string{"1", "2", "3"}[:1+i%3]
 			var parts []string
 			for _, rk := range rows {
 				if i%4 == 3 && seen["made "+rk] {
-					parts = append(parts, part("DELETE", "(PartitionKey='p',RowKey='"+rk+"')", "", "If-Match", "*"))
+					parts = append(parts, probe.Part("DELETE", "(PartitionKey='p',RowKey='"+rk+"')", "", "If-Match", "*"))
 					delete(seen, "made "+rk)
 					continue
 				}
-				parts = append(parts, part("PUT", "(PartitionKey='p',RowKey='"+rk+"')", `{"A":1}`))
+				parts = append(parts, probe.Part("PUT", "(PartitionKey='p',RowKey='"+rk+"')", `{"A":1}`))
 				seen["made "+rk] = true
 			}
-			a.transact(parts...)
+			a.Transact(parts...)
 			for _, row := range a.Rows("Employees") {
 				if !slices.Contains(rows, row.RowKey) {
 					continue

@@ -1,10 +1,11 @@
-package simulator
+package tables
 
 import (
 	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
 // Row is a stored entity as a test sees it.
@@ -16,10 +17,10 @@ type Row struct {
 }
 
 // Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not there.
-func (s *tableService) Rows(tableName string) []Row {
+func (s *Service) Rows(tableName string) []Row {
 	s.mu.Lock()
 	t, fault := s.find(tableName)
-	var entities []*entity
+	var entities []*entity.Stored
 	if fault == nil {
 		entities = slices.Collect(t.rows.All())
 	}
@@ -29,10 +30,10 @@ func (s *tableService) Rows(tableName string) []Row {
 	}
 	rows := make([]Row, len(entities))
 	for i, e := range entities {
-		at, _ := e.timestamp.Time()
-		rows[i] = Row{PartitionKey: e.pk, RowKey: e.rk, ETag: e.etag, Timestamp: at, Properties: make(map[string]edm.Value, len(e.properties))}
-		for _, p := range e.properties {
-			rows[i].Properties[p.name] = p.value
+		at, _ := e.Timestamp.Time()
+		rows[i] = Row{PartitionKey: e.Partition, RowKey: e.Row, ETag: e.ETag, Timestamp: at, Properties: make(map[string]edm.Value, len(e.Properties))}
+		for _, p := range e.Properties {
+			rows[i].Properties[p.Name] = p.Value
 		}
 	}
 	return rows

@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 // TestRulesAtTheLimitAndOneOver sends every rule its largest right value and its smallest wrong one, by insert, by upsert
@@ -37,17 +40,17 @@ func TestRulesAtTheLimitAndOneOver(t *testing.T) {
 		{"a name twice", `,"A":1,"A":2`, "DuplicatePropertiesSpecified"},
 		{"names that differ in case", `,"A":1,"a":2`, ""},
 	} {
-		a := withTable(t, Options{})
+		a := accounts.WithTable(t, simulator.Options{})
 		status, change := 204, 204
 		if c.code != "" {
 			status, change = 400, 400
 		}
-		a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r1"`+c.properties+`}`, status, c.code, "Prefer", "return-no-content")
+		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r1"`+c.properties+`}`, status, c.code, "Prefer", "return-no-content")
 		const address = "(PartitionKey='p',RowKey='r2')"
-		a.want(http.MethodPut, "/Employees"+address, `{"PartitionKey":"p"`+c.properties+`}`, change, c.code)
-		r := a.transact(part("PUT", address, `{"PartitionKey":"p"`+c.properties+`}`))
-		if failed := strings.Contains(r.text, `"code":"`+c.code+`"`); r.StatusCode != 202 || failed != (c.code != "") {
-			t.Errorf("%s in a transaction: %d %s", c.name, r.StatusCode, clip(r.text))
+		a.Want(http.MethodPut, "/Employees"+address, `{"PartitionKey":"p"`+c.properties+`}`, change, c.code)
+		r := a.Transact(probe.Part("PUT", address, `{"PartitionKey":"p"`+c.properties+`}`))
+		if failed := strings.Contains(r.Text, `"code":"`+c.code+`"`); r.StatusCode != 202 || failed != (c.code != "") {
+			t.Errorf("%s in a transaction: %d %s", c.name, r.StatusCode, accounts.Clip(r.Text))
 		}
 		if rows := len(a.Rows("Employees")); (rows == 2) != (c.code == "") {
 			t.Errorf("%s: %d rows", c.name, rows)
@@ -85,13 +88,13 @@ func mebibyte(more int) string {
 }
 
 func TestAMergeMayNotOutgrowTheLimits(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r1", manyProperties(252))
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r1", manyProperties(252))
 	const address = "/Employees(PartitionKey='p',RowKey='r1')"
-	a.want(http.MethodPatch, address, `{"P1":"changed"}`, 204, "")
-	a.want(http.MethodPatch, address, `{"Q":1}`, 400, "TooManyProperties")
-	insert(a, "p", "r2", mebibyte(0))
-	a.want(http.MethodPatch, "/Employees(PartitionKey='p',RowKey='r2')", `{"Q":true}`, 400, "EntityTooLarge")
+	a.Want(http.MethodPatch, address, `{"P1":"changed"}`, 204, "")
+	a.Want(http.MethodPatch, address, `{"Q":1}`, 400, "TooManyProperties")
+	accounts.Insert(a, "p", "r2", mebibyte(0))
+	a.Want(http.MethodPatch, "/Employees(PartitionKey='p',RowKey='r2')", `{"Q":true}`, 400, "EntityTooLarge")
 	if rows := a.Rows("Employees"); len(rows[0].Properties) != 252 || rows[1].Properties["Q"] != (edm.Value{}) {
 		t.Error("a refused merge was carried out")
 	}
@@ -114,34 +117,34 @@ func TestKeys(t *testing.T) {
 		if c.code != "" {
 			status, read, change = 400, 400, 400
 		}
-		a := withTable(t, Options{})
-		a.want(http.MethodPost, "/Employees", `{"PartitionKey":`+quoted+`,"RowKey":"r"}`, status, c.code)
-		a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":`+quoted+`}`, status, c.code)
-		a.want(http.MethodGet, address(c.key, "r"), "", read, c.code)
-		a.want(http.MethodGet, address("p", c.key), "", read, c.code)
-		a.want(http.MethodPut, address(c.key, c.key), `{}`, change, c.code)
-		a.want(http.MethodDelete, address(c.key, c.key), "", change, c.code, "If-Match", "*")
+		a := accounts.WithTable(t, simulator.Options{})
+		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":`+quoted+`,"RowKey":"r"}`, status, c.code)
+		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":`+quoted+`}`, status, c.code)
+		a.Want(http.MethodGet, address(c.key, "r"), "", read, c.code)
+		a.Want(http.MethodGet, address("p", c.key), "", read, c.code)
+		a.Want(http.MethodPut, address(c.key, c.key), `{}`, change, c.code)
+		a.Want(http.MethodDelete, address(c.key, c.key), "", change, c.code, "If-Match", "*")
 		if t.Failed() {
 			t.Fatalf("key %q", c.key)
 		}
 	}
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	for body, code := range map[string]string{
 		`{"RowKey":"r"}`: "PropertiesNeedValue", `{"PartitionKey":"p"}`: "PropertiesNeedValue", `{"PartitionKey":null,"RowKey":"r"}`: "PropertiesNeedValue",
 		`{"PartitionKey":1,"RowKey":"r"}`: "InvalidInput", `{"PartitionKey":"p","RowKey":"r","RowKey@odata.type":"Edm.Guid"}`: "InvalidInput",
 		`[]`: "InvalidInput", `{"PartitionKey":"p","RowKey":"r"}x`: "InvalidInput", `{"PartitionKey":"p","RowKey":"r"`: "InvalidInput", "{\"PartitionKey\":\"\xff\",\"RowKey\":\"r\"}": "InvalidInput",
 	} {
-		a.want(http.MethodPost, "/Employees", body, 400, code)
+		a.Want(http.MethodPost, "/Employees", body, 400, code)
 	}
-	a.want(http.MethodGet, "/Employees(PartitionKey='%FF',RowKey='r')", "", 400, "InvalidInput")
+	a.Want(http.MethodGet, "/Employees(PartitionKey='%FF',RowKey='r')", "", 400, "InvalidInput")
 }
 
 func TestRequestSize(t *testing.T) {
-	a := withTable(t, Options{})
+	a := accounts.WithTable(t, simulator.Options{})
 	body := func(size int) string {
 		text := `{"PartitionKey":"p","RowKey":"r"}`
 		return text + strings.Repeat(" ", size-len(text))
 	}
-	a.want(http.MethodPost, "/Employees", body(4<<20), 201, "")
-	a.want(http.MethodPost, "/Employees", body(4<<20+1), 413, "RequestBodyTooLarge")
+	a.Want(http.MethodPost, "/Employees", body(4<<20), 201, "")
+	a.Want(http.MethodPost, "/Employees", body(4<<20+1), 413, "RequestBodyTooLarge")
 }

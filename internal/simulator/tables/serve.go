@@ -1,98 +1,106 @@
-package simulator
+package tables
 
 import (
 	"net/http"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // Refuse answers a request with a fault.
-func (s *tableService) Refuse(c *Call, f *Fault) *answer { return newTableCall(c).refuse(f) }
+func (s *Service) Refuse(c *protocol.Call, f *protocol.Fault) *protocol.Answer {
+	return request.NewCall(c).Refuse(f)
+}
 
 // Serve answers one request whose sender has the grant.
-func (s *tableService) Serve(c *Call, g *Grant) *answer { return s.serve(newTableCall(c), g) }
+func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
+	return s.serve(request.NewCall(c), g)
+}
 
-func (s *tableService) serve(c *tableCall, g *Grant) *answer {
+func (s *Service) serve(c *request.Call, g *authorization.Grant) *protocol.Answer {
 	if len(c.Body) > edm.MaxBatchBytes {
-		return c.refuse(faultTooLarge())
+		return c.Refuse(protocol.BodyTooLarge())
 	}
-	a, fault := parseAddress(c.Req.URL.Path)
+	a, fault := request.ParseAddress(c.Req.URL.Path)
 	if fault != nil {
-		return c.refuse(fault)
+		return c.Refuse(fault)
 	}
-	var answer *answer
+	var answer *protocol.Answer
 	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
 	switch {
-	case a.kind == addressService:
+	case a.Kind == request.ToService:
 		answer, fault = s.serveService(c, g)
-	case a.kind == addressTables || a.kind == addressTable:
+	case a.Kind == request.ToTables || a.Kind == request.ToTable:
 		answer, fault = s.serveTables(c, g, a)
-	case a.kind == addressBatch:
+	case a.Kind == request.ToBatch:
 		answer, fault = s.serveBatch(c, g)
-	case a.kind == addressEntitySet && c.Req.URL.RawQuery != "" && Query(c.Req.URL).Has("comp"):
-		return s.serveACL(c, g, a.table)
-	case a.kind == addressEntitySet && read:
-		answer, fault = s.serveQuery(c, g, a.table)
+	case a.Kind == request.ToEntitySet && c.Req.URL.RawQuery != "" && protocol.Query(c.Req.URL).Has("comp"):
+		return s.serveACL(c, g, a.Table)
+	case a.Kind == request.ToEntitySet && read:
+		answer, fault = s.serveQuery(c, g, a.Table)
 	case read:
 		answer, fault = s.servePoint(c, g, a)
 	default:
 		answer, fault = s.serveChange(c, g, a)
 	}
 	if fault != nil {
-		return c.refuse(fault)
+		return c.Refuse(fault)
 	}
 	return answer
 }
 
 // serveTables creates, drops and lists tables.
-func (s *tableService) serveTables(c *tableCall, g *Grant, a address) (*answer, *Fault) {
+func (s *Service) serveTables(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	switch {
-	case c.Req.Method == http.MethodPost && a.kind == addressTables:
+	case c.Req.Method == http.MethodPost && a.Kind == request.ToTables:
 		if !g.Allows("c c|w") {
-			return nil, faultPermission()
+			return nil, authorization.PermissionMismatch()
 		}
 		return s.serveCreate(c)
-	case c.Req.Method == http.MethodDelete && a.kind == addressTable:
+	case c.Req.Method == http.MethodDelete && a.Kind == request.ToTable:
 		if !g.Allows("c d") {
-			return nil, faultPermission()
+			return nil, authorization.PermissionMismatch()
 		}
-		if fault := s.drop(a.table); fault != nil {
+		if fault := s.drop(a.Table); fault != nil {
 			return nil, fault
 		}
-		return c.answer(http.StatusNoContent), nil
+		return c.Begin(http.StatusNoContent), nil
 	case c.Req.Method != http.MethodGet:
-		return nil, faultMethod()
+		return nil, protocol.MethodNotAllowed()
 	case !g.Allows("c l"):
-		return nil, faultPermission()
+		return nil, authorization.PermissionMismatch()
 	}
 	return s.serveList(c, a)
 }
 
-func (s *tableService) serveCreate(c *tableCall) (*answer, *Fault) {
-	m, fault := c.level()
+func (s *Service) serveCreate(c *request.Call) (*protocol.Answer, *protocol.Fault) {
+	m, fault := c.Level()
 	if fault != nil {
 		return nil, fault
 	}
-	name, fault := readString(c.Body, "TableName")
+	name, fault := entity.ReadString(c.Body, "TableName")
 	if fault != nil {
 		return nil, fault
 	}
 	if fault := s.create(name); fault != nil {
 		return nil, fault
 	}
-	address := c.endpoint() + "/Tables('" + name + "')"
-	out := c.answer(http.StatusCreated)
-	out.header["Location"] = []string{address}
-	switch prefer := Header(c.Req.Header, "Prefer"); prefer {
+	address := c.Endpoint() + "/Tables('" + name + "')"
+	out := c.Begin(http.StatusCreated)
+	out.Header["Location"] = []string{address}
+	switch prefer := protocol.Header(c.Req.Header, "Prefer"); prefer {
 	case "return-no-content":
-		out.status = http.StatusNoContent
-		out.header["Preference-Applied"] = []string{prefer}
-		out.header["Dataserviceid"] = []string{address}
+		out.Status = http.StatusNoContent
+		out.Header["Preference-Applied"] = []string{prefer}
+		out.Header["Dataserviceid"] = []string{address}
 		return out, nil
 	case "return-content":
-		out.header["Preference-Applied"] = []string{prefer}
+		out.Header["Preference-Applied"] = []string{prefer}
 	}
-	out.header["Content-Type"] = []string{m.contentType()}
-	out.body = s.oneTable(c, m, name)
+	out.Header["Content-Type"] = []string{m.ContentType()}
+	out.Body = s.oneTable(c, m, name)
 	return out, nil
 }

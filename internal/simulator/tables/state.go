@@ -1,31 +1,34 @@
-package simulator
+package tables
 
 import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// tablesState is what is stored in the service at one moment.
-type tablesState struct {
+// State is what is stored in the service at one moment.
+type State struct {
 	tables     map[string]*table    // by name in lower case
 	taken      map[string]time.Time // names of dropped tables, until when
 	properties []byte               // of the service, as they were set
 }
 
-func (s *tablesState) clone() *tablesState {
-	return &tablesState{Cloned(s.tables, (*table).clone), maps.Clone(s.taken), s.properties}
+func (s *State) clone() *State {
+	return &State{snapshot.Cloned(s.tables, (*table).clone), maps.Clone(s.taken), s.properties}
 }
 
 // Snapshot copies what is stored.
-func (s *tableService) Snapshot() *tablesState {
+func (s *Service) Snapshot() *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.clone()
 }
 
 // Restore makes what is stored what it was at a snapshot.
-func (s *tableService) Restore(from *tablesState) {
+func (s *Service) Restore(from *State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = from.clone()
@@ -45,32 +48,32 @@ func (t *table) clone() *table {
 }
 
 // Fingerprint writes what requests can tell of the state, at a time.
-func (s *tablesState) Fingerprint(k *fingerprint, now time.Time) {
+func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Bytes(s.properties)
 	k.Times(s.taken)
-	EachSorted(k, s.tables, func(_ string, t *table) { t.fingerprint(k, now) })
+	snapshot.EachSorted(k, s.tables, func(_ string, t *table) { t.fingerprint(k, now) })
 }
 
-func (t *table) fingerprint(k *fingerprint, now time.Time) {
+func (t *table) fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Text(t.name)
 	t.policies.Fingerprint(k)
 	t.rows.Fingerprint(k)
-	EachSorted(k, t.meters, func(_ string, m *meter) {
+	snapshot.EachSorted(k, t.meters, func(_ string, m *meter) {
 		k.Number(uint64(m.left * 1e6))
 		k.Time(m.at)
 	})
-	var graves []rowKey
+	var graves []entity.Key
 	for key, at := range t.graves {
 		// An older one is no hindrance to any stamp to come.
-		if !at.Before(now) && t.rows.get(key.pk, key.rk) == nil {
+		if !at.Before(now) && t.rows.Get(key.Partition, key.Row) == nil {
 			graves = append(graves, key)
 		}
 	}
-	slices.SortFunc(graves, func(a, b rowKey) int { return compareKeys(a.pk, a.rk, b.pk, b.rk) })
+	slices.SortFunc(graves, func(a, b entity.Key) int { return entity.Compare(a.Partition, a.Row, b.Partition, b.Row) })
 	k.Number(uint64(len(graves)))
 	for _, key := range graves {
-		k.Text(key.pk)
-		k.Text(key.rk)
+		k.Text(key.Partition)
+		k.Text(key.Row)
 		k.Time(t.graves[key])
 	}
 }

@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"fmt"
@@ -10,18 +10,22 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func TestTablesThroughTheSDK(t *testing.T) {
-	a := newAccount(t, Options{})
-	ctx := testContext(t)
-	client := a.client()
+	a := accounts.New(t, simulator.Options{})
+	ctx := probe.Context(t)
+	client := a.Client()
 	for _, name := range []string{"Employees", "beta2", "Alpha"} {
 		_, err := client.CreateTable(ctx, name, nil)
-		noError(t, err)
+		probe.NoError(t, err)
 	}
 	_, err := client.CreateTable(ctx, "EMPLOYEES", nil)
-	wantSDKError(t, err, 409, "TableAlreadyExists")
+	probe.WantError(t, err, 409, "TableAlreadyExists")
 
 	if got, want := listTables(t, client, nil), []string{"Alpha", "beta2", "Employees"}; !slices.Equal(got, want) {
 		t.Errorf("tables %q, want %q", got, want)
@@ -36,19 +40,19 @@ func TestTablesThroughTheSDK(t *testing.T) {
 	}
 
 	_, err = client.DeleteTable(ctx, "employees", nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	_, err = client.DeleteTable(ctx, "Employees", nil)
-	wantSDKError(t, err, 404, "ResourceNotFound")
+	probe.WantError(t, err, 404, "ResourceNotFound")
 	_, err = client.NewClient("Employees").GetEntity(ctx, "p", "r", nil)
-	wantSDKError(t, err, 404, "TableNotFound")
+	probe.WantError(t, err, 404, "TableNotFound")
 }
 
 func listTables(t *testing.T, client *aztables.ServiceClient, o *aztables.ListTablesOptions) []string {
 	t.Helper()
 	var names []string
 	for pager := client.NewListTablesPager(o); pager.More(); {
-		page, err := pager.NextPage(testContext(t))
-		noError(t, err)
+		page, err := pager.NextPage(probe.Context(t))
+		probe.NoError(t, err)
 		for _, table := range page.Tables {
 			names = append(names, *table.Name)
 		}
@@ -60,18 +64,18 @@ func TestADroppedTablesNameStaysTaken(t *testing.T) {
 	for _, c := range []struct {
 		deletion, taken time.Duration
 	}{{0, 40 * time.Second}, {5 * time.Minute, 5 * time.Minute}, {-1, 0}} {
-		a := newAccount(t, Options{TableDeletion: c.deletion})
+		a := accounts.New(t, simulator.Options{TableDeletion: c.deletion})
 		body := `{"TableName":"Employees"}`
-		a.want(http.MethodPost, "/Tables", body, 201, "")
-		a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, 201, "")
-		a.want(http.MethodDelete, "/Tables('Employees')", "", 204, "")
+		a.Want(http.MethodPost, "/Tables", body, 201, "")
+		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, 201, "")
+		a.Want(http.MethodDelete, "/Tables('Employees')", "", 204, "")
 		if c.taken > 0 {
-			a.want(http.MethodPost, "/Tables", `{"TableName":"employees"}`, 409, "TableBeingDeleted")
+			a.Want(http.MethodPost, "/Tables", `{"TableName":"employees"}`, 409, "TableBeingDeleted")
 			a.Clock().Advance(c.taken - 100*time.Nanosecond)
-			a.want(http.MethodPost, "/Tables", body, 409, "TableBeingDeleted")
+			a.Want(http.MethodPost, "/Tables", body, 409, "TableBeingDeleted")
 			a.Clock().Advance(100 * time.Nanosecond)
 		}
-		a.want(http.MethodPost, "/Tables", body, 201, "")
+		a.Want(http.MethodPost, "/Tables", body, 201, "")
 		if rows := a.Rows("Employees"); len(rows) != 0 {
 			t.Errorf("the new table has %d rows", len(rows))
 		}
@@ -79,29 +83,29 @@ func TestADroppedTablesNameStaysTaken(t *testing.T) {
 }
 
 func TestCreateTableAnswers(t *testing.T) {
-	a := newAccount(t, Options{})
-	r := a.want(http.MethodPost, "/Tables", `{"TableName":"One"}`, 201, "", "Prefer", "return-content")
+	a := accounts.New(t, simulator.Options{})
+	r := a.Want(http.MethodPost, "/Tables", `{"TableName":"One"}`, 201, "", "Prefer", "return-content")
 	const want = `{"odata.metadata":"http://contoso.table.sim.test/$metadata#Tables/@Element","TableName":"One"}`
-	if r.text != want || r.Header.Get("Preference-Applied") != "return-content" || r.Header.Get("Location") != "http://contoso.table.sim.test/Tables('One')" {
-		t.Errorf("%v\n%s\nwant %s", r.Header, r.text, want)
+	if r.Text != want || r.Header.Get("Preference-Applied") != "return-content" || r.Header.Get("Location") != "http://contoso.table.sim.test/Tables('One')" {
+		t.Errorf("%v\n%s\nwant %s", r.Header, r.Text, want)
 	}
-	r = a.want(http.MethodPost, "/Tables", `{"TableName":"Two"}`, 204, "", "Prefer", "return-no-content")
-	if r.text != "" || r.Header.Get("Preference-Applied") != "return-no-content" || r.Header.Get("DataServiceId") != "http://contoso.table.sim.test/Tables('Two')" {
-		t.Errorf("%v %s", r.Header, r.text)
+	r = a.Want(http.MethodPost, "/Tables", `{"TableName":"Two"}`, 204, "", "Prefer", "return-no-content")
+	if r.Text != "" || r.Header.Get("Preference-Applied") != "return-no-content" || r.Header.Get("DataServiceId") != "http://contoso.table.sim.test/Tables('Two')" {
+		t.Errorf("%v %s", r.Header, r.Text)
 	}
-	r = a.want(http.MethodGet, "/Tables('two')", "", 200, "")
-	if !strings.Contains(r.text, `"TableName":"Two"}`) {
-		t.Error(r.text)
+	r = a.Want(http.MethodGet, "/Tables('two')", "", 200, "")
+	if !strings.Contains(r.Text, `"TableName":"Two"}`) {
+		t.Error(r.Text)
 	}
-	a.want(http.MethodGet, "/Tables('three')", "", 404, "ResourceNotFound")
-	r = a.want(http.MethodGet, "/Tables?$top=1", "", 200, "", "Accept", "application/json;odata=nometadata")
-	if r.text != `{"value":[{"TableName":"One"}]}` || r.Header.Get("x-ms-continuation-NextTableName") == "" {
-		t.Errorf("%v %s", r.Header, r.text)
+	a.Want(http.MethodGet, "/Tables('three')", "", 404, "ResourceNotFound")
+	r = a.Want(http.MethodGet, "/Tables?$top=1", "", 200, "", "Accept", "application/json;odata=nometadata")
+	if r.Text != `{"value":[{"TableName":"One"}]}` || r.Header.Get("x-ms-continuation-NextTableName") == "" {
+		t.Errorf("%v %s", r.Header, r.Text)
 	}
 }
 
 func TestTableNames(t *testing.T) {
-	a := newAccount(t, Options{})
+	a := accounts.New(t, simulator.Options{})
 	for name, code := range map[string]string{
 		"abc": "", strings.Repeat("a", 63): "", "A1b": "",
 		"ab": "OutOfRangeInput", strings.Repeat("a", 64): "OutOfRangeInput", "": "OutOfRangeInput",
@@ -112,27 +116,27 @@ func TestTableNames(t *testing.T) {
 		if code != "" {
 			status = 400
 		}
-		a.want(http.MethodPost, "/Tables", fmt.Sprintf(`{"TableName":%q}`, name), status, code)
+		a.Want(http.MethodPost, "/Tables", fmt.Sprintf(`{"TableName":%q}`, name), status, code)
 	}
 	for body, code := range map[string]string{`{}`: "PropertiesNeedValue", `{"TableName":5}`: "PropertiesNeedValue", `{`: "InvalidInput", ``: "InvalidInput"} {
-		a.want(http.MethodPost, "/Tables", body, 400, code)
+		a.Want(http.MethodPost, "/Tables", body, 400, code)
 	}
-	a.want(http.MethodPut, "/Tables", "", 405, "MethodNotAllowed")
-	a.want(http.MethodGet, "/Tables?$top=1001", "", 400, "InvalidInput")
-	a.want(http.MethodGet, "/Tables?$filter=TableName%20eq", "", 400, "InvalidInput")
-	a.want(http.MethodGet, "/Tables?NextTableName=x", "", 400, "InvalidInput")
+	a.Want(http.MethodPut, "/Tables", "", 405, "MethodNotAllowed")
+	a.Want(http.MethodGet, "/Tables?$top=1001", "", 400, "InvalidInput")
+	a.Want(http.MethodGet, "/Tables?$filter=TableName%20eq", "", 400, "InvalidInput")
+	a.Want(http.MethodGet, "/Tables?NextTableName=x", "", 400, "InvalidInput")
 }
 
 func TestAccessPoliciesThroughTheSDK(t *testing.T) {
-	a := withTable(t, Options{})
-	ctx := testContext(t)
-	client := a.client().NewClient("Employees")
-	start, expiry := testStart(), testStart().Add(time.Hour)
+	a := accounts.WithTable(t, simulator.Options{})
+	ctx := probe.Context(t)
+	client := a.Client().NewClient("Employees")
+	start, expiry := probe.Start(), probe.Start().Add(time.Hour)
 	_, err := client.SetAccessPolicy(ctx, &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
 		{ID: to.Ptr("readers"), AccessPolicy: &aztables.AccessPolicy{Start: &start, Expiry: &expiry, Permission: to.Ptr("r")}}}})
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err := client.GetAccessPolicy(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].ID != "readers" || !got.SignedIdentifiers[0].AccessPolicy.Expiry.Equal(expiry) ||
 		*got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("policies %+v", got.SignedIdentifiers)
@@ -144,45 +148,45 @@ func TestAccessPoliciesThroughTheSDK(t *testing.T) {
 		}
 		return text + `</SignedIdentifiers>`
 	}
-	a.want(http.MethodPut, "/Employees?comp=acl", policies(5), 204, "")
-	r := a.want(http.MethodGet, "/Employees?comp=acl", "", 200, "")
-	if !strings.HasPrefix(r.text, "\uFEFF<?xml") || !strings.Contains(r.text, "<Start>2011-10-11T00:00:00.0000000Z</Start>") {
-		t.Error(r.text)
+	a.Want(http.MethodPut, "/Employees?comp=acl", policies(5), 204, "")
+	r := a.Want(http.MethodGet, "/Employees?comp=acl", "", 200, "")
+	if !strings.HasPrefix(r.Text, "\uFEFF<?xml") || !strings.Contains(r.Text, "<Start>2011-10-11T00:00:00.0000000Z</Start>") {
+		t.Error(r.Text)
 	}
-	a.want(http.MethodPut, "/Employees?comp=acl", policies(6), 400, "InvalidXmlDocument")
-	a.want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers>", 400, "InvalidXmlDocument")
-	a.want(http.MethodGet, "/Nobody?comp=acl", "", 404, "TableNotFound")
-	a.want(http.MethodGet, "/Employees?comp=other", "", 400, "InvalidQueryParameterValue")
-	a.want(http.MethodDelete, "/Employees?comp=acl", "", 405, "MethodNotAllowed")
+	a.Want(http.MethodPut, "/Employees?comp=acl", policies(6), 400, "InvalidXmlDocument")
+	a.Want(http.MethodPut, "/Employees?comp=acl", "<SignedIdentifiers>", 400, "InvalidXmlDocument")
+	a.Want(http.MethodGet, "/Nobody?comp=acl", "", 404, "TableNotFound")
+	a.Want(http.MethodGet, "/Employees?comp=other", "", 400, "InvalidQueryParameterValue")
+	a.Want(http.MethodDelete, "/Employees?comp=acl", "", 405, "MethodNotAllowed")
 }
 
 func TestServicePropertiesThroughTheSDK(t *testing.T) {
-	a := newAccount(t, Options{})
-	ctx := testContext(t)
-	client := a.client()
+	a := accounts.New(t, simulator.Options{})
+	ctx := probe.Context(t)
+	client := a.Client()
 	got, err := client.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if got.Logging == nil || *got.Logging.Read || got.HourMetrics == nil {
 		t.Errorf("properties %+v", got)
 	}
 	_, err = client.SetProperties(ctx, aztables.ServiceProperties{Logging: &aztables.Logging{Read: to.Ptr(true), Write: to.Ptr(false), Delete: to.Ptr(false),
 		Version: to.Ptr("1.0"), RetentionPolicy: &aztables.RetentionPolicy{Enabled: to.Ptr(false)}}}, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	got, err = client.GetProperties(ctx, nil)
-	noError(t, err)
+	probe.NoError(t, err)
 	if got.Logging == nil || !*got.Logging.Read {
 		t.Errorf("properties %+v", got)
 	}
 	_, err = client.GetStatistics(ctx, nil)
-	wantSDKError(t, err, 400, "InvalidQueryParameterValue")
-	a.want(http.MethodGet, "/", "", 400, "InvalidQueryParameterValue")
-	a.want(http.MethodPut, "/?restype=service&comp=properties", "<x", 400, "InvalidXmlDocument")
-	a.want(http.MethodPost, "/?restype=service&comp=properties", "", 405, "MethodNotAllowed")
+	probe.WantError(t, err, 400, "InvalidQueryParameterValue")
+	a.Want(http.MethodGet, "/", "", 400, "InvalidQueryParameterValue")
+	a.Want(http.MethodPut, "/?restype=service&comp=properties", "<x", 400, "InvalidXmlDocument")
+	a.Want(http.MethodPost, "/?restype=service&comp=properties", "", 405, "MethodNotAllowed")
 }
 
 // Unicode folds ſ to s and the Kelvin sign to k; names of tables are ASCII.
 func TestAddressesAreNotFoldedByUnicode(t *testing.T) {
-	a := newAccount(t, Options{})
-	a.want(http.MethodGet, "/Table%C5%BF", "", 400, "InvalidResourceName")
-	a.want(http.MethodGet, "/Table%C5%BF()", "", 400, "InvalidResourceName")
+	a := accounts.New(t, simulator.Options{})
+	a.Want(http.MethodGet, "/Table%C5%BF", "", 400, "InvalidResourceName")
+	a.Want(http.MethodGet, "/Table%C5%BF()", "", 400, "InvalidResourceName")
 }

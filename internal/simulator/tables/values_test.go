@@ -1,4 +1,4 @@
-package simulator
+package tables_test
 
 import (
 	"math"
@@ -9,14 +9,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func date(t *testing.T, text string) edm.Value {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, text)
-	noError(t, err)
+	probe.NoError(t, err)
 	v, err := edm.DateTime(at)
-	noError(t, err)
+	probe.NoError(t, err)
 	return v
 }
 
@@ -51,12 +54,12 @@ func TestValuesAreWhatTheirTypeSays(t *testing.T) {
 			} else if c.typ != "" {
 				property += `,"A@odata.type":"` + c.typ + `"`
 			}
-			a := withTable(t, Options{})
+			a := accounts.WithTable(t, simulator.Options{})
 			status := 201
 			if c.code != "" {
 				status = 400
 			}
-			a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r",`+property+`}`, status, c.code)
+			a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r",`+property+`}`, status, c.code)
 			rows := a.Rows("Employees")
 			switch {
 			case (len(rows) == 1) != (c.code == ""):
@@ -68,15 +71,15 @@ func TestValuesAreWhatTheirTypeSays(t *testing.T) {
 			}
 		}
 	}
-	a := withTable(t, Options{})
-	a.want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r","A@odata.type":"Edm.Int64"}`, 400, "InvalidInput")
-	a.want(http.MethodPost, "/Employees", `{"odata.etag":"x","odata.metadata":"y","PartitionKey":"p","RowKey":"r","A@odata.mediaType":"z","Timestamp":"nonsense"}`, 201, "")
+	a := accounts.WithTable(t, simulator.Options{})
+	a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r","A@odata.type":"Edm.Int64"}`, 400, "InvalidInput")
+	a.Want(http.MethodPost, "/Employees", `{"odata.etag":"x","odata.metadata":"y","PartitionKey":"p","RowKey":"r","A@odata.mediaType":"z","Timestamp":"nonsense"}`, 201, "")
 }
 
 func TestANullInAMergeChangesNothing(t *testing.T) {
-	a := withTable(t, Options{})
-	insert(a, "p", "r", `,"A":1,"B":2`)
-	a.want(http.MethodPatch, "/Employees(PartitionKey='p',RowKey='r')", `{"A":null,"B":3}`, 204, "")
+	a := accounts.WithTable(t, simulator.Options{})
+	accounts.Insert(a, "p", "r", `,"A":1,"B":2`)
+	a.Want(http.MethodPatch, "/Employees(PartitionKey='p',RowKey='r')", `{"A":null,"B":3}`, 204, "")
 	if row := a.Rows("Employees")[0]; row.Properties["A"] != edm.Int32(1) || row.Properties["B"] != edm.Int32(3) {
 		t.Errorf("%#v", row)
 	}

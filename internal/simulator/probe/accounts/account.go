@@ -1,4 +1,4 @@
-package simulator
+package accounts
 
 import (
 	"bytes"
@@ -14,63 +14,69 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
-// account is a simulator with the ways to reach it that tests use.
-type account struct {
-	*Simulator
-	t testing.TB
+// Account is a simulator with the ways to reach it that tests use.
+type Account struct {
+	*simulator.Simulator
+	T testing.TB
 }
 
-func newAccount(t testing.TB, o Options) account {
+// New makes an account; its clock begins at probe.Start unless o says otherwise.
+func New(t testing.TB, o simulator.Options) Account {
 	t.Helper()
 	if o.Start.IsZero() {
-		o.Start = testStart()
+		o.Start = probe.Start()
 	}
-	sim, err := New(o)
+	sim, err := simulator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return account{sim, t}
+	return Account{sim, t}
 }
 
-// withTable makes a simulator that has one table, named Employees.
-func withTable(t testing.TB, o Options) account {
+// WithTable makes a simulator that has one table, named Employees.
+func WithTable(t testing.TB, o simulator.Options) Account {
 	t.Helper()
-	a := newAccount(t, o)
-	a.want(http.MethodPost, "/Tables", `{"TableName":"Employees"}`, 201, "")
+	a := New(t, o)
+	a.Want(http.MethodPost, "/Tables", `{"TableName":"Employees"}`, 201, "")
 	return a
 }
 
-func (a account) clientOptions() azcore.ClientOptions {
+// ClientOptions are those of an SDK client: nothing is sent twice.
+func (a Account) ClientOptions() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: a.Simulator, Retry: policy.RetryOptions{MaxRetries: -1}}
 }
 
-func (a account) client() *aztables.ServiceClient {
-	a.t.Helper()
+// Client makes a client of the table service.
+func (a Account) Client() *aztables.ServiceClient {
+	a.T.Helper()
 	credential, err := aztables.NewSharedKeyCredential(a.Account(), a.Key())
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
-	client, err := aztables.NewServiceClientWithSharedKey(a.TableEndpoint(), credential, &aztables.ClientOptions{ClientOptions: a.clientOptions()})
+	client, err := aztables.NewServiceClientWithSharedKey(a.TableEndpoint(), credential, &aztables.ClientOptions{ClientOptions: a.ClientOptions()})
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
 	return client
 }
 
-// reply is an answer with its body read.
-type reply struct {
+// Reply is an answer with its body read.
+type Reply struct {
 	*http.Response
-	text string
+	Text string
 }
 
-// request makes a signed request; headers are names and values in turn.
-func (a account) request(method, target, body string, headers ...string) *http.Request {
-	a.t.Helper()
+// Request makes a signed request; headers are names and values in turn.
+func (a Account) Request(method, target, body string, headers ...string) *http.Request {
+	a.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, a.TableEndpoint()+target, bytes.NewReader([]byte(body)))
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
 	req.Header.Set("x-ms-date", a.Clock().Now().Format(http.TimeFormat))
 	for i := 0; i < len(headers); i += 2 {
@@ -81,7 +87,7 @@ func (a account) request(method, target, body string, headers ...string) *http.R
 }
 
 // sign signs as the SDK does, by code of its own: the simulator's must not be the judge of itself.
-func (a account) sign(req *http.Request) {
+func (a Account) sign(req *http.Request) {
 	key, _ := base64.StdEncoding.DecodeString(a.Key())
 	text := req.Header.Get("x-ms-date") + "\n/" + a.Account() + req.URL.EscapedPath()
 	if comp := req.URL.Query().Get("comp"); comp != "" {
@@ -92,62 +98,67 @@ func (a account) sign(req *http.Request) {
 	req.Header.Set("Authorization", "SharedKeyLite "+a.Account()+":"+base64.StdEncoding.EncodeToString(h.Sum(nil)))
 }
 
-func (a account) do(req *http.Request) reply {
-	a.t.Helper()
+// Answer sends a request and reads the answer.
+func (a Account) Answer(req *http.Request) Reply {
+	a.T.Helper()
 	resp, err := a.Do(req)
 	if err != nil {
-		a.t.Fatalf("%s %s: %v", req.Method, req.URL.Path, err)
+		a.T.Fatalf("%s %s: %v", req.Method, req.URL.Path, err)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
-	return reply{resp, string(body)}
+	return Reply{resp, string(body)}
 }
 
-func (a account) send(method, target, body string, headers ...string) reply {
-	a.t.Helper()
-	return a.do(a.request(method, target, body, headers...))
+// Send signs a request and sends it; headers are names and values in turn.
+func (a Account) Send(method, target, body string, headers ...string) Reply {
+	a.T.Helper()
+	return a.Answer(a.Request(method, target, body, headers...))
 }
 
-// want sends a request and checks status and error code; code is empty for a success.
-func (a account) want(method, target, body string, status int, code string, headers ...string) reply {
-	a.t.Helper()
-	r := a.send(method, target, body, headers...)
-	r.check(a.t, method+" "+clip(target), status, code)
+// Want sends a request and checks status and error code; code is empty for a success.
+func (a Account) Want(method, target, body string, status int, code string, headers ...string) Reply {
+	a.T.Helper()
+	r := a.Send(method, target, body, headers...)
+	r.Check(a.T, method+" "+Clip(target), status, code)
 	return r
 }
 
-func (r reply) check(t testing.TB, what string, status int, code string) {
+// Check checks status and error code, and that a refusal names its request; code is empty for a success.
+func (r Reply) Check(t testing.TB, what string, status int, code string) {
 	t.Helper()
-	if r.StatusCode != status || code != "" && !strings.Contains(r.text, `"code":"`+code+`"`) && !strings.Contains(r.text, "<Code>"+code+"</Code>") {
-		t.Errorf("%s: %d %s, want %d %s", what, r.StatusCode, clip(r.text), status, code)
+	if r.StatusCode != status || code != "" && !strings.Contains(r.Text, `"code":"`+code+`"`) && !strings.Contains(r.Text, "<Code>"+code+"</Code>") {
+		t.Errorf("%s: %d %s, want %d %s", what, r.StatusCode, Clip(r.Text), status, code)
 	}
 	id := "RequestId:" + r.Header.Get("x-ms-request-id")
-	if code != "" && !strings.Contains(r.text, `\n`+id+`\nTime:2`) && !strings.Contains(r.text, "\n"+id+"\nTime:2") {
-		t.Errorf("%s: the message names no request: %s", what, clip(r.text))
+	if code != "" && !strings.Contains(r.Text, `\n`+id+`\nTime:2`) && !strings.Contains(r.Text, "\n"+id+"\nTime:2") {
+		t.Errorf("%s: the message names no request: %s", what, Clip(r.Text))
 	}
 }
 
-func clip(s string) string {
+// Clip shortens a text for a message.
+func Clip(s string) string {
 	if len(s) > 400 {
 		return s[:400] + "..."
 	}
 	return s
 }
 
-func insert(a account, pk, rk, rest string) {
-	a.t.Helper()
-	a.want(http.MethodPost, "/Employees", `{"PartitionKey":"`+pk+`","RowKey":"`+rk+`"`+rest+`}`, 204, "", "Prefer", "return-no-content")
+// Insert inserts an entity into the table Employees; rest is what follows its keys.
+func Insert(a Account, pk, rk, rest string) {
+	a.T.Helper()
+	a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"`+pk+`","RowKey":"`+rk+`"`+rest+`}`, 204, "", "Prefer", "return-no-content")
 }
 
-// anonymous sends a request that has nothing but a signature in its address to vouch for it.
-func (a account) anonymous(method, address, body string, headers ...string) reply {
-	a.t.Helper()
+// Anonymous sends a request that has nothing but a signature in its address to vouch for it.
+func (a Account) Anonymous(method, address, body string, headers ...string) Reply {
+	a.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, address, bytes.NewReader([]byte(body)))
-	noError(a.t, err)
+	probe.NoError(a.T, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	return a.do(req)
+	return a.Answer(req)
 }

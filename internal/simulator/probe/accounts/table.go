@@ -1,4 +1,4 @@
-package simulator
+package accounts
 
 import (
 	"fmt"
@@ -8,53 +8,55 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
-// transact sends parts as one transaction.
-func (a account) transact(parts ...string) reply {
-	a.t.Helper()
-	return a.send(http.MethodPost, "/$batch", batchBody(strings.Join(parts, "")), "Content-Type", "multipart/mixed; boundary=b")
+// Transact sends parts as one transaction.
+func (a Account) Transact(parts ...string) Reply {
+	a.T.Helper()
+	return a.Send(http.MethodPost, "/$batch", probe.Batch(strings.Join(parts, "")), "Content-Type", "multipart/mixed; boundary=b")
 }
 
-// code is status and error code of an answer.
-func (r reply) code(t testing.TB) string {
+// Code is status and error code of an answer.
+func (r Reply) Code(t testing.TB) string {
 	t.Helper()
-	if r.text == "" {
+	if r.Text == "" {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.text = string(body)
+		r.Text = string(body)
 	}
-	m := regexp.MustCompile(`"code":"(\w+)"`).FindStringSubmatch(r.text)
+	m := regexp.MustCompile(`"code":"(\w+)"`).FindStringSubmatch(r.Text)
 	return fmt.Sprint(r.StatusCode, " ", append(m, "", "")[1])
 }
 
-// fill inserts partitions × rows entities, in transactions of 100.
-func fill(a account, partitions, rows int) {
-	a.t.Helper()
+// Fill inserts partitions × rows entities, in transactions of 100.
+func Fill(a Account, partitions, rows int) {
+	a.T.Helper()
 	for i := range partitions {
 		for first := 0; first < rows; first += 100 {
 			var parts []string
 			for j := first; j < min(first+100, rows); j++ {
-				parts = append(parts, part("PUT", fmt.Sprintf("(PartitionKey='p%03d',RowKey='r%06d')", i, j), "{}"))
+				parts = append(parts, probe.Part("PUT", fmt.Sprintf("(PartitionKey='p%03d',RowKey='r%06d')", i, j), "{}"))
 			}
-			if r := a.transact(parts...); strings.Contains(r.text, "odata.error") {
-				a.t.Fatal(clip(r.text))
+			if r := a.Transact(parts...); strings.Contains(r.Text, "odata.error") {
+				a.T.Fatal(Clip(r.Text))
 			}
 		}
 	}
 }
 
-// walk reads all pages of a query; it returns the keys, page by page. Pages that come without end are an error.
-func (a account) walk(target string) (pages [][]string) {
-	a.t.Helper()
+// Walk reads all pages of a query; it returns the keys, page by page. Pages that come without end are an error.
+func (a Account) Walk(target string) (pages [][]string) {
+	a.T.Helper()
 	key := regexp.MustCompile(`"PartitionKey":"([^"]*)","RowKey":"([^"]*)"`)
 	more := ""
 	for range 100000 {
-		r := a.want(http.MethodGet, target+more, "", 200, "")
+		r := a.Want(http.MethodGet, target+more, "", 200, "")
 		var keys []string
-		for _, m := range key.FindAllStringSubmatch(r.text, -1) {
+		for _, m := range key.FindAllStringSubmatch(r.Text, -1) {
 			keys = append(keys, m[1]+"/"+m[2])
 		}
 		pages = append(pages, keys)
@@ -67,11 +69,12 @@ func (a account) walk(target string) (pages [][]string) {
 			more += "&NextRowKey=" + url.QueryEscape(row)
 		}
 	}
-	a.t.Fatal("the pages do not end")
+	a.T.Fatal("the pages do not end")
 	return nil
 }
 
-func sizes(pages [][]string) (n []int) {
+// Sizes are the numbers of keys of pages.
+func Sizes(pages [][]string) (n []int) {
 	for _, p := range pages {
 		n = append(n, len(p))
 	}

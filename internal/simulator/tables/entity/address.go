@@ -1,9 +1,9 @@
-package simulator
+package entity
 
 import "strings"
 
-// appendEntityAddress appends an entity's address as answers have it: quotes doubled, what a path cannot hold encoded.
-func appendEntityAddress(dst []byte, table, pk, rk string) []byte {
+// AppendAddress appends an entity's address as answers have it: quotes doubled, what a path cannot hold encoded.
+func AppendAddress(dst []byte, table, pk, rk string) []byte {
 	dst = append(append(dst, table...), "(PartitionKey='"...)
 	dst = appendAddressKey(dst, pk)
 	dst = append(dst, "',RowKey='"...)

@@ -1,4 +1,4 @@
-package simulator
+package entity
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 
 // BenchmarkInsertInTheMiddle puts rows at random places among 100,000.
 func BenchmarkInsertInTheMiddle(b *testing.B) {
-	var set rowSet
+	var set Set
 	for i := range 100_000 {
-		set.put(&entity{pk: "p", rk: fmt.Sprintf("%08d", i)})
+		set.Put(&Stored{Partition: "p", Row: fmt.Sprintf("%08d", i)})
 	}
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		i++
-		set.put(&entity{pk: "p", rk: fmt.Sprintf("%08d-%d", i*7919%100_000, i)})
+		set.Put(&Stored{Partition: "p", Row: fmt.Sprintf("%08d-%d", i*7919%100_000, i)})
 	}
 }

@@ -1,34 +1,39 @@
-package simulator
+package entity_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+)
 
 // FuzzEntity: a body that is taken is written as one that is taken and means the same.
 func FuzzEntity(f *testing.F) {
-	for _, seed := range []string{everyType, `{}`, `{"A":1.5e3,"B":"\ud83d\ude00"}`, `{"A@odata.type":"Edm.Int64","A":"-1"}`, `{"A":null,"Timestamp":5}`, `{"A":"\u2028"}`, `[`} {
+	for _, seed := range []string{probe.EveryType, `{}`, `{"A":1.5e3,"B":"\ud83d\ude00"}`, `{"A@odata.type":"Edm.Int64","A":"-1"}`, `{"A":null,"Timestamp":5}`, `{"A":"\u2028"}`, `[`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		sent, fault := readEntity(body)
+		sent, fault := entity.Read(body)
 		if fault != nil {
 			if fault.Status != 400 {
 				t.Errorf("fault %+v", fault)
 			}
 			return
 		}
-		e := &entity{pk: sent.pk, rk: sent.rk, properties: sent.properties}
-		e.stamp(testStart())
-		for _, m := range []metadata{minimalMetadata, fullMetadata} {
-			w := newEntityWriter(m, "http://contoso.table.sim.test", "contoso", "Employees", nil, false)
-			text := w.appendOne(nil, e)
-			again, fault := readEntity(text)
+		e := &entity.Stored{Partition: sent.Partition, Row: sent.Row, Properties: sent.Properties}
+		e.Stamp(probe.Start())
+		for _, m := range []entity.Metadata{entity.Minimal, entity.Full} {
+			w := entity.NewWriter(m, "http://contoso.table.sim.test", "contoso", "Employees", nil, false)
+			text := w.AppendOne(nil, e)
+			again, fault := entity.Read(text)
 			if fault != nil {
 				t.Fatalf("%q was written as %q, which is refused: %v", body, text, fault)
 			}
-			if again.pk != sent.pk || again.rk != sent.rk || len(again.properties) != len(sent.properties) {
+			if again.Partition != sent.Partition || again.Row != sent.Row || len(again.Properties) != len(sent.Properties) {
 				t.Fatalf("%q was written as %q", body, text)
 			}
-			for i, p := range again.properties {
-				if p != sent.properties[i] {
+			for i, p := range again.Properties {
+				if p != sent.Properties[i] {
 					t.Fatalf("%q was written as %q: %#v", body, text, p)
 				}
 			}

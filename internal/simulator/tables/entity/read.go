@@ -1,4 +1,4 @@
-package simulator
+package entity
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// sentEntity is an entity as a request's body has it, read and not yet checked against the rules.
-type sentEntity struct {
-	pk, rk       string
-	hasPK, hasRK bool
-	properties   []property
+// Sent is an entity as a request's body has it, read and not yet checked against the rules.
+type Sent struct {
+	Partition, Row       string
+	HasPartition, HasRow bool
+	Properties           []Property
 }
 
 // rawProperty is a property whose annotation may still follow.
@@ -28,14 +29,14 @@ type rawProperty struct {
 	typ  edm.Type
 }
 
-// readEntity reads a body. Values must be what their annotation says, or what their JSON shows: an integer without
+// Read reads a body. Values must be what their annotation says, or what their JSON shows: an integer without
 // annotation is an Edm.Int32 and must fit one, a number with a point or an exponent is an Edm.Double.
-func readEntity(body []byte) (*sentEntity, *Fault) {
+func Read(body []byte) (*Sent, *protocol.Fault) {
 	raw, fault := readProperties(body)
 	if fault != nil {
 		return nil, fault
 	}
-	sent := &sentEntity{properties: make([]property, 0, len(raw))}
+	sent := &Sent{Properties: make([]Property, 0, len(raw))}
 	for i := range raw {
 		if fault := sent.add(&raw[i]); fault != nil {
 			return nil, fault
@@ -45,10 +46,10 @@ func readEntity(body []byte) (*sentEntity, *Fault) {
 }
 
 // readProperties reads names, values and annotations, in whatever order they come.
-func readProperties(body []byte) ([]rawProperty, *Fault) {
+func readProperties(body []byte) ([]rawProperty, *protocol.Fault) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(bytes.TrimPrefix(body, []byte("\uFEFF"))))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return nil, faultBody()
+		return nil, invalidBody()
 	}
 	var all []rawProperty
 	at := map[string]int{}
@@ -74,7 +75,7 @@ func readProperties(body []byte) ([]rawProperty, *Fault) {
 		if target, ok := strings.CutSuffix(name, "@odata.type"); ok && target != "" {
 			typ, ok := edm.ParseType([]byte(unquoted(value)))
 			if !ok {
-				return nil, faultBody()
+				return nil, invalidBody()
 			}
 			of(target).typ = typ
 			continue
@@ -89,16 +90,16 @@ func readProperties(body []byte) ([]rawProperty, *Fault) {
 		return nil, faultJSON(err)
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, faultBody()
+		return nil, invalidBody()
 	}
 	return all, nil
 }
 
-func faultJSON(err error) *Fault {
+func faultJSON(err error) *protocol.Fault {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return refuse(http.StatusBadRequest, "DuplicatePropertiesSpecified", "A property is specified more than one time.")
+		return protocol.Refuse(http.StatusBadRequest, "DuplicatePropertiesSpecified", "A property is specified more than one time.")
 	}
-	return faultBody()
+	return invalidBody()
 }
 
 // unquoted returns the text of a JSON string, and any other value as it is.
@@ -112,21 +113,21 @@ func unquoted(v jsontext.Value) string {
 }
 
 // add takes one property over: a key, a custom property, or nothing for null and for the service's own Timestamp.
-func (s *sentEntity) add(p *rawProperty) *Fault {
+func (s *Sent) add(p *rawProperty) *protocol.Fault {
 	switch p.name {
-	case timestampName:
+	case timestampProperty:
 		return nil
-	case partitionKeyName, rowKeyName:
+	case PartitionKey, RowKey:
 		if p.kind == 'n' || p.kind == 0 {
 			return nil
 		}
 		if p.kind != '"' || p.typ != edm.TypeNull && p.typ != edm.TypeString {
-			return faultBody()
+			return invalidBody()
 		}
-		if p.name == partitionKeyName {
-			s.pk, s.hasPK = p.text, true
+		if p.name == PartitionKey {
+			s.Partition, s.HasPartition = p.text, true
 		} else {
-			s.rk, s.hasRK = p.text, true
+			s.Row, s.HasRow = p.text, true
 		}
 		return nil
 	}
@@ -137,36 +138,36 @@ func (s *sentEntity) add(p *rawProperty) *Fault {
 	if fault != nil || v.IsNull() {
 		return fault
 	}
-	s.properties = append(s.properties, property{p.name, v})
+	s.Properties = append(s.Properties, Property{p.name, v})
 	return nil
 }
 
 // value makes the typed value.
-func (p *rawProperty) value() (edm.Value, *Fault) {
+func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 	var v edm.Value
 	var err error
 	switch p.kind {
 	case 'n':
 		return edm.Value{}, nil
 	case 0: // an annotation of nothing
-		return edm.Value{}, faultBody()
+		return edm.Value{}, invalidBody()
 	case '"':
 		v, err = edm.FromText(typeOr(p.typ, edm.TypeString), []byte(p.text))
 	case 't', 'f':
 		if typeOr(p.typ, edm.TypeBoolean) != edm.TypeBoolean {
-			return edm.Value{}, faultBody()
+			return edm.Value{}, invalidBody()
 		}
 		v = edm.Boolean(p.kind == 't')
 	case '0':
 		v, err = p.number()
 	default: // objects and arrays
-		return edm.Value{}, faultBody()
+		return edm.Value{}, invalidBody()
 	}
 	if err != nil {
-		return edm.Value{}, faultBody()
+		return edm.Value{}, invalidBody()
 	}
 	if p.typ == edm.TypeDateTime && v.Check() != nil {
-		return edm.Value{}, faultOutOfRange(p.name, p.text)
+		return edm.Value{}, outOfRange(p.name, p.text)
 	}
 	return v, nil
 }
@@ -198,8 +199,8 @@ func typeOr(t, absent edm.Type) edm.Type {
 	return t
 }
 
-// readString reads a property that must be a string, such as {"TableName":"x"}.
-func readString(body []byte, property string) (string, *Fault) {
+// ReadString reads a property that must be a string, such as {"TableName":"x"}.
+func ReadString(body []byte, property string) (string, *protocol.Fault) {
 	raw, fault := readProperties(body)
 	if fault != nil {
 		return "", fault
@@ -209,5 +210,5 @@ func readString(body []byte, property string) (string, *Fault) {
 			return p.text, nil
 		}
 	}
-	return "", refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+	return "", protocol.Refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 }

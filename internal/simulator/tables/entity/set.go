@@ -1,4 +1,4 @@
-package simulator
+package entity
 
 import (
 	"cmp"
@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// rowSet holds a table's entities in the order of their keys: by PartitionKey, then by RowKey, both by UTF-16 code units.
+// Set holds a table's entities in the order of their keys: by PartitionKey, then by RowKey, both by UTF-16 code units.
 //
 // It is a list of sorted leaves. A leaf that grows too long is cut in two, one that is empty goes, so finding a row is
 // two binary searches and inserting one moves half a leaf, wherever it falls: 100,000 rows are some 1,000 leaves.
-type rowSet struct {
-	leaves [][]*entity
+type Set struct {
+	leaves [][]*Stored
 	count  int
 }
 
@@ -23,62 +24,63 @@ const maxLeaf = 256
 // position is a place in a rowSet; it is good until the next put or remove.
 type position struct{ leaf, row int }
 
-// rowKey is the key of an entity.
-type rowKey struct{ pk, rk string }
+// Key is the key of an entity.
+type Key struct{ Partition, Row string }
 
-func compareKeys(pk1, rk1, pk2, rk2 string) int {
+// Compare compares keys as the service orders them: by UTF-16 code units.
+func Compare(pk1, rk1, pk2, rk2 string) int {
 	return cmp.Or(compoundkey.Compare(pk1, pk2), compoundkey.Compare(rk1, rk2))
 }
 
-func (e *entity) compare(pk, rk string) int { return compareKeys(e.pk, e.rk, pk, rk) }
+func (e *Stored) compare(pk, rk string) int { return Compare(e.Partition, e.Row, pk, rk) }
 
-// seek returns the place of the first row that is not before the key, and whether it has just that key.
-func (s *rowSet) seek(pk, rk string) (position, bool) {
+// Seek returns the place of the first row that is not before the key, and whether it has just that key.
+func (s *Set) Seek(pk, rk string) (position, bool) {
 	// The leaf to look in is the first whose last row is not before the key.
-	leaf, _ := slices.BinarySearchFunc(s.leaves, struct{}{}, func(rows []*entity, _ struct{}) int {
+	leaf, _ := slices.BinarySearchFunc(s.leaves, struct{}{}, func(rows []*Stored, _ struct{}) int {
 		return rows[len(rows)-1].compare(pk, rk)
 	})
 	if leaf == len(s.leaves) {
 		return position{leaf, 0}, false
 	}
-	row, found := slices.BinarySearchFunc(s.leaves[leaf], struct{}{}, func(e *entity, _ struct{}) int { return e.compare(pk, rk) })
+	row, found := slices.BinarySearchFunc(s.leaves[leaf], struct{}{}, func(e *Stored, _ struct{}) int { return e.compare(pk, rk) })
 	return position{leaf, row}, found
 }
 
-// at returns the row at a place, nil behind the last.
-func (s *rowSet) at(p position) *entity {
+// At returns the row at a place, nil behind the last.
+func (s *Set) At(p position) *Stored {
 	if p.leaf >= len(s.leaves) {
 		return nil
 	}
 	return s.leaves[p.leaf][p.row]
 }
 
-// next returns the place after p.
-func (s *rowSet) next(p position) position {
+// Next returns the place after p.
+func (s *Set) Next(p position) position {
 	if p.row++; p.row == len(s.leaves[p.leaf]) {
 		return position{p.leaf + 1, 0}
 	}
 	return p
 }
 
-// get returns the row with the key, or nil.
-func (s *rowSet) get(pk, rk string) *entity {
-	if p, found := s.seek(pk, rk); found {
-		return s.at(p)
+// Get returns the row with the key, or nil.
+func (s *Set) Get(pk, rk string) *Stored {
+	if p, found := s.Seek(pk, rk); found {
+		return s.At(p)
 	}
 	return nil
 }
 
-// put stores a row in place of the one with its key, if there is one.
-func (s *rowSet) put(e *entity) {
-	p, found := s.seek(e.pk, e.rk)
+// Put stores a row in place of the one with its key, if there is one.
+func (s *Set) Put(e *Stored) {
+	p, found := s.Seek(e.Partition, e.Row)
 	if found {
 		s.leaves[p.leaf][p.row] = e
 		return
 	}
 	s.count++
 	if len(s.leaves) == 0 {
-		s.leaves = [][]*entity{{e}}
+		s.leaves = [][]*Stored{{e}}
 		return
 	}
 	if p.leaf == len(s.leaves) {
@@ -98,9 +100,9 @@ func (s *rowSet) put(e *entity) {
 	}
 }
 
-// remove drops the row with the key.
-func (s *rowSet) remove(pk, rk string) {
-	p, found := s.seek(pk, rk)
+// Remove drops the row with the key.
+func (s *Set) Remove(pk, rk string) {
+	p, found := s.Seek(pk, rk)
 	if !found {
 		return
 	}
@@ -112,8 +114,8 @@ func (s *rowSet) remove(pk, rk string) {
 }
 
 // All are the rows in their order.
-func (s *rowSet) All() iter.Seq[*entity] {
-	return func(yield func(*entity) bool) {
+func (s *Set) All() iter.Seq[*Stored] {
+	return func(yield func(*Stored) bool) {
 		for _, leaf := range s.leaves {
 			for _, e := range leaf {
 				if !yield(e) {
@@ -125,8 +127,8 @@ func (s *rowSet) All() iter.Seq[*entity] {
 }
 
 // Clone copies the set. Rows do not change once they are stored, so both share them.
-func (s *rowSet) Clone() rowSet {
-	c := rowSet{count: s.count, leaves: slices.Clone(s.leaves)}
+func (s *Set) Clone() Set {
+	c := Set{count: s.count, leaves: slices.Clone(s.leaves)}
 	for i, leaf := range c.leaves {
 		c.leaves[i] = slices.Clone(leaf)
 	}
@@ -134,7 +136,7 @@ func (s *rowSet) Clone() rowSet {
 }
 
 // Fingerprint writes the rows.
-func (s *rowSet) Fingerprint(k *fingerprint) {
+func (s *Set) Fingerprint(k *snapshot.Writer) {
 	k.Number(uint64(s.count))
 	for e := range s.All() {
 		e.fingerprint(k)

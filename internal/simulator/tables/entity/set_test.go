@@ -1,4 +1,4 @@
-package simulator
+package entity
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 func TestRowSetAgainstASortedSlice(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var set rowSet
-		var model []*entity
+		var set Set
+		var model []*Stored
 		for range 3000 {
 			pk, rk := fmt.Sprint("p", rng.IntN(3)), fmt.Sprint("r", rng.IntN(1500))
-			i, found := slices.BinarySearchFunc(model, struct{}{}, func(e *entity, _ struct{}) int { return e.compare(pk, rk) })
+			i, found := slices.BinarySearchFunc(model, struct{}{}, func(e *Stored, _ struct{}) int { return e.compare(pk, rk) })
 			if rng.IntN(3) == 0 {
-				set.remove(pk, rk)
+				set.Remove(pk, rk)
 				if found {
 					model = slices.Delete(model, i, i+1)
 				}
 				continue
 			}
-			e := &entity{pk: pk, rk: rk}
-			set.put(e)
+			e := &Stored{Partition: pk, Row: rk}
+			set.Put(e)
 			if found {
 				model[i] = e
 			} else {
@@ -34,8 +34,8 @@ func TestRowSetAgainstASortedSlice(t *testing.T) {
 		checkRowSet(t, &set, model)
 		for len(model) > 0 {
 			e := model[rng.IntN(len(model))]
-			set.remove(e.pk, e.rk)
-			model = slices.DeleteFunc(model, func(other *entity) bool { return other == e })
+			set.Remove(e.Partition, e.Row)
+			model = slices.DeleteFunc(model, func(other *Stored) bool { return other == e })
 			if len(model)%500 == 0 {
 				checkRowSet(t, &set, model)
 			}
@@ -43,7 +43,7 @@ func TestRowSetAgainstASortedSlice(t *testing.T) {
 	}
 }
 
-func checkRowSet(t *testing.T, set *rowSet, model []*entity) {
+func checkRowSet(t *testing.T, set *Set, model []*Stored) {
 	t.Helper()
 	if set.count != len(model) || !slices.Equal(slices.Concat(set.leaves...), model) {
 		t.Fatalf("the set has %d rows, the model %d, or others", set.count, len(model))
@@ -54,27 +54,27 @@ func checkRowSet(t *testing.T, set *rowSet, model []*entity) {
 		}
 	}
 	for i, e := range model {
-		p, found := set.seek(e.pk, e.rk)
-		if !found || set.at(p) != e || set.get(e.pk, e.rk) != e {
+		p, found := set.Seek(e.Partition, e.Row)
+		if !found || set.At(p) != e || set.Get(e.Partition, e.Row) != e {
 			t.Fatalf("row %d was not found", i)
 		}
-		var next *entity
+		var next *Stored
 		if i+1 < len(model) {
 			next = model[i+1]
 		}
-		if set.at(set.next(p)) != next {
+		if set.At(set.Next(p)) != next {
 			t.Fatalf("row %d has another neighbour", i)
 		}
-		if p, found := set.seek(e.pk, e.rk+"\x00"); found || set.at(p) != next {
+		if p, found := set.Seek(e.Partition, e.Row+"\x00"); found || set.At(p) != next {
 			t.Fatalf("what follows row %d was not found", i)
 		}
 	}
 }
 
 func TestRisingKeysFillTheirLeaves(t *testing.T) {
-	var set rowSet
+	var set Set
 	for i := range 100_000 {
-		set.put(&entity{pk: "p", rk: fmt.Sprintf("%08d", i)})
+		set.Put(&Stored{Partition: "p", Row: fmt.Sprintf("%08d", i)})
 	}
 	if n := len(set.leaves); n > 100_000/maxLeaf+1 {
 		t.Errorf("%d leaves", n)

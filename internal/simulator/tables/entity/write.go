@@ -1,4 +1,4 @@
-package simulator
+package entity
 
 import (
 	"bytes"
@@ -14,29 +14,30 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// metadata is how much an answer says of its entities.
-type metadata uint8
+// Metadata is how much an answer says of its entities.
+type Metadata uint8
 
+// The levels of metadata.
 const (
-	minimalMetadata metadata = iota
-	noMetadata
-	fullMetadata
+	Minimal Metadata = iota
+	None
+	Full
 )
 
-// contentType is the header of an answer with that much metadata.
-func (m metadata) contentType() string {
+// ContentType is the header of an answer with that much metadata.
+func (m Metadata) ContentType() string {
 	switch m {
-	case noMetadata:
+	case None:
 		return "application/json;odata=nometadata;streaming=true;charset=utf-8"
-	case fullMetadata:
+	case Full:
 		return "application/json;odata=fullmetadata;streaming=true;charset=utf-8"
 	}
 	return "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
 }
 
-// entityWriter writes entities as one table's answers have them.
-type entityWriter struct {
-	metadata metadata
+// Writer writes entities as one table's answers have them.
+type Writer struct {
+	metadata Metadata
 	endpoint string // of the service, without a slash at its end
 	account  string
 	table    string
@@ -46,15 +47,15 @@ type entityWriter struct {
 	ordered []string
 }
 
-// newEntityWriter makes the writer of a request for entities.
-func newEntityWriter(m metadata, endpoint, account, table string, fields []string, selected bool) *entityWriter {
-	return &entityWriter{metadata: m, endpoint: endpoint, account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
+// NewWriter makes the writer of a request for entities.
+func NewWriter(m Metadata, endpoint, account, table string, fields []string, selected bool) *Writer {
+	return &Writer{metadata: m, endpoint: endpoint, account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
 }
 
 // inOrder returns selected properties in the order in which the service gives them: the system properties, then the others
 // by name, however they were asked for.
 func inOrder(fields []string) []string {
-	system := [...]string{partitionKeyName, rowKeyName, timestampName}
+	system := [...]string{PartitionKey, RowKey, timestampProperty}
 	sorted := slices.Clone(fields)
 	slices.SortFunc(sorted, func(a, b string) int {
 		i, j := slices.Index(system[:], a), slices.Index(system[:], b)
@@ -63,19 +64,19 @@ func inOrder(fields []string) []string {
 	return sorted
 }
 
-// appendOne appends an answer that is one entity.
-func (w *entityWriter) appendOne(dst []byte, e *entity) []byte {
+// AppendOne appends an answer that is one entity.
+func (w *Writer) AppendOne(dst []byte, e *Stored) []byte {
 	dst = append(dst, '{')
-	if w.metadata != noMetadata {
+	if w.metadata != None {
 		dst = w.appendContext(dst, "/@Element")
 	}
-	return escapedText(w.appendBody(dst, e))
+	return Escaped(w.appendBody(dst, e))
 }
 
-// appendPage appends an answer that is a list of entities.
-func (w *entityWriter) appendPage(dst []byte, entities []*entity) []byte {
+// AppendPage appends an answer that is a list of entities.
+func (w *Writer) AppendPage(dst []byte, entities []*Stored) []byte {
 	dst = append(dst, '{')
-	if w.metadata != noMetadata {
+	if w.metadata != None {
 		dst = w.appendContext(dst, "")
 	}
 	dst = append(dst, `"value":[`...)
@@ -85,11 +86,11 @@ func (w *entityWriter) appendPage(dst []byte, entities []*entity) []byte {
 		}
 		dst = w.appendBody(append(dst, '{'), e)
 	}
-	return escapedText(append(dst, "]}"...))
+	return Escaped(append(dst, "]}"...))
 }
 
 // appendContext appends the metadata address, which names what was selected.
-func (w *entityWriter) appendContext(dst []byte, of string) []byte {
+func (w *Writer) appendContext(dst []byte, of string) []byte {
 	dst = append(append(dst, `"odata.metadata":"`...), w.endpoint...)
 	dst = append(append(append(dst, `/$metadata#`...), w.table...), of...)
 	if w.selected {
@@ -98,9 +99,9 @@ func (w *entityWriter) appendContext(dst []byte, of string) []byte {
 	return append(dst, `",`...)
 }
 
-// escapedText writes the characters of a JSON text that are not ASCII as the service does: as \u and the hexadecimal digits of
+// Escaped writes the characters of a JSON text that are not ASCII as the service does: as \u and the hexadecimal digits of
 // their UTF-16 units. They stand in strings and names alone.
-func escapedText(text []byte) []byte {
+func Escaped(text []byte) []byte {
 	at := bytes.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	if at < 0 {
 		return text
@@ -119,30 +120,30 @@ func escapedText(text []byte) []byte {
 }
 
 // appendBody appends what follows an entity's opening brace.
-func (w *entityWriter) appendBody(dst []byte, e *entity) []byte {
-	if w.metadata == fullMetadata {
-		address := string(appendEntityAddress(nil, w.table, e.pk, e.rk))
+func (w *Writer) appendBody(dst []byte, e *Stored) []byte {
+	if w.metadata == Full {
+		address := string(AppendAddress(nil, w.table, e.Partition, e.Row))
 		dst = append(append(append(append(dst, `"odata.type":"`...), w.account...), '.'), w.table...)
 		dst = append(dst, `","odata.id":`...)
 		dst = edm.AppendQuoted(dst, w.endpoint+"/"+address)
 		dst = append(dst, `,"odata.etag":`...)
-		dst = edm.AppendQuoted(dst, e.etag)
+		dst = edm.AppendQuoted(dst, e.ETag)
 		dst = append(dst, `,"odata.editLink":`...)
 		dst = append(edm.AppendQuoted(dst, address), ',')
-	} else if w.metadata == minimalMetadata {
+	} else if w.metadata == Minimal {
 		dst = append(dst, `"odata.etag":`...)
-		dst = append(edm.AppendQuoted(dst, e.etag), ',')
+		dst = append(edm.AppendQuoted(dst, e.ETag), ',')
 	}
 	if w.fields != nil {
 		for _, name := range w.ordered {
-			dst = append(w.appendProperty(dst, name, e.get(name)), ',')
+			dst = append(w.appendProperty(dst, name, e.Get(name)), ',')
 		}
 	} else {
-		dst = append(w.appendProperty(dst, partitionKeyName, edm.String(e.pk)), ',')
-		dst = append(w.appendProperty(dst, rowKeyName, edm.String(e.rk)), ',')
-		dst = append(w.appendProperty(dst, timestampName, e.timestamp), ',')
-		for i := range e.properties {
-			dst = append(w.appendProperty(dst, e.properties[i].name, e.properties[i].value), ',')
+		dst = append(w.appendProperty(dst, PartitionKey, edm.String(e.Partition)), ',')
+		dst = append(w.appendProperty(dst, RowKey, edm.String(e.Row)), ',')
+		dst = append(w.appendProperty(dst, timestampProperty, e.Timestamp), ',')
+		for i := range e.Properties {
+			dst = append(w.appendProperty(dst, e.Properties[i].Name, e.Properties[i].Value), ',')
 		}
 	}
 	if dst[len(dst)-1] == ',' {
@@ -153,8 +154,8 @@ func (w *entityWriter) appendBody(dst []byte, e *entity) []byte {
 
 // appendProperty annotates what the service annotates: not a finite double, although a whole one, which always has its
 // ".0", looks like an integer to whoever reads numbers by value; and Timestamp only with full metadata.
-func (w *entityWriter) appendProperty(dst []byte, name string, v edm.Value) []byte {
-	if w.metadata != noMetadata && annotated(v) && (name != timestampName || w.metadata == fullMetadata) {
+func (w *Writer) appendProperty(dst []byte, name string, v edm.Value) []byte {
+	if w.metadata != None && annotated(v) && (name != timestampProperty || w.metadata == Full) {
 		dst = append(append(dst, '"'), name...)
 		dst = append(dst, `@odata.type":"`...)
 		dst = append(append(dst, v.Type().String()...), `",`...)

@@ -1,95 +1,98 @@
-package simulator
+package request
 
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// addressKind is what an address of the table service names.
-type addressKind uint8
+// Kind is what an address of the table service names.
+type Kind uint8
 
 const (
-	addressService   addressKind = iota // /
-	addressTables                       // /Tables
-	addressTable                        // /Tables('x')
-	addressEntitySet                    // /x and /x()
-	addressEntity                       // /x(PartitionKey='p',RowKey='r')
-	addressBatch                        // /$batch
+	ToService   Kind = iota // /
+	ToTables                // /Tables
+	ToTable                 // /Tables('x')
+	ToEntitySet             // /x and /x()
+	ToEntity                // /x(PartitionKey='p',RowKey='r')
+	ToBatch                 // /$batch
 )
 
-// address is a parsed address.
-type address struct {
-	kind   addressKind
-	table  string
-	pk, rk string
+// Address is a parsed address.
+type Address struct {
+	Kind           Kind
+	Table          string
+	Partition, Row string
 }
 
-// parseAddress reads the path of an address, percent-encoding undone. A single quote inside of a key stands twice; one
+// ParseAddress reads the path of an address, percent-encoding undone. A single quote inside of a key stands twice; one
 // that does not ends the key there, and what follows is no address any more.
-func parseAddress(path string) (address, *Fault) {
+func ParseAddress(path string) (Address, *protocol.Fault) {
 	path = strings.TrimPrefix(path, "/")
 	if !utf8.ValidString(path) {
-		return address{}, faultSyntax()
+		return Address{}, protocol.InvalidSyntax()
 	}
 	switch path {
 	case "":
-		return address{kind: addressService}, nil
+		return Address{Kind: ToService}, nil
 	case "$batch":
-		return address{kind: addressBatch}, nil
+		return Address{Kind: ToBatch}, nil
 	}
 	name, keys, hasKeys := strings.Cut(path, "(")
 	if hasKeys {
 		var ok bool
 		if keys, ok = strings.CutSuffix(keys, ")"); !ok {
-			return address{}, faultSyntax()
+			return Address{}, protocol.InvalidSyntax()
 		}
 	}
-	if SameName(name, "Tables") {
+	if protocol.SameName(name, "Tables") {
 		return parseTablesAddress(keys, hasKeys)
 	}
 	if fault := CheckTableName(name); fault != nil {
-		return address{}, fault
+		return Address{}, fault
 	}
 	if keys == "" {
-		return address{kind: addressEntitySet, table: name}, nil
+		return Address{Kind: ToEntitySet, Table: name}, nil
 	}
-	a := address{kind: addressEntity, table: name}
+	a := Address{Kind: ToEntity, Table: name}
 	var hasPK, hasRK bool
 	for {
 		property, key, rest, ok := cutKey(keys)
 		switch {
 		case !ok:
-			return address{}, faultSyntax()
-		case property == partitionKeyName && !hasPK:
-			a.pk, hasPK = key, true
-		case property == rowKeyName && !hasRK:
-			a.rk, hasRK = key, true
+			return Address{}, protocol.InvalidSyntax()
+		case property == entity.PartitionKey && !hasPK:
+			a.Partition, hasPK = key, true
+		case property == entity.RowKey && !hasRK:
+			a.Row, hasRK = key, true
 		default:
-			return address{}, faultSyntax()
+			return Address{}, protocol.InvalidSyntax()
 		}
 		if rest == "" {
 			break
 		}
 		if keys, ok = strings.CutPrefix(rest, ","); !ok {
-			return address{}, faultSyntax()
+			return Address{}, protocol.InvalidSyntax()
 		}
 	}
 	if !hasPK || !hasRK {
-		return address{}, faultSyntax()
+		return Address{}, protocol.InvalidSyntax()
 	}
-	return a, CheckKeys(a.pk, a.rk)
+	return a, entity.CheckKeys(a.Partition, a.Row)
 }
 
-func parseTablesAddress(key string, hasKey bool) (address, *Fault) {
+func parseTablesAddress(key string, hasKey bool) (Address, *protocol.Fault) {
 	if !hasKey || key == "" {
-		return address{kind: addressTables}, nil
+		return Address{Kind: ToTables}, nil
 	}
 	key = strings.TrimPrefix(key, "TableName=")
 	table, rest, ok := cutQuoted(key)
 	if !ok || rest != "" {
-		return address{}, faultSyntax()
+		return Address{}, protocol.InvalidSyntax()
 	}
-	return address{kind: addressTable, table: table}, CheckTableName(table)
+	return Address{Kind: ToTable, Table: table}, CheckTableName(table)
 }
 
 // cutKey takes Name='value' off the front of text.

@@ -1,4 +1,4 @@
-package simulator
+package request
 
 import (
 	"bytes"
@@ -8,24 +8,26 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// batchPart is one operation of a transaction's body, its headers and body still unread.
-type batchPart struct {
-	method string
-	target string // address and query, without scheme and host
-	header http.Header
+// Part is one operation of a transaction's body, its headers and body still unread.
+type Part struct {
+	Method string
+	Target string // address and query, without scheme and host
+	Header http.Header
 	body   []byte
 }
 
 // batch is a transaction's body taken apart. A query stands alone, outside of a change set.
 type batch struct {
-	parts []batchPart
-	query bool
+	Parts []Part
+	Query bool
 }
 
-// parseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
-func parseBatch(contentType string, body []byte) (*batch, *Fault) {
+// ParseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
+func ParseBatch(contentType string, body []byte) (*batch, *protocol.Fault) {
 	boundary, ok := boundaryOf(contentType)
 	if !ok {
 		return nil, faultBatch()
@@ -40,10 +42,10 @@ func parseBatch(contentType string, body []byte) (*batch, *Fault) {
 	}
 	if isHTTP(header) {
 		part, ok := parsePart(content)
-		if !ok || part.method != http.MethodGet {
+		if !ok || part.Method != http.MethodGet {
 			return nil, faultBatch()
 		}
-		return &batch{parts: []batchPart{part}, query: true}, nil
+		return &batch{Parts: []Part{part}, Query: true}, nil
 	}
 	if boundary, ok = boundaryOf(header.Get("Content-Type")); !ok {
 		return nil, faultBatch()
@@ -52,20 +54,22 @@ func parseBatch(contentType string, body []byte) (*batch, *Fault) {
 	if !ok {
 		return nil, faultBatch()
 	}
-	b := &batch{parts: make([]batchPart, len(inner))} // none of an empty change set, which the service carries out
+	b := &batch{Parts: make([]Part, len(inner))} // none of an empty change set, which the service carries out
 	for i := range inner {
 		header, content, ok := cutHeader(inner[i])
 		if !ok || !isHTTP(header) {
 			return nil, faultBatch()
 		}
-		if b.parts[i], ok = parsePart(content); !ok || b.parts[i].method == http.MethodGet {
+		if b.Parts[i], ok = parsePart(content); !ok || b.Parts[i].Method == http.MethodGet {
 			return nil, faultBatch()
 		}
 	}
 	return b, nil
 }
 
-func faultBatch() *Fault { return faultInput("One of the request inputs is not valid.") }
+func faultBatch() *protocol.Fault {
+	return protocol.InvalidInput("One of the request inputs is not valid.")
+}
 
 // boundaryOf reads the boundary of multipart/mixed.
 func boundaryOf(contentType string) (string, bool) {
@@ -138,24 +142,24 @@ func cutHeader(text []byte) (http.Header, []byte, bool) {
 }
 
 // parsePart reads a request as it stands in a part.
-func parsePart(text []byte) (batchPart, bool) {
+func parsePart(text []byte) (Part, bool) {
 	line, rest, _ := bytes.Cut(text, []byte("\n"))
 	words := strings.Split(string(bytes.TrimSuffix(line, []byte("\r"))), " ")
 	if len(words) != 3 || words[0] == "" || !strings.HasPrefix(words[2], "HTTP/1.") {
-		return batchPart{}, false
+		return Part{}, false
 	}
-	p := batchPart{method: words[0]}
+	p := Part{Method: words[0]}
 	var ok bool
-	if p.target, ok = cutHost(words[1]); !ok {
-		return batchPart{}, false
+	if p.Target, ok = cutHost(words[1]); !ok {
+		return Part{}, false
 	}
-	if p.header, p.body, ok = cutHeader(rest); !ok {
-		return batchPart{}, false
+	if p.Header, p.body, ok = cutHeader(rest); !ok {
+		return Part{}, false
 	}
-	if length := p.header.Get("Content-Length"); length != "" {
+	if length := p.Header.Get("Content-Length"); length != "" {
 		n, err := strconv.Atoi(length)
 		if err != nil || n < 0 || n > len(p.body) || len(bytes.TrimSpace(p.body[n:])) > 0 {
-			return batchPart{}, false
+			return Part{}, false
 		}
 		p.body = p.body[:n]
 	}
@@ -176,31 +180,31 @@ func cutHost(target string) (string, bool) {
 	return target, strings.HasPrefix(target, "/")
 }
 
-// address reads the part's address. prefix is what stands before it in the path where the account is named there.
-func (p *batchPart) address(prefix string) (address, *Fault) {
-	path, _, _ := strings.Cut(p.target, "?")
+// Address reads the part's address. prefix is what stands before it in the path where the account is named there.
+func (p *Part) Address(prefix string) (Address, *protocol.Fault) {
+	path, _, _ := strings.Cut(p.Target, "?")
 	path, err := url.PathUnescape(strings.TrimPrefix(path, prefix))
 	if err != nil {
-		return address{}, faultSyntax()
+		return Address{}, protocol.InvalidSyntax()
 	}
-	return parseAddress(path)
+	return ParseAddress(path)
 }
 
 // format is the part's $format.
-func (p *batchPart) format() string {
-	_, query, _ := strings.Cut(p.target, "?")
-	return formatOf(query)
+func (p *Part) format() string {
+	_, query, _ := strings.Cut(p.Target, "?")
+	return FormatOf(query)
 }
 
 // operation reads the part's operation and holds it against the rules.
-func (p *batchPart) operation(prefix string) (*operation, *Fault) {
-	a, fault := p.address(prefix)
+func (p *Part) operation(prefix string) (*Operation, *protocol.Fault) {
+	a, fault := p.Address(prefix)
 	if fault != nil {
 		return nil, fault
 	}
-	op, fault := parseOperation(p.method, a, p.header, p.format(), p.body)
+	op, fault := ParseOperation(p.Method, a, p.Header, p.format(), p.body)
 	if fault == nil {
-		op.contentID = p.header.Get("Content-ID")
+		op.ContentID = p.Header.Get("Content-ID")
 	}
 	return op, fault
 }

@@ -1,21 +1,22 @@
-package simulator
+package request
 
 import (
 	"fmt"
 	"net/http"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// operations reads a transaction's parts and holds the rules for them and for the whole. prefix is what stands before
+// Operations reads a transaction's parts and holds the rules for them and for the whole. prefix is what stands before
 // their addresses, the account's name on services that want it there. The fault comes with the index of its operation.
-func (b *batch) operations(prefix string) (ops []*operation, index int, fault *Fault) {
-	if len(b.parts) > edm.MaxBatchOps {
-		return nil, edm.MaxBatchOps - 1, faultInput(fmt.Sprintf("The batch request operation exceeds the maximum %d changes per change set.", edm.MaxBatchOps))
+func (b *batch) Operations(prefix string) (ops []*Operation, index int, fault *protocol.Fault) {
+	if len(b.Parts) > edm.MaxBatchOps {
+		return nil, edm.MaxBatchOps - 1, protocol.InvalidInput(fmt.Sprintf("The batch request operation exceeds the maximum %d changes per change set.", edm.MaxBatchOps))
 	}
-	ops = make([]*operation, len(b.parts))
-	for i := range b.parts {
-		if ops[i], fault = b.parts[i].operation(prefix); fault != nil {
+	ops = make([]*Operation, len(b.Parts))
+	for i := range b.Parts {
+		if ops[i], fault = b.Parts[i].operation(prefix); fault != nil {
 			return nil, i, fault
 		}
 	}
@@ -24,17 +25,17 @@ func (b *batch) operations(prefix string) (ops []*operation, index int, fault *F
 }
 
 // checkGroup holds the rules for an entity group: one table, one partition, each row once.
-func checkGroup(ops []*operation) (index int, fault *Fault) {
+func checkGroup(ops []*Operation) (index int, fault *protocol.Fault) {
 	seen := make(map[string]bool, len(ops))
 	for i, op := range ops {
-		if op.pk != ops[0].pk || !SameName(op.table, ops[0].table) {
-			return i, refuse(http.StatusBadRequest, "CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group.")
+		if op.Partition != ops[0].Partition || !protocol.SameName(op.Table, ops[0].Table) {
+			return i, protocol.Refuse(http.StatusBadRequest, "CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group.")
 		}
-		if seen[op.rk] {
-			return i, refuse(http.StatusBadRequest, "InvalidDuplicateRow",
+		if seen[op.Row] {
+			return i, protocol.Refuse(http.StatusBadRequest, "InvalidDuplicateRow",
 				"The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.")
 		}
-		seen[op.rk] = true
+		seen[op.Row] = true
 	}
 	return 0, nil
 }

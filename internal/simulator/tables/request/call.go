@@ -1,19 +1,22 @@
-package simulator
+package request
 
 import (
 	"net/http"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// tableCall is one request to the table service.
-type tableCall struct {
-	*Call
+// Call is one request to the table service.
+type Call struct {
+	*protocol.Call
 	requestID string
 }
 
-func newTableCall(c *Call) *tableCall { return &tableCall{c, requestID(c.Serial)} }
+// NewCall makes the Call of a request.
+func NewCall(c *protocol.Call) *Call { return &Call{c, requestID(c.Serial)} }
 
 // requestID makes an id of the usual shape out of the request's number.
 func requestID(serial uint64) string {
@@ -26,23 +29,23 @@ func requestID(serial uint64) string {
 	return string(id)
 }
 
-// refuse answers with a fault.
-func (c *tableCall) refuse(f *Fault) *answer {
-	a := c.answer(f.Status)
+// Refuse answers with a fault.
+func (c *Call) Refuse(f *protocol.Fault) *protocol.Answer {
+	a := c.Begin(f.Status)
 	// A refusal is written at the level that the request accepts, or at the minimum: a level that is none has no text.
-	level, _ := c.level()
-	a.header["Content-Type"] = []string{level.contentType()}
+	level, _ := c.Level()
+	a.Header["Content-Type"] = []string{level.ContentType()}
 	if prefer := preferenceOf(c.Req.Header); prefer != "" && c.Req.Method == http.MethodPost {
-		a.header["Preference-Applied"] = []string{prefer}
+		a.Header["Preference-Applied"] = []string{prefer}
 	}
-	a.body = c.faultBody(f)
+	a.Body = c.faultBody(f)
 	return a
 }
 
-// answer begins an answer of the table service, with the headers that all of them have.
-func (c *tableCall) answer(status int) *answer {
+// Begin begins an answer of the table service, with the headers that all of them have.
+func (c *Call) Begin(status int) *protocol.Answer {
 	values := [...]string{c.requestID, c.Now.Format(http.TimeFormat), "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0", "nosniff",
-		"no-cache", Header(c.Req.Header, "x-ms-version"), Header(c.Req.Header, "x-ms-client-request-id")}
+		"no-cache", protocol.Header(c.Req.Header, "x-ms-version"), protocol.Header(c.Req.Header, "x-ms-client-request-id")}
 	h := make(http.Header, 12)
 	h["X-Ms-Request-Id"] = values[0:1:1]
 	h["Date"] = values[1:2:2]
@@ -55,31 +58,31 @@ func (c *tableCall) answer(status int) *answer {
 	if values[6] != "" {
 		h["X-Ms-Client-Request-Id"] = values[6:7:7]
 	}
-	return &answer{status: status, header: h}
+	return &protocol.Answer{Status: status, Header: h}
 }
 
-// level is the level of metadata that the request asks for.
-func (c *tableCall) level() (metadata, *Fault) {
-	return metadataOf(Header(c.Req.Header, "Accept"), formatOf(c.Req.URL.RawQuery))
+// Level is the level of metadata that the request asks for.
+func (c *Call) Level() (entity.Metadata, *protocol.Fault) {
+	return MetadataOf(protocol.Header(c.Req.Header, "Accept"), FormatOf(c.Req.URL.RawQuery))
 }
 
-// endpoint is the service's address as the request has it.
-func (c *tableCall) endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
+// Endpoint is the service's address as the request has it.
+func (c *Call) Endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
 
-// formatOf is the $format of a query.
-func formatOf(raw string) string {
+// FormatOf is the $format of a query.
+func FormatOf(raw string) string {
 	if raw == "" {
 		return ""
 	}
-	return ParseQuery(raw).Get("$format")
+	return protocol.ParseQuery(raw).Get("$format")
 }
 
 // faultBody is the body of a refusal.
-func (c *tableCall) faultBody(f *Fault) []byte {
+func (c *Call) faultBody(f *protocol.Fault) []byte {
 	dst := append(append([]byte(nil), `{"odata.error":{"code":"`...), f.Code...)
 	dst = append(dst, `","message":{"lang":"en-US","value":`...)
-	dst = append(dst, escapedText(edm.AppendQuoted(nil, strings.ToValidUTF8(f.Message, "\uFFFD")))...)
+	dst = append(dst, entity.Escaped(edm.AppendQuoted(nil, strings.ToValidUTF8(f.Message, "\uFFFD")))...)
 	dst = append(append(dst[:len(dst)-1], `\nRequestId:`...), c.requestID...)
-	dst = c.Now.UTC().AppendFormat(append(dst, `\nTime:`...), TimeFormat)
+	dst = c.Now.UTC().AppendFormat(append(dst, `\nTime:`...), protocol.TimeFormat)
 	return append(dst, `"}}}`...)
 }

@@ -1,69 +1,73 @@
-package simulator
+package request
 
 import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// verb is what an operation does to its entity.
-type verb uint8
+// Verb is what an operation does to its entity.
+type Verb uint8
 
+// The verbs. Replace and Merge insert where no entity is there and no If-Match asks for one.
 const (
-	verbInsert verb = iota
-	verbReplace
-	verbMerge
-	verbDelete
+	Insert Verb = iota
+	Replace
+	Merge
+	Delete
 )
 
-// operation is one change of one entity, alone or as a part of a transaction, read and held against every rule that
+// Operation is one change of one entity, alone or as a part of a transaction, read and held against every rule that
 // needs no state.
-type operation struct {
-	verb       verb
-	table      string
-	pk, rk     string
-	ifMatch    string // "" where there is none: then replace and merge insert as well
-	properties []property
+type Operation struct {
+	Verb           Verb
+	Table          string
+	Partition, Row string
+	IfMatch        string // "" where there is none: then replace and merge insert as well
+	Properties     []entity.Property
 
-	prefer    string // return-content, return-no-content or ""
-	metadata  metadata
-	contentID string // of a part
+	Prefer    string // return-content, return-no-content or ""
+	Metadata  entity.Metadata
+	ContentID string // of a part
 }
 
-// parseOperation reads a request that changes an entity; format is its $format.
-func parseOperation(method string, a address, h http.Header, format string, body []byte) (*operation, *Fault) {
+// ParseOperation reads a request that changes an entity; format is its $format.
+func ParseOperation(method string, a Address, h http.Header, format string, body []byte) (*Operation, *protocol.Fault) {
 	method, fault := tunnelled(method, h)
 	if fault != nil {
 		return nil, fault
 	}
-	op := &operation{table: a.table, pk: a.pk, rk: a.rk, ifMatch: Header(h, "If-Match")}
+	op := &Operation{Table: a.Table, Partition: a.Partition, Row: a.Row, IfMatch: protocol.Header(h, "If-Match")}
 	switch {
-	case method == http.MethodPost && a.kind == addressEntitySet:
-		op.verb = verbInsert
-	case method == http.MethodPut && a.kind == addressEntity:
-		op.verb = verbReplace
-	case (method == http.MethodPatch || method == "MERGE") && a.kind == addressEntity:
-		op.verb = verbMerge
-	case method == http.MethodDelete && a.kind == addressEntity:
-		op.verb = verbDelete
+	case method == http.MethodPost && a.Kind == ToEntitySet:
+		op.Verb = Insert
+	case method == http.MethodPut && a.Kind == ToEntity:
+		op.Verb = Replace
+	case (method == http.MethodPatch || method == "MERGE") && a.Kind == ToEntity:
+		op.Verb = Merge
+	case method == http.MethodDelete && a.Kind == ToEntity:
+		op.Verb = Delete
 	default:
-		return nil, faultMethod()
+		return nil, protocol.MethodNotAllowed()
 	}
-	if op.metadata, fault = metadataOf(Header(h, "Accept"), format); fault != nil {
+	if op.Metadata, fault = MetadataOf(protocol.Header(h, "Accept"), format); fault != nil {
 		return nil, fault
 	}
-	op.prefer = preferenceOf(h)
+	op.Prefer = preferenceOf(h)
 	if fault := op.checkConditions(h); fault != nil {
 		return nil, fault
 	}
-	if op.verb == verbDelete {
+	if op.Verb == Delete {
 		return op, nil
 	}
 	return op, op.readBody(h, body)
 }
 
 // tunnelled is the method that a POST stands for.
-func tunnelled(method string, h http.Header) (string, *Fault) {
+func tunnelled(method string, h http.Header) (string, *protocol.Fault) {
 	var values []string
 	for name, v := range h {
 		if strings.EqualFold(name, "X-HTTP-Method") { // clients spell it in more than one way
@@ -74,84 +78,84 @@ func tunnelled(method string, h http.Header) (string, *Fault) {
 	case len(values) == 0:
 		return method, nil
 	case len(values) > 1:
-		return "", refuse(http.StatusBadRequest, "XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
+		return "", protocol.Refuse(http.StatusBadRequest, "XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
 	case method != http.MethodPost:
-		return "", refuse(http.StatusBadRequest, "XMethodNotUsingPost", "The request uses X-HTTP-Method with a Http Verb other than POST.")
+		return "", protocol.Refuse(http.StatusBadRequest, "XMethodNotUsingPost", "The request uses X-HTTP-Method with a Http Verb other than POST.")
 	}
 	switch values[0] {
 	case "MERGE", http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return values[0], nil
 	}
-	return "", refuse(http.StatusBadRequest, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
+	return "", protocol.Refuse(http.StatusBadRequest, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 }
 
 // checkConditions holds the rules for If-Match and If-None-Match: writes take no If-None-Match, a delete must have
 // If-Match, and what it holds must be the ETag of an entity or an asterisk.
-func (op *operation) checkConditions(h http.Header) *Fault {
-	if Header(h, "If-None-Match") != "" {
-		return faultInput("If-None-Match HTTP header cannot be specified for " + [...]string{"POST", "PUT", "PATCH", "DELETE"}[op.verb] + " operations.")
+func (op *Operation) checkConditions(h http.Header) *protocol.Fault {
+	if protocol.Header(h, "If-None-Match") != "" {
+		return protocol.InvalidInput("If-None-Match HTTP header cannot be specified for " + [...]string{"POST", "PUT", "PATCH", "DELETE"}[op.Verb] + " operations.")
 	}
 	switch {
-	case op.verb == verbInsert:
-		op.ifMatch = ""
-	case op.verb == verbDelete && op.ifMatch == "":
-		return faultMissingHeader()
-	case op.ifMatch != "" && op.ifMatch != "*" && !isETag(op.ifMatch):
-		return faultInput("The etag value '" + op.ifMatch + "' specified in one of the request headers is not valid. " +
+	case op.Verb == Insert:
+		op.IfMatch = ""
+	case op.Verb == Delete && op.IfMatch == "":
+		return protocol.MissingHeader()
+	case op.IfMatch != "" && op.IfMatch != "*" && !entity.IsETag(op.IfMatch):
+		return protocol.InvalidInput("The etag value '" + op.IfMatch + "' specified in one of the request headers is not valid. " +
 			"Please make sure only one etag value is specified and is valid.")
 	}
 	return nil
 }
 
 // readBody reads the entity and checks it. What a merge makes of it is checked once more when it is known.
-func (op *operation) readBody(h http.Header, body []byte) *Fault {
-	if contentType := Header(h, "Content-Type"); contentType != "" {
+func (op *Operation) readBody(h http.Header, body []byte) *protocol.Fault {
+	if contentType := protocol.Header(h, "Content-Type"); contentType != "" {
 		if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
 			return faultMediaType()
 		}
 	}
-	sent, fault := readEntity(body)
+	sent, fault := entity.Read(body)
 	if fault != nil {
 		return fault
 	}
-	if op.verb == verbInsert {
-		if !sent.hasPK || !sent.hasRK {
-			return refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+	if op.Verb == Insert {
+		if !sent.HasPartition || !sent.HasRow {
+			return protocol.Refuse(http.StatusBadRequest, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 		}
-		op.pk, op.rk = sent.pk, sent.rk
-	} else if sent.hasPK && sent.pk != op.pk || sent.hasRK && sent.rk != op.rk {
-		return faultInput("The keys of the entity in the body are not those of its address.")
+		op.Partition, op.Row = sent.Partition, sent.Row
+	} else if sent.HasPartition && sent.Partition != op.Partition || sent.HasRow && sent.Row != op.Row {
+		return protocol.InvalidInput("The keys of the entity in the body are not those of its address.")
 	}
-	op.properties = sent.properties
-	return checkEntity(op.pk, op.rk, op.properties)
+	op.Properties = sent.Properties
+	return entity.Check(op.Partition, op.Row, op.Properties)
 }
 
 // preferenceOf reads what an insert is to be answered with: return-content, return-no-content or nothing.
 func preferenceOf(h http.Header) string {
-	if prefer := Header(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
+	if prefer := protocol.Header(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
 		return prefer
 	}
 	return ""
 }
 
-func faultMediaType() *Fault {
-	return refuse(http.StatusUnsupportedMediaType, "MediaTypeNotSupported", "None of the provided media types are supported")
+func faultMediaType() *protocol.Fault {
+	return protocol.Refuse(http.StatusUnsupportedMediaType, "MediaTypeNotSupported", "None of the provided media types are supported")
 }
 
-// metadataOf reads Accept, or $format, which goes before it.
-func metadataOf(accept, format string) (metadata, *Fault) {
+// MetadataOf reads Accept, or $format, which goes before it.
+func MetadataOf(accept, format string) (entity.Metadata, *protocol.Fault) {
 	if format != "" {
 		accept = format
 	}
 	switch {
 	case accept == "", strings.Contains(accept, "*/*"):
-		return minimalMetadata, nil
+		return entity.Minimal, nil
 	case !strings.Contains(accept, "application/json"):
 		return 0, faultMediaType()
 	case strings.Contains(accept, "odata=nometadata"):
-		return noMetadata, nil
+		return entity.None, nil
 	case strings.Contains(accept, "odata=fullmetadata"):
-		return fullMetadata, nil
+		return entity.Full, nil
 	}
-	return minimalMetadata, nil
+	return entity.Minimal, nil
 }

@@ -1,4 +1,4 @@
-package simulator
+package request
 
 import (
 	"encoding/base64"
@@ -10,70 +10,86 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// query is a request for the entities of one table, read and held against every rule that needs no state.
-type query struct {
+// Query is a request for the entities of one table, read and held against every rule that needs no state.
+type Query struct {
 	filter odata.Expr
-	plan   odata.Plan
-	fields []string // of $select; nil is all
-	top    int
-	from   continuation
+	Plan   odata.Plan
+	Fields []string // of $select; nil is all
+	Top    int
+	From   continuation
 }
 
 // continuation is where a query goes on. Without a row it goes on at the partition's first.
 type continuation struct {
-	set    bool
-	pk, rk string
+	Set            bool
+	Partition, Row string
 	// after says that the page before this one was made empty, so that this one is not.
-	after bool
+	After bool
 }
 
-// parseQuery reads a query's options.
-func parseQuery(values url.Values) (*query, *Fault) {
-	q := &query{}
-	fault := checkOptions(values)
+// ParseQuery reads a query's options.
+func ParseQuery(values url.Values) (*Query, *protocol.Fault) {
+	q := &Query{}
+	fault := CheckOptions(values)
 	if fault != nil {
 		return nil, fault
 	}
 	if q.filter, fault = CheckFilter(values.Get("$filter")); fault != nil {
 		return nil, fault
 	}
-	q.plan = odata.Classify(q.filter)
-	if q.top, fault = parseTop(values); fault != nil {
+	q.Plan = odata.Classify(q.filter)
+	if q.Top, fault = ParseTop(values); fault != nil {
 		return nil, fault
 	}
-	if q.fields, fault = parseSelect(values.Get("$select")); fault != nil {
+	if q.Fields, fault = parseSelect(values.Get("$select")); fault != nil {
 		return nil, fault
 	}
-	q.from, fault = parseContinuation(values.Get("NextPartitionKey"), values.Get("NextRowKey"))
+	q.From, fault = parseContinuation(values.Get("NextPartitionKey"), values.Get("NextRowKey"))
 	return q, fault
 }
 
-// checkOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
-func checkOptions(values url.Values) *Fault {
+// Shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
+func (c *Call) Shape() (m entity.Metadata, fields []string, selected bool, fault *protocol.Fault) {
+	if c.Req.URL.RawQuery == "" {
+		m, fault = MetadataOf(protocol.Header(c.Req.Header, "Accept"), "")
+		return m, nil, false, fault
+	}
+	values := protocol.Query(c.Req.URL)
+	if m, fault = MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format")); fault != nil {
+		return m, nil, false, fault
+	}
+	fields, fault = parseSelect(values.Get("$select"))
+	return m, fields, values.Has("$select"), fault
+}
+
+// CheckOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
+func CheckOptions(values url.Values) *protocol.Fault {
 	for _, name := range []string{"$orderby", "$skip", "$inlinecount"} {
 		if values.Has(name) {
-			return faultNotImplemented()
+			return notImplemented()
 		}
 	}
 	return nil
 }
 
-// parseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
-func parseTop(values url.Values) (int, *Fault) {
+// ParseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
+func ParseTop(values url.Values) (int, *protocol.Fault) {
 	if !values.Has("$top") {
 		return edm.MaxPageSize, nil
 	}
 	top, err := strconv.Atoi(values.Get("$top"))
 	if err != nil || top < 0 || top > edm.MaxPageSize {
-		return 0, faultInput("One of the request inputs is not valid.")
+		return 0, protocol.InvalidInput("One of the request inputs is not valid.")
 	}
 	return top, nil
 }
 
 // parseSelect reads $select; an empty one and an asterisk are all properties.
-func parseSelect(text string) ([]string, *Fault) {
+func parseSelect(text string) ([]string, *protocol.Fault) {
 	if text == "" || text == "*" {
 		return nil, nil
 	}
@@ -81,7 +97,7 @@ func parseSelect(text string) ([]string, *Fault) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		if edm.CheckName(name) != nil {
-			return nil, faultSyntax()
+			return nil, protocol.InvalidSyntax()
 		}
 		if !slices.Contains(fields, name) {
 			fields = append(fields, name)
@@ -97,7 +113,8 @@ const (
 	tokenVersionAfter = "2"
 )
 
-func appendToken(key string, after bool) string {
+// Token makes a part of a continuation of a key. after says that the page before was made empty.
+func Token(key string, after bool) string {
 	version := tokenVersion
 	if after {
 		version = tokenVersionAfter
@@ -106,7 +123,8 @@ func appendToken(key string, after bool) string {
 	return version + "!" + strconv.Itoa(len(text)) + "!" + text
 }
 
-func parseToken(token string) (key string, after, ok bool) {
+// ParseToken reads what Token made.
+func ParseToken(token string) (key string, after, ok bool) {
 	version, rest, _ := strings.Cut(token, "!")
 	length, text, _ := strings.Cut(rest, "!")
 	if version != tokenVersion && version != tokenVersionAfter || length != strconv.Itoa(len(text)) {
@@ -116,48 +134,48 @@ func parseToken(token string) (key string, after, ok bool) {
 	return string(plain), version == tokenVersionAfter, err == nil
 }
 
-func parseContinuation(partition, row string) (continuation, *Fault) {
+func parseContinuation(partition, row string) (continuation, *protocol.Fault) {
 	if partition == "" && row == "" {
 		return continuation{}, nil
 	}
-	c := continuation{set: true}
+	c := continuation{Set: true}
 	var ok bool
-	if c.pk, c.after, ok = parseToken(partition); !ok {
-		return c, faultInput("One of the request inputs is not valid.")
+	if c.Partition, c.After, ok = ParseToken(partition); !ok {
+		return c, protocol.InvalidInput("One of the request inputs is not valid.")
 	}
 	if row != "" {
-		if c.rk, _, ok = parseToken(row); !ok {
-			return c, faultInput("One of the request inputs is not valid.")
+		if c.Row, _, ok = ParseToken(row); !ok {
+			return c, protocol.InvalidInput("One of the request inputs is not valid.")
 		}
 	}
 	return c, nil
 }
 
-// start returns the first key that the filter lets through.
-func (q *query) start() (pk, rk string) {
-	switch q.plan.Class {
+// Start returns the first key that the filter lets through.
+func (q *Query) Start() (pk, rk string) {
+	switch q.Plan.Class {
 	case odata.PointQuery:
-		return q.plan.PartitionKey, q.plan.RowKey
+		return q.Plan.PartitionKey, q.Plan.RowKey
 	case odata.RangeQuery:
-		return q.plan.PartitionKey, q.plan.RowFrom.Key
+		return q.Plan.PartitionKey, q.Plan.RowFrom.Key
 	case odata.PartitionScan:
-		return q.plan.PartitionKey, ""
+		return q.Plan.PartitionKey, ""
 	}
-	return q.plan.PartitionFrom.Key, ""
+	return q.Plan.PartitionFrom.Key, ""
 }
 
-// ended tells whether e and all after it are beyond what the filter lets through.
-func (q *query) ended(e *entity) bool {
-	switch q.plan.Class {
+// Ended tells whether e and all after it are beyond what the filter lets through.
+func (q *Query) Ended(e *entity.Stored) bool {
+	switch q.Plan.Class {
 	case odata.TableScan:
-		return q.plan.PartitionTo.Set && compoundkey.Compare(e.pk, q.plan.PartitionTo.Key) > 0
+		return q.Plan.PartitionTo.Set && compoundkey.Compare(e.Partition, q.Plan.PartitionTo.Key) > 0
 	case odata.PartitionScan:
-		return e.pk != q.plan.PartitionKey
+		return e.Partition != q.Plan.PartitionKey
 	case odata.PointQuery:
-		return e.pk != q.plan.PartitionKey || e.rk != q.plan.RowKey
+		return e.Partition != q.Plan.PartitionKey || e.Row != q.Plan.RowKey
 	}
-	return e.pk != q.plan.PartitionKey || q.plan.RowTo.Set && compoundkey.Compare(e.rk, q.plan.RowTo.Key) > 0
+	return e.Partition != q.Plan.PartitionKey || q.Plan.RowTo.Set && compoundkey.Compare(e.Row, q.Plan.RowTo.Key) > 0
 }
 
-// passes tells whether e is a result.
-func (q *query) passes(e *entity) bool { return odata.Match(q.filter, e.get) }
+// Passes tells whether e is a result.
+func (q *Query) Passes(e *entity.Stored) bool { return odata.Match(q.filter, e.Get) }

@@ -1,83 +1,87 @@
-package simulator
+package screen
 
 import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
 // Confine holds the key range of a shared access signature in front of a table service that signs the range and then
 // forgets it. It refuses a request for a key outside, and returns any other as it is to be sent: a query asks for no more
 // than the range. Whether the signature itself is right is for the service to say.
-func (s Screen) Confine(req *http.Request, body []byte, serial uint64, now time.Time) (*http.Request, *http.Response) {
-	q := Query(req.URL)
-	keys := RangeOf(q)
+func (s Rules) Confine(req *http.Request, body []byte, serial uint64, now time.Time) (*http.Request, *http.Response) {
+	q := protocol.Query(req.URL)
+	keys := authorization.RangeOf(q)
 	if !q.Has("sig") || !keys.Bounded() {
 		return req, nil
 	}
-	c := newTableCall(&Call{Req: req, Body: body, Serial: serial, Now: now})
+	c := request.NewCall(&protocol.Call{Req: req, Body: body, Serial: serial, Now: now})
 	answer, fault := s.confine(c, &keys)
 	if fault != nil {
-		answer = c.refuse(fault)
+		answer = c.Refuse(fault)
 	}
 	if answer != nil {
-		return nil, answer.response(req)
+		return nil, answer.Response(req)
 	}
-	a, _ := parseAddress(strings.TrimPrefix(req.URL.Path, s.Prefix))
-	if a.kind == addressEntitySet && req.Method == http.MethodGet {
+	a, _ := request.ParseAddress(strings.TrimPrefix(req.URL.Path, s.Prefix))
+	if a.Kind == request.ToEntitySet && req.Method == http.MethodGet {
 		return narrowed(req, &keys), nil
 	}
 	return req, nil
 }
 
-func (s Screen) confine(c *tableCall, keys *Range) (*answer, *Fault) {
-	a, fault := parseAddress(strings.TrimPrefix(c.Req.URL.Path, s.Prefix))
+func (s Rules) confine(c *request.Call, keys *authorization.Range) (*protocol.Answer, *protocol.Fault) {
+	a, fault := request.ParseAddress(strings.TrimPrefix(c.Req.URL.Path, s.Prefix))
 	switch {
 	case fault != nil:
 		return nil, fault
-	case a.kind == addressEntity:
-		if !keys.Covers(a.pk, a.rk) {
-			return nil, FaultAuthorization()
+	case a.Kind == request.ToEntity:
+		if !keys.Covers(a.Partition, a.Row) {
+			return nil, authorization.Failure()
 		}
-	case a.kind == addressEntitySet && c.Req.Method == http.MethodPost:
-		op, fault := parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
-		if fault == nil && !keys.Covers(op.pk, op.rk) {
-			fault = FaultAuthorization()
+	case a.Kind == request.ToEntitySet && c.Req.Method == http.MethodPost:
+		op, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
+		if fault == nil && !keys.Covers(op.Partition, op.Row) {
+			fault = authorization.Failure()
 		}
 		return nil, fault
-	case a.kind == addressBatch:
+	case a.Kind == request.ToBatch:
 		return s.confineBatch(c, keys)
 	}
 	return nil, nil
 }
 
-func (s Screen) confineBatch(c *tableCall, keys *Range) (*answer, *Fault) {
-	b, fault := parseBatch(Header(c.Req.Header, "Content-Type"), c.Body)
+func (s Rules) confineBatch(c *request.Call, keys *authorization.Range) (*protocol.Answer, *protocol.Fault) {
+	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
 	if fault != nil {
 		return nil, fault
 	}
-	if b.query {
-		a, fault := b.parts[0].address(s.Prefix)
-		if fault == nil && !keys.Covers(a.pk, a.rk) {
-			fault = FaultAuthorization()
+	if b.Query {
+		a, fault := b.Parts[0].Address(s.Prefix)
+		if fault == nil && !keys.Covers(a.Partition, a.Row) {
+			fault = authorization.Failure()
 		}
 		return nil, fault
 	}
-	ops, index, fault := b.operations(s.Prefix)
+	ops, index, fault := b.Operations(s.Prefix)
 	for i, op := range ops {
-		if fault == nil && !keys.Covers(op.pk, op.rk) {
-			index, fault = i, FaultAuthorization()
+		if fault == nil && !keys.Covers(op.Partition, op.Row) {
+			index, fault = i, authorization.Failure()
 		}
 	}
 	if fault != nil {
-		return c.batchFault(b, index, fault), nil
+		return c.RefuseOperation(b, index, fault), nil
 	}
 	return nil, nil
 }
 
 // narrowed is a query with the range in its filter.
-func narrowed(req *http.Request, r *Range) *http.Request {
-	q := Query(req.URL)
+func narrowed(req *http.Request, r *authorization.Range) *http.Request {
+	q := protocol.Query(req.URL)
 	filter := r.Filter()
 	if asked := q.Get("$filter"); asked != "" {
 		filter = "(" + asked + ") and " + filter

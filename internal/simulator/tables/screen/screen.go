@@ -1,4 +1,4 @@
-package simulator
+package screen
 
 import (
 	"net/http"
@@ -6,73 +6,76 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Screen holds the rules that need no state in front of a table service that does not hold them itself.
-type Screen struct {
+// Rules holds the rules that need no state in front of a table service that does not hold them itself.
+type Rules struct {
 	// Prefix is what stands before the resource in the service's addresses, such as /devstoreaccount1 for an emulator.
 	Prefix string
 }
 
 // Refuse answers a request that breaks a rule, in the service's words, and returns nil for any other. serial makes the
 // answer's request id. It looks at no signature, and at nothing that depends on what is stored.
-func (s Screen) Refuse(req *http.Request, body []byte, serial uint64, now time.Time) *http.Response {
-	c := newTableCall(&Call{Req: req, Body: body, Serial: serial, Now: now})
+func (s Rules) Refuse(req *http.Request, body []byte, serial uint64, now time.Time) *http.Response {
+	c := request.NewCall(&protocol.Call{Req: req, Body: body, Serial: serial, Now: now})
 	answer, fault := s.check(c)
 	if fault != nil {
-		answer = c.refuse(fault)
+		answer = c.Refuse(fault)
 	}
 	if answer == nil {
 		return nil
 	}
-	return answer.response(req)
+	return answer.Response(req)
 }
 
 // check returns an answer for a transaction that fails, which has a form of its own.
-func (s Screen) check(c *tableCall) (*answer, *Fault) {
-	if fault := CheckVersion(c.Req); fault != nil {
+func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
+	if fault := protocol.CheckVersion(c.Req); fault != nil {
 		return nil, fault
 	}
 	if len(c.Body) > edm.MaxBatchBytes {
-		return nil, faultTooLarge()
+		return nil, protocol.BodyTooLarge()
 	}
-	a, fault := parseAddress(strings.TrimPrefix(c.Req.URL.Path, s.Prefix))
+	a, fault := request.ParseAddress(strings.TrimPrefix(c.Req.URL.Path, s.Prefix))
 	if fault != nil {
 		return nil, fault
 	}
 	read := c.Req.Method == http.MethodGet || c.Req.Method == http.MethodHead
-	values := Query(c.Req.URL)
+	values := protocol.Query(c.Req.URL)
 	switch {
-	case a.kind == addressService || values.Has("comp"):
+	case a.Kind == request.ToService || values.Has("comp"):
 		return nil, nil
-	case a.kind == addressTables && c.Req.Method == http.MethodPost:
-		name, fault := readString(c.Body, "TableName")
+	case a.Kind == request.ToTables && c.Req.Method == http.MethodPost:
+		name, fault := entity.ReadString(c.Body, "TableName")
 		if fault == nil {
-			fault = CheckTableName(name)
+			fault = request.CheckTableName(name)
 		}
 		return nil, fault
-	case a.kind == addressBatch:
+	case a.Kind == request.ToBatch:
 		return s.checkBatch(c)
 	case read:
 		// A continuation is the other service's, whatever it looks like.
 		values.Del("NextPartitionKey")
 		values.Del("NextRowKey")
-		_, fault := parseQuery(values)
+		_, fault := request.ParseQuery(values)
 		return nil, fault
-	case a.kind == addressEntitySet || a.kind == addressEntity:
-		_, fault := parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
+	case a.Kind == request.ToEntitySet || a.Kind == request.ToEntity:
+		_, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
 		return nil, fault
 	}
 	return nil, nil
 }
 
-func (s Screen) checkBatch(c *tableCall) (*answer, *Fault) {
-	b, fault := parseBatch(Header(c.Req.Header, "Content-Type"), c.Body)
-	if fault != nil || b.query {
+func (s Rules) checkBatch(c *request.Call) (*protocol.Answer, *protocol.Fault) {
+	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
+	if fault != nil || b.Query {
 		return nil, fault
 	}
-	if _, index, fault := b.operations(s.Prefix); fault != nil {
-		return c.batchFault(b, index, fault), nil
+	if _, index, fault := b.Operations(s.Prefix); fault != nil {
+		return c.RefuseOperation(b, index, fault), nil
 	}
 	return nil, nil
 }

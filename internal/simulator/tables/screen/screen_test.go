@@ -1,16 +1,21 @@
-package simulator
+package screen_test
 
 import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
 // TestConfine: what leaves a signature's range, by whatever request, is refused before it gets to a service that holds none.
 func TestConfine(t *testing.T) {
 	const keys = "sig=x&spk=b&srk=2&epk=c"
 	change := func(pk string) string {
-		return batchBody(part("DELETE", "(PartitionKey='"+pk+"',RowKey='3')", "", "If-Match", "*") + part("DELETE", "(PartitionKey='"+pk+"',RowKey='1')", "", "If-Match", "*"))
+		return probe.Batch(probe.Part("DELETE", "(PartitionKey='"+pk+"',RowKey='3')", "", "If-Match", "*") + probe.Part("DELETE", "(PartitionKey='"+pk+"',RowKey='1')", "", "If-Match", "*"))
 	}
 	query := func(pk string) string {
 		return "--b\r\nContent-Type: application/http\r\n\r\nGET /Employees(PartitionKey='" + pk + "',RowKey='1') HTTP/1.1\r\n\r\n\r\n--b--"
@@ -31,12 +36,12 @@ func TestConfine(t *testing.T) {
 		"a list of tables":      {"GET", "/Tables", "", ""},
 	} {
 		req, err := http.NewRequest(c.method, "http://localhost/acct"+c.path+"?"+keys, strings.NewReader(c.body))
-		noError(t, err)
+		probe.NoError(t, err)
 		req.Header.Set("Content-Type", "multipart/mixed; boundary=b")
 		if !strings.HasSuffix(c.path, "batch") {
 			req.Header.Set("Content-Type", "application/json")
 		}
-		sent, refused := Screen{Prefix: "/acct"}.Confine(req, []byte(c.body), 1, testStart())
+		sent, refused := screen.Rules{Prefix: "/acct"}.Confine(req, []byte(c.body), 1, probe.Start())
 		switch {
 		case c.code == "" && sent != req:
 			t.Errorf("%s: refused, or changed", name)
@@ -49,25 +54,25 @@ func TestConfine(t *testing.T) {
 func textOf(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	var b strings.Builder
-	noError(t, resp.Write(&b))
+	probe.NoError(t, resp.Write(&b))
 	return b.String()
 }
 
 func TestScreenRefusesWithoutState(t *testing.T) {
-	a := newAccount(t, Options{})
-	screen := Screen{Prefix: "/devstoreaccount1"}
+	a := accounts.New(t, simulator.Options{})
+	screen := screen.Rules{Prefix: "/devstoreaccount1"}
 	now := a.Clock().Now()
 	refusal := func(method, target, body string, headers ...string) string {
-		req := a.request(method, "/devstoreaccount1"+target, body, headers...)
+		req := a.Request(method, "/devstoreaccount1"+target, body, headers...)
 		resp := screen.Refuse(req, []byte(body), 7, now)
 		if resp == nil {
 			return ""
 		}
-		return (reply{Response: resp}).code(t)
+		return (accounts.Reply{Response: resp}).Code(t)
 	}
 	batchType := "multipart/mixed; boundary=b"
 	inBatch := func(body string) string {
-		return batchBody(strings.ReplaceAll(body, "/Employees", "/devstoreaccount1/Employees"))
+		return probe.Batch(strings.ReplaceAll(body, "/Employees", "/devstoreaccount1/Employees"))
 	}
 	for _, c := range []struct {
 		method, target, body, want string
@@ -86,12 +91,12 @@ func TestScreenRefusesWithoutState(t *testing.T) {
 		{"PUT", "/Employees(PartitionKey='p',RowKey='r')", `{"A":5,"A@odata.type":"Edm.Guid"}`, "400 InvalidInput", nil},
 		{"DELETE", "/Employees(PartitionKey='O'B',RowKey='r')", "", "400 InvalidInput", nil},
 		{"POST", "/Employees", strings.Repeat(" ", 4<<20+1), "413 RequestBodyTooLarge", nil},
-		{"POST", "/$batch", inBatch(part("PUT", "(PartitionKey='p',RowKey='r')", `{}`)), "", []string{"Content-Type", batchType}},
-		{"POST", "/$batch", inBatch(part("PUT", "(PartitionKey='p',RowKey='r')", `{}`) + part("PUT", "(PartitionKey='p',RowKey='r')", `{}`)), "202 InvalidDuplicateRow", []string{"Content-Type", batchType}},
+		{"POST", "/$batch", inBatch(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{}`)), "", []string{"Content-Type", batchType}},
+		{"POST", "/$batch", inBatch(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{}`) + probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{}`)), "202 InvalidDuplicateRow", []string{"Content-Type", batchType}},
 		{"POST", "/$batch", "nonsense", "400 InvalidInput", []string{"Content-Type", batchType}},
 	} {
 		if got := refusal(c.method, c.target, c.body, c.headers...); got != c.want {
-			t.Errorf("%s %s %s: %q, want %q", c.method, c.target, clip(c.body), got, c.want)
+			t.Errorf("%s %s %s: %q, want %q", c.method, c.target, accounts.Clip(c.body), got, c.want)
 		}
 	}
 }
@@ -99,8 +104,8 @@ func TestScreenRefusesWithoutState(t *testing.T) {
 // A semicolon in a query is a character like any other: a signature's range that has one is held, and a filter is not lost.
 func TestConfineTakesSemicolons(t *testing.T) {
 	req, err := http.NewRequest(http.MethodGet, "http://localhost/acct/Staff()?sig=x&spk=a;&epk=b&$filter=Name%20eq%20'x;y'", nil)
-	noError(t, err)
-	sent, refused := Screen{Prefix: "/acct"}.Confine(req, nil, 1, testStart())
+	probe.NoError(t, err)
+	sent, refused := screen.Rules{Prefix: "/acct"}.Confine(req, nil, 1, probe.Start())
 	if refused != nil {
 		t.Fatal(refused.Status)
 	}
