@@ -105,12 +105,12 @@ func (k *storedContainer) describe(a *protocol.Answer, all bool) *protocol.Answe
 }
 
 func (s *Service) listContainers(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
+	p, err := s.Page(c)
 	if err != nil {
 		return nil, err
 	}
 	found, next := p.Take(slices.Sorted(maps.Keys(s.containers)))
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint())
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/")
 	p.WriteHead(w)
 	w.Begin("Containers")
 	for _, name := range found {

@@ -18,7 +18,7 @@ type entry struct {
 
 // listBlobs lists the blobs in the order of their names, flat or, with a delimiter, one level at a time.
 func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContainer) (*protocol.Answer, *protocol.Fault) {
-	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
+	p, err := s.Page(c)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContain
 		next = exchange.NewMarker(entries[n].name)
 		entries = entries[:n]
 	}
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint(), "ContainerName", container)
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/", "ContainerName", container)
 	p.WriteHead(w)
 	w.Optional("Delimiter", delimiter)
 	w.Begin("Blobs")

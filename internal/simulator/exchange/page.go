@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator/document"
-	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
@@ -24,17 +23,16 @@ type Page struct {
 	from           string // the name at which the page begins
 	asked          int    // maxresults, 0 if the request leaves it open
 	Most           int
-	dice           *environment.Dice
-	chaos          *environment.Chaos
+	service        *Service
 }
 
-// NewPage reads the parameters that all listings share.
-func NewPage(c *Call, d *environment.Dice, chaos *environment.Chaos) (*Page, *protocol.Fault) {
+// Page reads the parameters that all listings share.
+func (s *Service) Page(c *Call) (*Page, *protocol.Fault) {
 	most, err := c.Number("maxresults", 0, 1, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Prefix: c.Query.Get("prefix"), marker: c.Query.Get("marker"), Most: maxPage, dice: d, chaos: chaos}
+	p := &Page{Prefix: c.Query.Get("prefix"), marker: c.Query.Get("marker"), Most: maxPage, service: s}
 	p.asked = int(most)
 	if most > 0 {
 		p.Most = int(min(most, maxPage))
@@ -74,10 +72,10 @@ func (p *Page) Take(names []string) (page []string, next string) {
 func (p *Page) Keep(n int) int {
 	n = min(n, p.Most)
 	switch {
-	case p.dice.Chance(p.chaos.EmptyPages):
+	case p.service.Dice.Chance(p.service.Chaos.EmptyPages):
 		return 0
-	case p.dice.Chance(p.chaos.ShortPages):
-		return min(n, 1+p.dice.Below(n))
+	case p.service.Dice.Chance(p.service.Chaos.ShortPages):
+		return min(n, 1+p.service.Dice.Below(n))
 	}
 	return n
 }
@@ -94,17 +92,4 @@ func (p *Page) WriteHead(w *document.Writer) {
 	if p.asked > 0 {
 		w.Element("MaxResults", strconv.Itoa(p.asked))
 	}
-}
-
-// Endpoint is the service's address.
-func (c *Call) Endpoint() string {
-	scheme := c.Req.URL.Scheme
-	if scheme == "" {
-		scheme = "https"
-	}
-	host := c.Req.URL.Host
-	if host == "" {
-		host = c.Req.Host
-	}
-	return scheme + "://" + host + "/"
 }

@@ -25,6 +25,9 @@ type Call struct {
 	Now    time.Time
 }
 
+// Endpoint is the service's address as the request has it, without a slash at its end.
+func (c *Call) Endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
+
 // Header reads a header that clients spell in the canonical way or as it is spelled here.
 func Header(h http.Header, name string) string {
 	if value := h.Get(name); value != "" {

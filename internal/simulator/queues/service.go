@@ -160,12 +160,12 @@ func (q *queue) attributes(c *exchange.Call) (*protocol.Answer, *protocol.Fault)
 }
 
 func (s *Service) list(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	p, err := exchange.NewPage(c, s.Dice, s.Chaos)
+	p, err := s.Page(c)
 	if err != nil {
 		return nil, err
 	}
 	found, next := p.Take(slices.Sorted(maps.Keys(s.queues)))
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint())
+	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/")
 	p.WriteHead(w)
 	w.Begin("Queues")
 	for _, name := range found {

@@ -14,7 +14,7 @@ func (s *Service) serveBatch(c *request.Call, g *authorization.Grant) (*protocol
 	if c.Req.Method != http.MethodPost {
 		return nil, protocol.MethodNotAllowed()
 	}
-	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
+	b, fault := c.Batch()
 	if fault != nil {
 		return nil, fault
 	}

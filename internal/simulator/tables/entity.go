@@ -51,7 +51,7 @@ func (s *Service) point(a request.Address) (name string, e *entity.Stored, fault
 
 // serveChange carries one operation out.
 func (s *Service) serveChange(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
-	op, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
+	op, fault := c.Operation(a)
 	if fault != nil {
 		return nil, fault
 	}
@@ -95,7 +95,7 @@ func (s *Service) serveQuery(c *request.Call, g *authorization.Grant, table stri
 	if fault != nil {
 		return nil, fault
 	}
-	accept, fault := request.MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format"))
+	accept, fault := c.Level()
 	if fault != nil {
 		return nil, fault
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
@@ -16,18 +15,12 @@ import (
 // serveList lists tables by name, in pages like those of a query, or names one.
 func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	values := protocol.Query(c.Req.URL)
-	if fault := request.CheckOptions(values); fault != nil {
-		return nil, fault
-	}
-	filter, fault := request.CheckFilter(values.Get("$filter"))
+	listing, fault := request.ParseListing(values)
 	if fault != nil {
 		return nil, fault
 	}
-	top, fault := request.ParseTop(values)
-	if fault != nil {
-		return nil, fault
-	}
-	m, fault := request.MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format"))
+	top := listing.Top
+	m, fault := c.Level()
 	if fault != nil {
 		return nil, fault
 	}
@@ -46,7 +39,7 @@ func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answe
 			}
 			return edm.Value{}
 		}
-		if strings.ToLower(name) >= from && odata.Match(filter, get) && (a.Kind == request.ToTables || protocol.SameName(name, a.Table)) {
+		if strings.ToLower(name) >= from && listing.Match(get) && (a.Kind == request.ToTables || protocol.SameName(name, a.Table)) {
 			names = append(names, name)
 		}
 	}

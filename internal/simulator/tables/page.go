@@ -86,7 +86,7 @@ func (t *table) ordered(g *authorization.Grant, q *request.Query, c cut) page {
 		case len(p.entities) == c.limit || c.partition && e.Partition != first.Partition:
 			p.next = e
 			return p
-		case q.Passes(e):
+		case q.Match(e.Get):
 			p.entities = append(p.entities, e)
 		}
 	}
@@ -126,7 +126,7 @@ func (t *table) unordered(g *authorization.Grant, q *request.Query, c cut) page 
 	var all []shuffled
 	at, _ := t.rows.Seek(q.Start())
 	for e := t.rows.At(at); e != nil && !q.Ended(e); e = t.rows.At(at) {
-		if g.Covers(e.Partition, e.Row) && q.Passes(e) {
+		if g.Covers(e.Partition, e.Row) && q.Match(e.Get) {
 			all = append(all, shuffled{scramble(e.Partition, e.Row), e})
 		}
 		at = t.rows.Next(at)

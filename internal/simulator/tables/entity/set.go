@@ -21,7 +21,7 @@ type Set struct {
 // maxLeaf is the length at which a leaf is cut.
 const maxLeaf = 256
 
-// position is a place in a rowSet; it is good until the next put or remove.
+// position is a place in a Set; it is good until the next put or remove.
 type position struct{ leaf, row int }
 
 // Key is the key of an entity.

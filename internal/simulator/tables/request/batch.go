@@ -20,14 +20,14 @@ type Part struct {
 	body   []byte
 }
 
-// batch is a transaction's body taken apart. A query stands alone, outside of a change set.
-type batch struct {
+// Batch is a transaction's body taken apart. A query stands alone, outside of a change set.
+type Batch struct {
 	Parts []Part
 	Query bool
 }
 
-// ParseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
-func ParseBatch(contentType string, body []byte) (*batch, *protocol.Fault) {
+// parseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
+func parseBatch(contentType string, body []byte) (*Batch, *protocol.Fault) {
 	boundary, ok := boundaryOf(contentType)
 	if !ok {
 		return nil, faultBatch()
@@ -45,7 +45,7 @@ func ParseBatch(contentType string, body []byte) (*batch, *protocol.Fault) {
 		if !ok || part.Method != http.MethodGet {
 			return nil, faultBatch()
 		}
-		return &batch{Parts: []Part{part}, Query: true}, nil
+		return &Batch{Parts: []Part{part}, Query: true}, nil
 	}
 	if boundary, ok = boundaryOf(header.Get("Content-Type")); !ok {
 		return nil, faultBatch()
@@ -54,7 +54,7 @@ func ParseBatch(contentType string, body []byte) (*batch, *protocol.Fault) {
 	if !ok {
 		return nil, faultBatch()
 	}
-	b := &batch{Parts: make([]Part, len(inner))} // none of an empty change set, which the service carries out
+	b := &Batch{Parts: make([]Part, len(inner))} // none of an empty change set, which the service carries out
 	for i := range inner {
 		header, content, ok := cutHeader(inner[i])
 		if !ok || !isHTTP(header) {
@@ -193,7 +193,7 @@ func (p *Part) Address(prefix string) (Address, *protocol.Fault) {
 // format is the part's $format.
 func (p *Part) format() string {
 	_, query, _ := strings.Cut(p.Target, "?")
-	return FormatOf(query)
+	return formatOf(query)
 }
 
 // operation reads the part's operation and holds it against the rules.
@@ -202,7 +202,7 @@ func (p *Part) operation(prefix string) (*Operation, *protocol.Fault) {
 	if fault != nil {
 		return nil, fault
 	}
-	op, fault := ParseOperation(p.Method, a, p.Header, p.format(), p.body)
+	op, fault := parseOperation(p.Method, a, p.Header, p.format(), p.body)
 	if fault == nil {
 		op.ContentID = p.Header.Get("Content-ID")
 	}

@@ -10,13 +10,13 @@ import (
 
 // RefuseOperation answers a transaction that failed, which has one part. The operation's index stands before the message, but
 // not where there is only one.
-func (c *Call) RefuseOperation(b *batch, index int, f *protocol.Fault) *protocol.Answer {
+func (c *Call) RefuseOperation(b *Batch, index int, f *protocol.Fault) *protocol.Answer {
 	told := *f
 	if len(b.Parts) > 1 {
 		told.Message = strconv.Itoa(index) + ":" + f.Message
 	}
 	failed := &b.Parts[min(index, len(b.Parts)-1)]
-	level, _ := MetadataOf(protocol.Header(failed.Header, "Accept"), failed.format())
+	level, _ := metadataOf(protocol.Header(failed.Header, "Accept"), failed.format())
 	part := c.faultPart(&told, level)
 	if prefer := preferenceOf(failed.Header); prefer != "" && failed.Method == http.MethodPost {
 		part.Header["Preference-Applied"] = []string{prefer}

@@ -10,7 +10,7 @@ import (
 
 // Operations reads a transaction's parts and holds the rules for them and for the whole. prefix is what stands before
 // their addresses, the account's name on services that want it there. The fault comes with the index of its operation.
-func (b *batch) Operations(prefix string) (ops []*Operation, index int, fault *protocol.Fault) {
+func (b *Batch) Operations(prefix string) (ops []*Operation, index int, fault *protocol.Fault) {
 	if len(b.Parts) > edm.MaxBatchOps {
 		return nil, edm.MaxBatchOps - 1, protocol.InvalidInput(fmt.Sprintf("The batch request operation exceeds the maximum %d changes per change set.", edm.MaxBatchOps))
 	}

@@ -63,14 +63,21 @@ func (c *Call) Begin(status int) *protocol.Answer {
 
 // Level is the level of metadata that the request asks for.
 func (c *Call) Level() (entity.Metadata, *protocol.Fault) {
-	return MetadataOf(protocol.Header(c.Req.Header, "Accept"), FormatOf(c.Req.URL.RawQuery))
+	return metadataOf(protocol.Header(c.Req.Header, "Accept"), formatOf(c.Req.URL.RawQuery))
 }
 
-// Endpoint is the service's address as the request has it.
-func (c *Call) Endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
+// Operation reads the request as one that changes the entity of an address.
+func (c *Call) Operation(a Address) (*Operation, *protocol.Fault) {
+	return parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
+}
 
-// FormatOf is the $format of a query.
-func FormatOf(raw string) string {
+// Batch takes the request's body apart.
+func (c *Call) Batch() (*Batch, *protocol.Fault) {
+	return parseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
+}
+
+// formatOf is the $format of a query.
+func formatOf(raw string) string {
 	if raw == "" {
 		return ""
 	}

@@ -48,7 +48,7 @@ func FuzzBatch(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		b, fault := ParseBatch("multipart/mixed; boundary=b", body)
+		b, fault := parseBatch("multipart/mixed; boundary=b", body)
 		if fault != nil {
 			if fault.Status != 400 || fault.Code != "InvalidInput" {
 				t.Errorf("fault %+v", fault)

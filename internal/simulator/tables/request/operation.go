@@ -34,8 +34,8 @@ type Operation struct {
 	ContentID string // of a part
 }
 
-// ParseOperation reads a request that changes an entity; format is its $format.
-func ParseOperation(method string, a Address, h http.Header, format string, body []byte) (*Operation, *protocol.Fault) {
+// parseOperation reads a request that changes an entity; format is its $format.
+func parseOperation(method string, a Address, h http.Header, format string, body []byte) (*Operation, *protocol.Fault) {
 	method, fault := tunnelled(method, h)
 	if fault != nil {
 		return nil, fault
@@ -53,7 +53,7 @@ func ParseOperation(method string, a Address, h http.Header, format string, body
 	default:
 		return nil, protocol.MethodNotAllowed()
 	}
-	if op.Metadata, fault = MetadataOf(protocol.Header(h, "Accept"), format); fault != nil {
+	if op.Metadata, fault = metadataOf(protocol.Header(h, "Accept"), format); fault != nil {
 		return nil, fault
 	}
 	op.Prefer = preferenceOf(h)
@@ -142,8 +142,8 @@ func faultMediaType() *protocol.Fault {
 	return protocol.Refuse(http.StatusUnsupportedMediaType, "MediaTypeNotSupported", "None of the provided media types are supported")
 }
 
-// MetadataOf reads Accept, or $format, which goes before it.
-func MetadataOf(accept, format string) (entity.Metadata, *protocol.Fault) {
+// metadataOf reads Accept, or $format, which goes before it.
+func metadataOf(accept, format string) (entity.Metadata, *protocol.Fault) {
 	if format != "" {
 		accept = format
 	}

@@ -14,12 +14,34 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
+// Listing is what a query for entities and one for tables have in common.
+type Listing struct {
+	Top    int
+	filter odata.Expr
+}
+
+// ParseListing reads it from the options of a query.
+func ParseListing(values url.Values) (l Listing, fault *protocol.Fault) {
+	if fault = checkOptions(values); fault != nil {
+		return l, fault
+	}
+	if l.filter, fault = checkFilter(values.Get("$filter")); fault != nil {
+		return l, fault
+	}
+	l.Top, fault = parseTop(values)
+	return l, fault
+}
+
+// Match tells whether the filter lets through what has the properties.
+func (l *Listing) Match(property func(name string) edm.Value) bool {
+	return odata.Match(l.filter, property)
+}
+
 // Query is a request for the entities of one table, read and held against every rule that needs no state.
 type Query struct {
-	filter odata.Expr
+	Listing
 	Plan   odata.Plan
 	Fields []string // of $select; nil is all
-	Top    int
 	From   continuation
 }
 
@@ -33,18 +55,11 @@ type continuation struct {
 
 // ParseQuery reads a query's options.
 func ParseQuery(values url.Values) (*Query, *protocol.Fault) {
-	q := &Query{}
-	fault := CheckOptions(values)
+	listing, fault := ParseListing(values)
 	if fault != nil {
 		return nil, fault
 	}
-	if q.filter, fault = CheckFilter(values.Get("$filter")); fault != nil {
-		return nil, fault
-	}
-	q.Plan = odata.Classify(q.filter)
-	if q.Top, fault = ParseTop(values); fault != nil {
-		return nil, fault
-	}
+	q := &Query{Listing: listing, Plan: odata.Classify(listing.filter)}
 	if q.Fields, fault = parseSelect(values.Get("$select")); fault != nil {
 		return nil, fault
 	}
@@ -54,20 +69,16 @@ func ParseQuery(values url.Values) (*Query, *protocol.Fault) {
 
 // Shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
 func (c *Call) Shape() (m entity.Metadata, fields []string, selected bool, fault *protocol.Fault) {
-	if c.Req.URL.RawQuery == "" {
-		m, fault = MetadataOf(protocol.Header(c.Req.Header, "Accept"), "")
+	if m, fault = c.Level(); fault != nil || c.Req.URL.RawQuery == "" {
 		return m, nil, false, fault
 	}
 	values := protocol.Query(c.Req.URL)
-	if m, fault = MetadataOf(protocol.Header(c.Req.Header, "Accept"), values.Get("$format")); fault != nil {
-		return m, nil, false, fault
-	}
 	fields, fault = parseSelect(values.Get("$select"))
 	return m, fields, values.Has("$select"), fault
 }
 
-// CheckOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
-func CheckOptions(values url.Values) *protocol.Fault {
+// checkOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
+func checkOptions(values url.Values) *protocol.Fault {
 	for _, name := range []string{"$orderby", "$skip", "$inlinecount"} {
 		if values.Has(name) {
 			return notImplemented()
@@ -76,8 +87,8 @@ func CheckOptions(values url.Values) *protocol.Fault {
 	return nil
 }
 
-// ParseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
-func ParseTop(values url.Values) (int, *protocol.Fault) {
+// parseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
+func parseTop(values url.Values) (int, *protocol.Fault) {
 	if !values.Has("$top") {
 		return edm.MaxPageSize, nil
 	}
@@ -176,6 +187,3 @@ func (q *Query) Ended(e *entity.Stored) bool {
 	}
 	return e.Partition != q.Plan.PartitionKey || q.Plan.RowTo.Set && compoundkey.Compare(e.Row, q.Plan.RowTo.Key) > 0
 }
-
-// Passes tells whether e is a result.
-func (q *Query) Passes(e *entity.Stored) bool { return odata.Match(q.filter, e.Get) }

@@ -29,8 +29,8 @@ func CheckTableName(name string) *protocol.Fault {
 	return nil
 }
 
-// CheckFilter parses a $filter and holds the rules for it.
-func CheckFilter(text string) (odata.Expr, *protocol.Fault) {
+// checkFilter parses a $filter and holds the rules for it.
+func checkFilter(text string) (odata.Expr, *protocol.Fault) {
 	e, err := odata.Parse(text)
 	if err != nil && odata.Unimplemented(text) {
 		return nil, notImplemented()

@@ -44,7 +44,7 @@ func (s Rules) confine(c *request.Call, keys *authorization.Range) (*protocol.An
 			return nil, authorization.Failure()
 		}
 	case a.Kind == request.ToEntitySet && c.Req.Method == http.MethodPost:
-		op, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
+		op, fault := c.Operation(a)
 		if fault == nil && !keys.Covers(op.Partition, op.Row) {
 			fault = authorization.Failure()
 		}
@@ -56,7 +56,7 @@ func (s Rules) confine(c *request.Call, keys *authorization.Range) (*protocol.An
 }
 
 func (s Rules) confineBatch(c *request.Call, keys *authorization.Range) (*protocol.Answer, *protocol.Fault) {
-	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
+	b, fault := c.Batch()
 	if fault != nil {
 		return nil, fault
 	}

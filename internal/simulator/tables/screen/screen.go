@@ -63,14 +63,14 @@ func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
 		_, fault := request.ParseQuery(values)
 		return nil, fault
 	case a.Kind == request.ToEntitySet || a.Kind == request.ToEntity:
-		_, fault := request.ParseOperation(c.Req.Method, a, c.Req.Header, request.FormatOf(c.Req.URL.RawQuery), c.Body)
+		_, fault := c.Operation(a)
 		return nil, fault
 	}
 	return nil, nil
 }
 
 func (s Rules) checkBatch(c *request.Call) (*protocol.Answer, *protocol.Fault) {
-	b, fault := request.ParseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
+	b, fault := c.Batch()
 	if fault != nil || b.Query {
 		return nil, fault
 	}
