@@ -79,7 +79,7 @@ func (h headers) orStandard() headers {
 // touch marks a change of the blob.
 func (b *stored) touch(clock *environment.Clock) {
 	b.modified = clock.After(b.modified)
-	b.etag = ETag(b.modified)
+	b.etag = newETag(b.modified)
 	if b.created.IsZero() {
 		b.created = b.modified
 	}

@@ -96,7 +96,7 @@ func (k conditions) checkChange(b *stored) *protocol.Fault {
 
 func matchesETag(list, etag string) bool {
 	for _, item := range strings.Split(list, ",") {
-		if item = strings.TrimSpace(item); item == "*" || SameETag(item, etag) {
+		if item = strings.TrimSpace(item); item == "*" || sameETag(item, etag) {
 			return true
 		}
 	}
@@ -118,11 +118,11 @@ func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 // ticksToUnix is how many ticks of 100 ns lie between the year 1 and the Unix epoch.
 const ticksToUnix = 621355968000000000
 
-// ETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
+// newETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
 // ETags are.
-func ETag(stamp time.Time) string {
+func newETag(stamp time.Time) string {
 	return fmt.Sprintf(`"0x%X"`, ticksToUnix+stamp.Unix()*1e7+int64(stamp.Nanosecond()/100))
 }
 
-// SameETag compares as the services do, which take an ETag without its quotes too.
-func SameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }
+// sameETag compares as the services do, which take an ETag without its quotes too.
+func sameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }

@@ -41,7 +41,7 @@ type storedContainer struct {
 // touch marks a change of the container itself; changes to its blobs are none.
 func (k *storedContainer) touch(clock *environment.Clock) {
 	k.modified = clock.After(k.modified)
-	k.etag = ETag(k.modified)
+	k.etag = newETag(k.modified)
 }
 
 // New makes an empty service. authority checks who may read the source of a copy.
