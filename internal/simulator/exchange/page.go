@@ -19,11 +19,12 @@ const markerMark = "2!"
 
 // Page is one page of a listing: what was asked for, and where it begins.
 type Page struct {
-	Prefix, marker string
-	from           string // the name at which the page begins
-	asked          int    // maxresults, 0 if the request leaves it open
-	Most           int
-	service        *Service
+	Prefix  string
+	Most    int // entries
+	marker  string
+	from    string // the name at which the page begins
+	asked   int    // maxresults, 0 if the request leaves it open
+	service *Service
 }
 
 // Page reads the parameters that all listings share.

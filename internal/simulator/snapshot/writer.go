@@ -12,56 +12,56 @@ import (
 type Writer struct{ buf []byte }
 
 // Number writes a number.
-func (k *Writer) Number(n uint64) { k.buf = binary.LittleEndian.AppendUint64(k.buf, n) }
+func (w *Writer) Number(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
 
 // Flag writes a truth value.
-func (k *Writer) Flag(b bool) {
+func (w *Writer) Flag(b bool) {
 	if b {
-		k.Number(1)
+		w.Number(1)
 	} else {
-		k.Number(0)
+		w.Number(0)
 	}
 }
 
 // Bytes writes bytes.
-func (k *Writer) Bytes(b []byte) {
-	k.Number(uint64(len(b)))
-	k.buf = append(k.buf, b...)
+func (w *Writer) Bytes(b []byte) {
+	w.Number(uint64(len(b)))
+	w.buf = append(w.buf, b...)
 }
 
 // Text writes a text.
-func (k *Writer) Text(s string) {
-	k.Number(uint64(len(s)))
-	k.buf = append(k.buf, s...)
+func (w *Writer) Text(s string) {
+	w.Number(uint64(len(s)))
+	w.buf = append(w.buf, s...)
 }
 
 // Time writes a time.
-func (k *Writer) Time(t time.Time) {
-	k.Number(uint64(t.Unix()))
-	k.Number(uint64(t.Nanosecond()))
+func (w *Writer) Time(t time.Time) {
+	w.Number(uint64(t.Unix()))
+	w.Number(uint64(t.Nanosecond()))
 }
 
 // Times writes times by name.
-func (k *Writer) Times(m map[string]time.Time) {
-	EachSorted(k, m, func(name string, at time.Time) { k.Time(at) })
+func (w *Writer) Times(m map[string]time.Time) {
+	EachSorted(w, m, func(_ string, at time.Time) { w.Time(at) })
 }
 
 // Texts writes texts by name.
-func (k *Writer) Texts(m map[string]string) {
-	EachSorted(k, m, func(name, value string) { k.Text(value) })
+func (w *Writer) Texts(m map[string]string) {
+	EachSorted(w, m, func(_, value string) { w.Text(value) })
 }
 
 // EachSorted writes the names of a map in their order, each with what write adds.
-func EachSorted[T any](k *Writer, m map[string]T, write func(name string, value T)) {
-	k.Number(uint64(len(m)))
+func EachSorted[T any](w *Writer, m map[string]T, write func(name string, value T)) {
+	w.Number(uint64(len(m)))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		k.Text(name)
+		w.Text(name)
 		write(name, m[name])
 	}
 }
 
 // Sum is equal for equal states.
-func (k *Writer) Sum() [sha256.Size]byte { return sha256.Sum256(k.buf) }
+func (w *Writer) Sum() [sha256.Size]byte { return sha256.Sum256(w.buf) }
 
 // Cloned copies a map and what it points to.
 func Cloned[T any](from map[string]*T, clone func(*T) *T) map[string]*T {

@@ -44,7 +44,7 @@ func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
 			return change{}, fault
 		}
 	}
-	e.Sorted()
+	e.Sort()
 	return change{op, e}, nil
 }
 

@@ -72,9 +72,9 @@ func (e *Stored) Get(name string) edm.Value {
 	return edm.Value{}
 }
 
-// Sorted puts the properties in the order the service gives them to an entity that was replaced or merged, also where that
+// Sort puts the properties in the order the service gives them to an entity that was replaced or merged, also where that
 // inserted it: by name. One that was only inserted keeps the order of its request.
-func (e *Stored) Sorted() {
+func (e *Stored) Sort() {
 	slices.SortFunc(e.Properties, func(a, b Property) int { return compoundkey.Compare(a.Name, b.Name) })
 }
 
