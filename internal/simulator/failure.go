@@ -24,9 +24,10 @@ func (s *Simulator) failure(transaction bool) *failure {
 			f.fault = f.fault.WithoutCode()
 		}
 	case s.dice.Chance(s.chaos.Internal):
-		f.fault, f.applied = faultInternal(), s.dice.Chance(s.chaos.Applied)
+		f.fault = protocol.Refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
+		f.applied = s.dice.Chance(s.chaos.Applied)
 	case s.dice.Chance(s.chaos.Limited):
-		f.fault = faultTooMany()
+		f.fault = protocol.Refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
 	default:
 		return nil
 	}
@@ -56,12 +57,4 @@ func gatewayAnswer(status int) *protocol.Answer {
 	a.Header["Content-Type"] = []string{"text/html"}
 	a.Body = []byte("<html><body>" + http.StatusText(status) + "</body></html>")
 	return a
-}
-
-func faultTooMany() *protocol.Fault {
-	return protocol.Refuse(http.StatusTooManyRequests, "TooManyRequests", "The request rate is too large.")
-}
-
-func faultInternal() *protocol.Fault {
-	return protocol.Refuse(http.StatusInternalServerError, "InternalError", "Server encountered an internal error. Please try again after some time.")
 }

@@ -48,10 +48,15 @@ type block struct {
 	data []byte
 }
 
-// headers are the headers a blob is stored with and answered with.
-type headers struct {
-	contentType, encoding, language, disposition, cacheControl, md5 string
+// headers are the headers that a blob is stored with and answered with, by name. They do not change once they are stored.
+type headers map[string]string
+
+// headerNames are the names of headers, in the order of listings.
+func headerNames() [6]string {
+	return [...]string{"Content-Type", "Content-Encoding", "Content-Language", md5Name, "Content-Disposition", "Cache-Control"}
 }
+
+const md5Name = "Content-MD5"
 
 // origin says where a blob was copied from.
 type origin struct {
@@ -61,17 +66,19 @@ type origin struct {
 
 // storedHeaders reads what is to be stored with a blob.
 func storedHeaders(h http.Header) headers {
-	return headers{
-		contentType: h.Get("x-ms-blob-content-type"), encoding: h.Get("x-ms-blob-content-encoding"),
-		language: h.Get("x-ms-blob-content-language"), disposition: h.Get("x-ms-blob-content-disposition"),
-		cacheControl: h.Get("x-ms-blob-cache-control"), md5: h.Get("x-ms-blob-content-md5"),
+	stored := headers{}
+	for _, name := range headerNames() {
+		if value := h.Get("x-ms-blob-" + name); value != "" {
+			stored[name] = value
+		}
 	}
+	return stored
 }
 
 // orStandard fills in the content type that blobs have unless told otherwise.
 func (h headers) orStandard() headers {
-	if h.contentType == "" {
-		h.contentType = "application/octet-stream"
+	if h["Content-Type"] == "" {
+		h["Content-Type"] = "application/octet-stream"
 	}
 	return h
 }

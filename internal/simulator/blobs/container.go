@@ -105,30 +105,14 @@ func (k *storedContainer) describe(a *protocol.Answer, all bool) *protocol.Answe
 }
 
 func (s *Service) listContainers(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	p, err := s.Page(c)
-	if err != nil {
-		return nil, err
-	}
-	found, next := p.Take(slices.Sorted(maps.Keys(s.containers)))
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/")
-	p.WriteHead(w)
-	w.Begin("Containers")
-	for _, name := range found {
+	return s.List(c, "Container", slices.Sorted(maps.Keys(s.containers)), func(w *document.Writer, name string) map[string]string {
 		k := s.containers[name]
-		w.Begin("Container")
-		w.Element("Name", name)
 		w.Begin("Properties")
 		w.Element("Last-Modified", exchange.Time(k.modified))
 		w.Element("Etag", k.etag)
 		w.Element("LeaseStatus", "unlocked")
 		w.Element("LeaseState", "available")
 		w.End()
-		if c.Includes("metadata") {
-			w.Metadata(k.metadata)
-		}
-		w.End()
-	}
-	w.End()
-	w.Element("NextMarker", next)
-	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
+		return k.metadata
+	})
 }

@@ -29,8 +29,7 @@ func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContain
 		next = exchange.NewMarker(entries[n].name)
 		entries = entries[:n]
 	}
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/", "ContainerName", container)
-	p.WriteHead(w)
+	w := p.Begin(c, "ContainerName", container)
 	w.Optional("Delimiter", delimiter)
 	w.Begin("Blobs")
 	for _, e := range entries {
@@ -86,12 +85,9 @@ func (e entry) write(w *document.Writer, metadata bool) {
 		w.Element("Etag", strings.Trim(b.etag, `"`)) // without quotes here, unlike everywhere else
 	}
 	w.Element("Content-Length", itoa(b.size))
-	w.Optional("Content-Type", b.headers.contentType)
-	w.Optional("Content-Encoding", b.headers.encoding)
-	w.Optional("Content-Language", b.headers.language)
-	w.Optional("Content-MD5", b.headers.md5)
-	w.Optional("Content-Disposition", b.headers.disposition)
-	w.Optional("Cache-Control", b.headers.cacheControl)
+	for _, name := range headerNames() {
+		w.Optional(name, b.headers[name])
+	}
 	w.Element("BlobType", b.kind)
 	w.Element("LeaseStatus", "unlocked")
 	w.Element("LeaseState", "available")

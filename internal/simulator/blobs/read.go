@@ -22,7 +22,7 @@ func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	from, to, ranged := rangeOf(c.Header)
 	if !ranged {
 		a := b.describe(http.StatusOK)
-		setHeader(a.Header, "Content-MD5", b.headers.md5)
+		setHeader(a.Header, "Content-MD5", b.headers[md5Name])
 		a.Body = b.content(0, b.size)
 		return a, nil
 	}
@@ -32,7 +32,7 @@ func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	}
 	to = min(to, b.size)
 	a := b.describe(http.StatusPartialContent)
-	setHeader(a.Header, "x-ms-blob-content-md5", b.headers.md5)
+	setHeader(a.Header, "x-ms-blob-content-md5", b.headers[md5Name])
 	a.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.size))
 	a.Body = b.content(from, to)
 	for name, hash := range map[string]func([]byte) string{"md5": base64MD5, "crc64": base64CRC64} {
@@ -79,7 +79,7 @@ func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault
 		return nil, err
 	}
 	a := b.describe(http.StatusOK)
-	setHeader(a.Header, "Content-MD5", b.headers.md5)
+	setHeader(a.Header, "Content-MD5", b.headers[md5Name])
 	if c.Req.Method == http.MethodHead {
 		a.Header.Set("Content-Length", itoa(b.size))
 	}
@@ -101,11 +101,11 @@ func (b *stored) describe(status int) *protocol.Answer {
 	if b.kind == appendBlob {
 		h.Set("x-ms-blob-committed-block-count", strconv.Itoa(b.appends))
 	}
-	setHeader(h, "Content-Type", b.headers.contentType)
-	setHeader(h, "Content-Encoding", b.headers.encoding)
-	setHeader(h, "Content-Language", b.headers.language)
-	setHeader(h, "Content-Disposition", b.headers.disposition)
-	setHeader(h, "Cache-Control", b.headers.cacheControl)
+	for name, value := range b.headers {
+		if name != md5Name { // of the whole content: an answer may be a part of it
+			h.Set(name, value)
+		}
+	}
 	if b.copied != nil {
 		h.Set("x-ms-copy-id", b.copied.id)
 		h.Set("x-ms-copy-source", b.copied.source)

@@ -31,9 +31,8 @@ func (s *Service) Restore(from *State) {
 
 // clone copies the container and its blobs, which change in their places; their contents are shared.
 func (k *storedContainer) clone() *storedContainer {
-	c := &storedContainer{metadata: k.metadata, policies: k.policies, etag: k.etag, modified: k.modified,
+	return &storedContainer{metadata: k.metadata, policies: k.policies, etag: k.etag, modified: k.modified,
 		blobs: snapshot.Cloned(k.blobs, (*stored).clone), names: slices.Clone(k.names), graves: maps.Clone(k.graves)}
-	return c
 }
 
 func (b *stored) clone() *stored {
@@ -71,9 +70,7 @@ func (b *stored) fingerprint(k *snapshot.Writer) {
 	k.Time(b.created)
 	k.Text(b.etag)
 	k.Texts(b.metadata)
-	for _, h := range [...]string{b.headers.contentType, b.headers.encoding, b.headers.language, b.headers.disposition, b.headers.cacheControl, b.headers.md5} {
-		k.Text(h)
-	}
+	k.Texts(b.headers)
 	k.Flag(b.copied != nil)
 	if b.copied != nil {
 		k.Text(b.copied.id)

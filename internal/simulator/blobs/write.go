@@ -63,8 +63,8 @@ func (t *target) put(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 		if hashes.Get("Content-MD5") == "" {
 			hashes.Set("Content-MD5", base64MD5(c.Body))
 		}
-		if b.headers.md5 == "" {
-			b.headers.md5 = hashes.Get("Content-MD5")
+		if b.headers[md5Name] == "" {
+			b.headers[md5Name] = hashes.Get(md5Name)
 		}
 	}
 	t.commit(b)

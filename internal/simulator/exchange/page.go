@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/base64"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,8 +56,8 @@ func (p *Page) Start(names []string) int {
 	return i
 }
 
-// Take cuts the page out of sorted names, and makes the marker of the next.
-func (p *Page) Take(names []string) (page []string, next string) {
+// take cuts the page out of sorted names, and makes the marker of the next.
+func (p *Page) take(names []string) (page []string, next string) {
 	for i := p.Start(names); i < len(names) && strings.HasPrefix(names[i], p.Prefix); i++ {
 		page = append(page, names[i])
 		if len(page) > p.Most {
@@ -86,11 +87,37 @@ func NewMarker(name string) string {
 	return markerMark + base64.RawURLEncoding.EncodeToString([]byte(name))
 }
 
-// WriteHead repeats what was asked for, as answers do.
-func (p *Page) WriteHead(w *document.Writer) {
+// Begin begins the answer, which repeats what was asked for; attributes are further names and values in turn.
+func (p *Page) Begin(c *Call, attributes ...string) *document.Writer {
+	w := document.New("EnumerationResults", append([]string{"ServiceEndpoint", c.Endpoint() + "/"}, attributes...)...)
 	w.Optional("Prefix", p.Prefix)
 	w.Optional("Marker", p.marker)
 	if p.asked > 0 {
 		w.Element("MaxResults", strconv.Itoa(p.asked))
 	}
+	return w
+}
+
+// List answers with a page of a listing of queues or containers by their sorted names. of is one of them; write writes what
+// there is to say of it beside its name and returns its metadata.
+func (s *Service) List(c *Call, of string, names []string, write func(w *document.Writer, name string) map[string]string) (*protocol.Answer, *protocol.Fault) {
+	p, err := s.Page(c)
+	if err != nil {
+		return nil, err
+	}
+	found, next := p.take(names)
+	w := p.Begin(c)
+	w.Begin(of + "s")
+	for _, name := range found {
+		w.Begin(of)
+		w.Element("Name", name)
+		metadata := write(w, name)
+		if c.Includes("metadata") {
+			w.Metadata(metadata)
+		}
+		w.End()
+	}
+	w.End()
+	w.Element("NextMarker", next)
+	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }

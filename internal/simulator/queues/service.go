@@ -160,25 +160,7 @@ func (q *queue) attributes(c *exchange.Call) (*protocol.Answer, *protocol.Fault)
 }
 
 func (s *Service) list(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	p, err := s.Page(c)
-	if err != nil {
-		return nil, err
-	}
-	found, next := p.Take(slices.Sorted(maps.Keys(s.queues)))
-	w := document.New("EnumerationResults", "ServiceEndpoint", c.Endpoint()+"/")
-	p.WriteHead(w)
-	w.Begin("Queues")
-	for _, name := range found {
-		w.Begin("Queue")
-		w.Element("Name", name)
-		if c.Includes("metadata") {
-			w.Metadata(s.queues[name].metadata)
-		}
-		w.End()
-	}
-	w.End()
-	w.Element("NextMarker", next)
-	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
+	return s.List(c, "Queue", slices.Sorted(maps.Keys(s.queues)), func(_ *document.Writer, name string) map[string]string { return s.queues[name].metadata })
 }
 
 // sameMetadata compares names as the services do, which know no difference in case.

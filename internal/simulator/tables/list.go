@@ -67,19 +67,11 @@ func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answe
 
 // oneTable is the body of an answer that is one table.
 func (s *Service) oneTable(c *request.Call, m entity.Metadata, name string) []byte {
-	body := []byte{'{'}
-	if m != entity.None {
-		body = append(body, `"odata.metadata":"`+c.Endpoint()+`/$metadata#Tables/@Element",`...)
-	}
-	return s.appendTable(body, c, m, name)
+	return s.appendTable(beginTables(c, m, "/@Element"), c, m, name)
 }
 
 func (s *Service) listBody(c *request.Call, m entity.Metadata, names []string) []byte {
-	body := []byte{'{'}
-	if m != entity.None {
-		body = append(body, `"odata.metadata":"`+c.Endpoint()+`/$metadata#Tables",`...)
-	}
-	body = append(body, `"value":[`...)
+	body := append(beginTables(c, m, ""), `"value":[`...)
 	for i, name := range names {
 		if i > 0 {
 			body = append(body, ',')
@@ -87,6 +79,14 @@ func (s *Service) listBody(c *request.Call, m entity.Metadata, names []string) [
 		body = s.appendTable(append(body, '{'), c, m, name)
 	}
 	return append(body, "]}"...)
+}
+
+// beginTables begins a body about tables.
+func beginTables(c *request.Call, m entity.Metadata, of string) []byte {
+	if m == entity.None {
+		return []byte{'{'}
+	}
+	return []byte(`{"odata.metadata":"` + c.Endpoint() + `/$metadata#Tables` + of + `",`)
 }
 
 // appendTable appends what follows the opening brace of a table.

@@ -46,7 +46,7 @@ func (s *Service) find(name string) (*table, *protocol.Fault) {
 	if t := s.state.tables[strings.ToLower(name)]; t != nil {
 		return t, nil
 	}
-	return nil, tableNotFound()
+	return nil, protocol.Refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
 }
 
 // create makes a table.
@@ -125,8 +125,4 @@ func (s *Service) admit(t *table, partition string, n int) bool {
 
 func resourceNotFound() *protocol.Fault {
 	return protocol.Refuse(http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
-}
-
-func tableNotFound() *protocol.Fault {
-	return protocol.Refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
 }
