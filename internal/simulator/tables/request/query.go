@@ -42,11 +42,11 @@ type Query struct {
 	Listing
 	Plan   odata.Plan
 	Fields []string // of $select; nil is all
-	From   continuation
+	From   Continuation
 }
 
-// continuation is where a query goes on. Without a row it goes on at the partition's first.
-type continuation struct {
+// Continuation is where a query goes on. Without a row it goes on at the partition's first.
+type Continuation struct {
 	Set            bool
 	Partition, Row string
 	// after says that the page before this one was made empty, so that this one is not.
@@ -145,11 +145,11 @@ func ParseToken(token string) (key string, after, ok bool) {
 	return string(plain), version == tokenVersionAfter, err == nil
 }
 
-func parseContinuation(partition, row string) (continuation, *protocol.Fault) {
+func parseContinuation(partition, row string) (Continuation, *protocol.Fault) {
 	if partition == "" && row == "" {
-		return continuation{}, nil
+		return Continuation{}, nil
 	}
-	c := continuation{Set: true}
+	c := Continuation{Set: true}
 	var ok bool
 	if c.Partition, c.After, ok = ParseToken(partition); !ok {
 		return c, protocol.InvalidInput("One of the request inputs is not valid.")
