@@ -204,7 +204,7 @@ func TestManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for done := 0; done < each; {
 				row := a.Rows("Employees")[0]
-				n, _ := row.Properties["N"].Int()
+				n, _ := row.Get("N").Int()
 				if a.Send(http.MethodPut, address, fmt.Sprintf(`{"N":%d}`, n+1), "If-Match", row.ETag).StatusCode == 204 {
 					done++
 				}
@@ -212,7 +212,7 @@ func TestManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n, _ := a.Rows("Employees")[0].Properties["N"].Int(); n != workers*each {
+	if n, _ := a.Rows("Employees")[0].Get("N").Int(); n != workers*each {
 		t.Errorf("counted to %d, want %d", n, workers*each)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/queues"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables"
+	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
 // Options say what to simulate. The zero Options are an account named contoso on a calm day.
@@ -214,9 +215,9 @@ func (s *Simulator) answer(name protocol.Service, of service, c *protocol.Call) 
 	return a
 }
 
-// Rows returns all rows of a table as they are at one moment, in the order of their keys; nil for a table that is not there.
+// Rows returns all entities of a table as they are at one moment, in the order of their keys; none for a table that is not there.
 // No request is made.
-func (s *Simulator) Rows(tableName string) []tables.Row { return s.tables.Rows(tableName) }
+func (s *Simulator) Rows(tableName string) []*entity.Stored { return s.tables.Rows(tableName) }
 
 // Tables returns the names of the tables that are there, in the order of their listing.
 func (s *Simulator) Tables() []string { return s.tables.Names() }

@@ -31,7 +31,7 @@ func TestTransactionsThroughTheSDK(t *testing.T) {
 	if err == nil {
 		t.Error("a transaction that must fail did not")
 	}
-	if rows := a.Rows("Employees"); len(rows) != 3 || rows[0].Properties["Age"] != edm.Int32(1) || rows[1].Properties["Age"] != edm.Int32(2) {
+	if rows := a.Rows("Employees"); len(rows) != 3 || rows[0].Get("Age") != edm.Int32(1) || rows[1].Get("Age") != edm.Int32(2) {
 		t.Errorf("a failed transaction changed something: %#v", rows)
 	}
 }

@@ -39,7 +39,7 @@ func TestEntitiesThroughTheSDK(t *testing.T) {
 	probe.NoError(t, err)
 	_, err = client.UpdateEntity(ctx, merge, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge, IfMatch: &added.ETag})
 	probe.WantError(t, err, 412, "UpdateConditionNotSatisfied")
-	if row := a.Rows("Employees")[0]; row.Properties["Name"] != edm.String("Kim") || row.Properties["Age"] != edm.Int32(31) || row.ETag != string(merged.ETag) {
+	if row := a.Rows("Employees")[0]; row.Get("Name") != edm.String("Kim") || row.Get("Age") != edm.Int32(31) || row.ETag != string(merged.ETag) {
 		t.Errorf("after the merge %#v", row)
 	}
 	_, err = client.UpdateEntity(ctx, merge, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace, IfMatch: to.Ptr(azcore.ETagAny)})
@@ -58,7 +58,7 @@ func TestEntitiesThroughTheSDK(t *testing.T) {
 	probe.NoError(t, err)
 	_, err = client.DeleteEntity(ctx, "Sales", "O-1", nil)
 	probe.WantError(t, err, 404, "ResourceNotFound")
-	if rows := a.Rows("employees"); len(rows) != 1 || rows[0].RowKey != "O-2" {
+	if rows := a.Rows("employees"); len(rows) != 1 || rows[0].Row != "O-2" {
 		t.Errorf("left %v", rows)
 	}
 }

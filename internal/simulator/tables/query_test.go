@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -51,10 +50,10 @@ func TestKeysAreOrderedByUTF16(t *testing.T) {
 	}
 	var pks, rks []string
 	for _, row := range a.Rows("Employees") {
-		if row.PartitionKey == "zz" {
-			rks = append(rks, row.RowKey)
+		if row.Partition == "zz" {
+			rks = append(rks, row.Row)
 		} else {
-			pks = append(pks, row.PartitionKey)
+			pks = append(pks, row.Partition)
 		}
 	}
 	if !slices.Equal(pks, keys) || !slices.Equal(rks, keys) {
@@ -148,8 +147,7 @@ func TestPlansLoseNothing(t *testing.T) {
 				probe.NoError(t, err)
 				want := 0
 				for _, row := range a.Rows("Employees") {
-					keys := map[string]edm.Value{"PartitionKey": edm.String(row.PartitionKey), "RowKey": edm.String(row.RowKey)}
-					if odata.Match(e, func(name string) edm.Value { return keys[name] }) {
+					if odata.Match(e, row.Get) {
 						want++
 					}
 				}

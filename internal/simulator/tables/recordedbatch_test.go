@@ -40,7 +40,7 @@ func TestRecordedTransactions(t *testing.T) {
 		probe.Part("MERGE", at("6"), `{"A":1}`, "Content-ID", "6"))
 	etags := map[string]string{}
 	for _, row := range a.Rows("Employees") {
-		etags[row.RowKey] = row.ETag
+		etags[row.Row] = row.ETag
 	}
 	const made = "http://contoso.table.sim.test/Employees(PartitionKey='Sales',RowKey='5')"
 	changed := func(n int, rk string) string {

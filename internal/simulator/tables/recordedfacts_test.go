@@ -165,7 +165,7 @@ func TestRecordedTimesOfAChangeSet(t *testing.T) {
 			probe.Part("DELETE", at("1"), "", "If-Match", "*"), put("6"), probe.Part("POST", "", `{"PartitionKey":"p","RowKey":"5"}`, "Prefer", "return-no-content"))
 		byRow := map[string]string{}
 		for _, row := range a.Rows("Employees") {
-			byRow[row.RowKey] = row.ETag
+			byRow[row.Row] = row.ETag
 		}
 		tags := partETags(r.Text)
 		if want := []string{byRow["2"], byRow["4"], byRow["3"], byRow["6"], byRow["5"]}; !slices.Equal(tags, want) || len(byRow) != 5 {
@@ -196,11 +196,11 @@ func TestETagsOfOneRowDiffer(t *testing.T) {
 			}
 			a.Transact(parts...)
 			for _, row := range a.Rows("Employees") {
-				if !slices.Contains(rows, row.RowKey) {
+				if !slices.Contains(rows, row.Row) {
 					continue
 				}
-				if key := row.RowKey + " " + row.ETag; seen[key] {
-					t.Fatalf("orderless %v: row %s has the ETag %s again", orderless, row.RowKey, row.ETag)
+				if key := row.Row + " " + row.ETag; seen[key] {
+					t.Fatalf("orderless %v: row %s has the ETag %s again", orderless, row.Row, row.ETag)
 				} else {
 					seen[key] = true
 				}

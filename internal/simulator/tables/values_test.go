@@ -64,8 +64,8 @@ func TestValuesAreWhatTheirTypeSays(t *testing.T) {
 			switch {
 			case (len(rows) == 1) != (c.code == ""):
 				t.Errorf("%s: %d rows", property, len(rows))
-			case len(rows) == 1 && rows[0].Properties["A"] != c.want:
-				t.Errorf("%s: stored %#v, want %#v", property, rows[0].Properties["A"], c.want)
+			case len(rows) == 1 && rows[0].Get("A") != c.want:
+				t.Errorf("%s: stored %#v, want %#v", property, rows[0].Get("A"), c.want)
 			case len(rows) == 1 && c.want.IsNull() && len(rows[0].Properties) > 0:
 				t.Errorf("%s: a null was stored", property)
 			}
@@ -80,7 +80,7 @@ func TestANullInAMergeChangesNothing(t *testing.T) {
 	a := accounts.WithTable(t, simulator.Options{})
 	accounts.Insert(a, "p", "r", `,"A":1,"B":2`)
 	a.Want(http.MethodPatch, "/Employees(PartitionKey='p',RowKey='r')", `{"A":null,"B":3}`, 204, "")
-	if row := a.Rows("Employees")[0]; row.Properties["A"] != edm.Int32(1) || row.Properties["B"] != edm.Int32(3) {
+	if row := a.Rows("Employees")[0]; row.Get("A") != edm.Int32(1) || row.Get("B") != edm.Int32(3) {
 		t.Errorf("%#v", row)
 	}
 }

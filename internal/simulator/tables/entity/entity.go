@@ -28,8 +28,8 @@ type Stored struct {
 
 // Property is one property of an entity; its value is never null.
 type Property struct {
-	Name  string
-	Value edm.Value
+	name  string
+	value edm.Value
 }
 
 // Stamp gives the entity its timestamp and the ETag made of it.
@@ -65,8 +65,8 @@ func (e *Stored) Get(name string) edm.Value {
 		return e.Timestamp
 	}
 	for i := range e.Properties {
-		if e.Properties[i].Name == name {
-			return e.Properties[i].Value
+		if e.Properties[i].name == name {
+			return e.Properties[i].value
 		}
 	}
 	return edm.Value{}
@@ -75,7 +75,7 @@ func (e *Stored) Get(name string) edm.Value {
 // Sort puts the properties in the order the service gives them to an entity that was replaced or merged, also where that
 // inserted it: by name. One that was only inserted keeps the order of its request.
 func (e *Stored) Sort() {
-	slices.SortFunc(e.Properties, func(a, b Property) int { return compoundkey.Compare(a.Name, b.Name) })
+	slices.SortFunc(e.Properties, func(a, b Property) int { return compoundkey.Compare(a.name, b.name) })
 }
 
 // Merged returns the properties of old with those of changed in place of them or added.
@@ -83,11 +83,11 @@ func Merged(old, changed []Property) []Property {
 	all := slices.Clone(old)
 	at := make(map[string]int, len(old))
 	for i, p := range old {
-		at[p.Name] = i
+		at[p.name] = i
 	}
 	for _, p := range changed {
-		if i, ok := at[p.Name]; ok {
-			all[i].Value = p.Value
+		if i, ok := at[p.name]; ok {
+			all[i].value = p.value
 		} else {
 			all = append(all, p)
 		}
@@ -101,8 +101,8 @@ func (e *Stored) fingerprint(k *snapshot.Writer) {
 	k.Text(e.ETag)
 	k.Number(uint64(len(e.Properties)))
 	for _, p := range e.Properties {
-		k.Text(p.Name)
-		k.Number(uint64(p.Value.Type()))
-		k.Bytes(edm.AppendValue(nil, p.Value))
+		k.Text(p.name)
+		k.Number(uint64(p.value.Type()))
+		k.Bytes(edm.AppendValue(nil, p.value))
 	}
 }

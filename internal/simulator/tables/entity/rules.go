@@ -61,11 +61,11 @@ func Check(pk, rk string, properties []Property) *protocol.Fault {
 	}
 	size := edm.KeySize(pk, rk)
 	for i := range properties {
-		if properties[i].Value.Check() != nil {
+		if properties[i].value.Check() != nil {
 			return protocol.Refuse(http.StatusBadRequest, "PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). "+
 				"If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
 		}
-		size += edm.PropertySize(properties[i].Name, properties[i].Value)
+		size += edm.PropertySize(properties[i].name, properties[i].value)
 	}
 	if size > edm.MaxEntitySize {
 		return protocol.Refuse(http.StatusBadRequest, "EntityTooLarge", fmt.Sprintf("The entity is larger than the maximum allowed size (1MB): it has %d bytes.", size))

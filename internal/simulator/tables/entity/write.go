@@ -143,7 +143,7 @@ func (w *Writer) appendBody(dst []byte, e *Stored) []byte {
 		dst = append(w.appendProperty(dst, RowKey, edm.String(e.Row)), ',')
 		dst = append(w.appendProperty(dst, timestampProperty, e.Timestamp), ',')
 		for i := range e.Properties {
-			dst = append(w.appendProperty(dst, e.Properties[i].Name, e.Properties[i].Value), ',')
+			dst = append(w.appendProperty(dst, e.Properties[i].name, e.Properties[i].value), ',')
 		}
 	}
 	if dst[len(dst)-1] == ',' {
