@@ -24,7 +24,7 @@ func invalidf(op, table, format string, args ...any) error {
 }
 
 func invalid(op, table string, err error) error {
-	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: err}
 }
 
 // refusal is the error of a request that a client does not send. NonRetriable keeps the SDK from trying again.

@@ -215,7 +215,7 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 }
 
 func (p *Policies) failure(op string, kind error, what string) error {
-	return &patterns.Error{Op: op, Table: p.table.Name(), Index: -1, Kind: kind, Err: errors.New(what)}
+	return &patterns.Error{Op: op, Table: p.table.Name(), Kind: kind, Err: errors.New(what)}
 }
 
 // sdkFailure is an error of the SDK in this library's words.

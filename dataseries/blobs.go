@@ -54,11 +54,11 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	}
 	d, err := decodeDocument(ex.Answer)
 	if err != nil {
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
 	}
 	s.document, s.etag = *d, azcore.ETag(ex.Header.Get("ETag"))
 	if s.etag == "" {
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("a blob without an ETag")}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: errors.New("a blob without an ETag")}
 	}
 	return s, nil
 }

@@ -69,7 +69,7 @@ func (b *blobShelf) load(ctx context.Context, name string) ([]patterns.Value, er
 	}
 	values := make([]patterns.Value, b.layout.slots)
 	if _, err := b.take(values, s.slots, 0); err != nil {
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
 	}
 	return values, nil
 }

@@ -24,11 +24,11 @@ func invalid(err error) error {
 	if errors.As(err, &size) {
 		kind = patterns.ErrTooLarge
 	}
-	return &patterns.Error{Index: -1, Kind: kind, Err: err}
+	return &patterns.Error{Kind: kind, Err: err}
 }
 
 func garbled(key patterns.Key, err error) error {
-	return &patterns.Error{Key: key, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	return &patterns.Error{Key: key, Kind: patterns.ErrGarbled, Err: err}
 }
 
 // checkKeys refuses what cannot be the keys of a row, for blobs as well: a series may move.
@@ -73,5 +73,5 @@ func unknownBeside(unsure, err error) error {
 	if unsure == nil {
 		return err
 	}
-	return &patterns.Error{Index: -1, Kind: patterns.ErrUnknownOutcome, Err: fmt.Errorf("an attempt was not answered, and then: %w", err)}
+	return &patterns.Error{Kind: patterns.ErrUnknownOutcome, Err: fmt.Errorf("an attempt was not answered, and then: %w", err)}
 }

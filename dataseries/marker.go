@@ -86,7 +86,7 @@ func (m *mark) stage(x *patterns.Transaction, row *patterns.Entity) {
 // same refuses another addition under the name of one that was counted.
 func (m *mark) same(p patterns.Properties) error {
 	if p.Get(markerSlot) != patterns.String(m.property) || p.Get(markerDelta) != m.delta {
-		return &patterns.Error{Key: m.key, Index: -1, Kind: patterns.ErrExists, Err: ErrOtherAddition}
+		return &patterns.Error{Key: m.key, Kind: patterns.ErrExists, Err: ErrOtherAddition}
 	}
 	return nil
 }

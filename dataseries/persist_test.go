@@ -16,7 +16,7 @@ func TestPersist(t *testing.T) {
 		base azcore.ETag
 		err  error
 	}
-	kind := func(k error) error { return &patterns.Error{Index: -1, Kind: k} }
+	kind := func(k error) error { return &patterns.Error{Kind: k} }
 	lost, conflict, exists := kind(patterns.ErrUnknownOutcome), kind(patterns.ErrConflict), kind(patterns.ErrExists)
 	for name, c := range map[string]struct {
 		once  bool
@@ -60,7 +60,7 @@ func TestPersistStops(t *testing.T) {
 		base := bases[writes]
 		return step{base, func(context.Context) error {
 			writes++
-			return &patterns.Error{Index: -1, Kind: patterns.ErrUnknownOutcome}
+			return &patterns.Error{Kind: patterns.ErrUnknownOutcome}
 		}}, nil
 	})
 	if writes != 1 || !errors.Is(err, patterns.ErrUnknownOutcome) {
@@ -70,7 +70,7 @@ func TestPersistStops(t *testing.T) {
 	err = persist(ctx, 9, false, func(context.Context) (step, error) {
 		return step{"1", func(context.Context) error {
 			cancel()
-			return &patterns.Error{Index: -1, Kind: patterns.ErrConflict}
+			return &patterns.Error{Kind: patterns.ErrConflict}
 		}}, nil
 	})
 	if !errors.Is(err, context.Canceled) {

@@ -136,7 +136,7 @@ func (r *rowShelf) remove(ctx context.Context, key patterns.Key) error {
 	return persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
 		rows, err := r.of(ctx, key)
 		if err == nil && len(rows) == 0 && !tried {
-			err = &patterns.Error{Key: key, Index: -1, Kind: patterns.ErrNotFound}
+			err = &patterns.Error{Key: key, Kind: patterns.ErrNotFound}
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(rows) == 0 {

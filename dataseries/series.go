@@ -50,7 +50,7 @@ func New[V any](table *patterns.Table, prefix string, slots int, o *Options) (*S
 		o = &Options{}
 	}
 	refuse := func(err error) (*Series[V], error) {
-		return nil, &patterns.Error{Op: "New", Index: -1, Kind: patterns.ErrInvalid, Err: err}
+		return nil, &patterns.Error{Op: "New", Kind: patterns.ErrInvalid, Err: err}
 	}
 	if table == nil {
 		return refuse(errors.New("the table is nil"))

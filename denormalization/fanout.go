@@ -187,5 +187,5 @@ func (r *relation[S, H]) holderError(key patterns.Key, err error) error {
 	if !errors.As(err, &e) {
 		return where
 	}
-	return &patterns.Error{Index: -1, Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+	return &patterns.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }

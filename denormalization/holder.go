@@ -94,7 +94,7 @@ func (h *holderEnd[S, H]) Complete(ctx context.Context, c *patterns.Change) erro
 			return err
 		}
 		if source == nil && i == 0 && h.holds(holder, key) && (h.link.Required || h.inPartition) {
-			return &patterns.Error{Index: -1, Pattern: h.PatternName(), Kind: patterns.ErrMissingReference,
+			return &patterns.Error{Pattern: h.PatternName(), Kind: patterns.ErrMissingReference,
 				Err: fmt.Errorf("the source (%q, %q) does not exist; insert it first, or let the holder refer to another one", key.Partition, key.Row)}
 		}
 		done.places = append(done.places, placeOf(key))
@@ -241,7 +241,7 @@ func (r *relation[S, H]) sourceError(key patterns.Key, err error) error {
 	if !errors.As(err, &e) {
 		return where
 	}
-	return &patterns.Error{Index: -1, Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+	return &patterns.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }
 
 // holderInPartition is the Holder of a link whose holders are in their sources' partitions.

@@ -169,7 +169,7 @@ func (r *relation[S, H]) limit() int {
 
 // tooMany is the error for a source with more holders than the limit.
 func (r *relation[S, H]) tooMany(source patterns.Key) error {
-	return &patterns.Error{Key: source, Index: -1, Pattern: r.name, Kind: patterns.ErrTooLarge,
+	return &patterns.Error{Key: source, Pattern: r.name, Kind: patterns.ErrTooLarge,
 		Err: fmt.Errorf("the source has more than %d holders, the Options.Limit of its link", r.limit())}
 }
 

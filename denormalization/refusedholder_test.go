@@ -19,7 +19,7 @@ func (*orphaned) Remember(any, patterns.Properties) ([]string, error) { return n
 
 func (o *orphaned) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
 	if o.refuses {
-		return nil, &patterns.Error{Index: -1, Pattern: "orphaned", Kind: patterns.ErrNotFound, Err: errors.New("the parent is not there")}
+		return nil, &patterns.Error{Pattern: "orphaned", Kind: patterns.ErrNotFound, Err: errors.New("the parent is not there")}
 	}
 	return nil, nil
 }

@@ -190,7 +190,7 @@ func (e *Encryption) place(ctx context.Context, key patterns.Key) (place, error)
 	}
 	pairs, err := e.options.Context(ctx, key)
 	if err != nil {
-		return at, &patterns.Error{Op: "Context", Index: -1, Kind: patterns.ErrInvalid, Err: err}
+		return at, &patterns.Error{Op: "Context", Kind: patterns.ErrInvalid, Err: err}
 	}
 	at.required = encodeContext(pairs)
 	return at, nil

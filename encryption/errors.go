@@ -25,7 +25,7 @@ var errMerge = errors.New("a merge is refused: the encrypted properties that sta
 
 // invalidf is the error of bad input, before any request. It never has a value in it.
 func invalidf(op, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // unreadable reports whether err says that a data key is not to be had from what is stored, in contrast to one that cannot

@@ -280,7 +280,7 @@ func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 		key, err = r.dataKey(ctx, id)
 	}
 	if err != nil && unreadable(err) {
-		return id, nil, &patterns.Error{Op: "Store", Index: -1, Kind: patterns.ErrInvalid, Err: errUnusableKey}
+		return id, nil, &patterns.Error{Op: "Store", Kind: patterns.ErrInvalid, Err: errUnusableKey}
 	}
 	return id, key, err
 }

@@ -44,7 +44,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
 	if errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome) {
-		return DataKeyID{}, &patterns.Error{Op: op, Table: s.table.Name(), Index: -1, Kind: patterns.ErrConflict, Err: errors.New("somebody else made the first data key")}
+		return DataKeyID{}, &patterns.Error{Op: op, Table: s.table.Name(), Kind: patterns.ErrConflict, Err: errors.New("somebody else made the first data key")}
 	}
 	if err != nil {
 		return DataKeyID{}, err
@@ -281,7 +281,7 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables
 	const op = "RemoveUnusedDataKey"
 	s := r.state
 	refuse := func(kind error, format string, args ...any) error {
-		return &patterns.Error{Op: op, Table: s.table.Name(), Index: -1, Kind: kind, Err: fmt.Errorf(format, args...)}
+		return &patterns.Error{Op: op, Table: s.table.Name(), Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
 	if len(tables) == 0 {
 		return refuse(patterns.ErrInvalid, "it names no table to look at")

@@ -215,7 +215,7 @@ func (r *chunkReader) next() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !last && r.number == maxChunks:
-		return nil, &patterns.Error{Op: "Seal", Index: -1, Kind: patterns.ErrTooLarge}
+		return nil, &patterns.Error{Op: "Seal", Kind: patterns.ErrTooLarge}
 	case last && n < r.least:
 		return nil, ErrNotAuthentic
 	}

@@ -33,7 +33,7 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 			return nil, blobError(op, err)
 		}
 		if page.Segment == nil {
-			return nil, &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("a page without blobs")}
+			return nil, &patterns.Error{Op: op, Kind: patterns.ErrGarbled, Err: errors.New("a page without blobs")}
 		}
 		if err := countBlobs(ctx, blobs, page.Segment.BlobItems, uses); err != nil {
 			return nil, blobError(op, err)
@@ -80,7 +80,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 		err = closing
 	}
 	if err == nil && n < headerSize { // it was listed as longer: the answer was cut off, and would make a use be missed
-		err = &patterns.Error{Op: "UsesInBlobs", Index: -1, Kind: patterns.ErrGarbled, Err: errors.New("an answer without the header")}
+		err = &patterns.Error{Op: "UsesInBlobs", Kind: patterns.ErrGarbled, Err: errors.New("an answer without the header")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)
 	return h.key, ok, err

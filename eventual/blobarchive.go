@@ -88,7 +88,7 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 func (d toContainer[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
 	name := d.name(entity)
 	if n := len([]rune(name)); n == 0 || n > maxBlobName {
-		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Index: -1, Kind: patterns.ErrInvalid,
+		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: patterns.ErrInvalid,
 			Err: fmt.Errorf("a blob name of %d characters: it has 1 to %d", n, maxBlobName)}
 	}
 	return []string{name}, nil

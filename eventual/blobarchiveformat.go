@@ -173,7 +173,7 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 	defer answer.Body.Close()
 	for key := range answer.Metadata {
 		if strings.EqualFold(key, metaPending) {
-			return nil, &patterns.Error{Op: op, Table: name, Index: -1, Kind: patterns.ErrNotFound,
+			return nil, &patterns.Error{Op: op, Table: name, Kind: patterns.ErrNotFound,
 				Err: errors.New("a Mover is about to put an entity there")}
 		}
 	}
@@ -183,7 +183,7 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 	}
 	v, err := openArchive(codec, text)
 	if err != nil {
-		return nil, &patterns.Error{Op: op, Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Op: op, Table: name, Kind: patterns.ErrGarbled, Err: err}
 	}
 	return v, nil
 }

@@ -19,11 +19,11 @@ var (
 
 // invalidf is the error of bad input, before any request.
 func invalidf(op, queue, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: queue, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: queue, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 func tooLargef(op, queue, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: queue, Index: -1, Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: queue, Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
 // failure turns the error of a request that changes nothing, or whose outcome does not matter, into a patterns.Error.

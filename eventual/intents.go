@@ -136,10 +136,10 @@ func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding
 		h.envelope = e
 	}
 	if errors.Is(err, patterns.ErrUnknownOutcome) && ctx.Err() != nil {
-		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
+		return nil, &patterns.Error{Op: op, Table: q.name, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
 	}
 	if errors.Is(err, patterns.ErrUnknownOutcome) {
-		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnavailable,
+		return nil, &patterns.Error{Op: op, Table: q.name, Kind: patterns.ErrUnavailable,
 			Err: fmt.Errorf("no answer to the put of the intent, so the change was not begun: %v", err)}
 	}
 	return h, err

@@ -201,7 +201,7 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	meta := m.source.MetaOf(v)
 	key, incarnation := meta.Key(), meta.Incarnation()
 	refused := func(kind, err error) error {
-		return &patterns.Error{Op: op, Table: m.source.Table().Name(), Key: key, Index: -1, Kind: kind, Err: err}
+		return &patterns.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
 	}
 	if incarnation == "" {
 		return refused(patterns.ErrInvalid, errors.New("the entity was neither read from a repository nor written to one, or it was last written by something else than a repository; Replace it first"))

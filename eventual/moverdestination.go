@@ -71,7 +71,7 @@ func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T,
 	}
 	key := source.MetaOf(entity).Key()
 	if d.repo.KeyOf(&v) == key && sameTable(source.Table(), d.repo.Table()) {
-		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrInvalid,
+		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: patterns.ErrInvalid,
 			Err: errors.New("the entity would be moved to where it is")}
 	}
 	return &v, d.protects(source, entity, &v, key)
@@ -98,7 +98,7 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 			got = to.Protects(d.repo.KeyOf(copied), p.Name)
 		}
 		if !p.Value.IsNull() && got < want {
-			return &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrInvalid, Pattern: from.PatternName(),
+			return &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: patterns.ErrInvalid, Pattern: from.PatternName(),
 				Err: fmt.Errorf("property %s is protected here, and the destination, table %s, would hold it in clear or unsigned; declare it there, too", p.Name, d.repo.Table().Name())}
 		}
 	}

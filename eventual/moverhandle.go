@@ -89,7 +89,7 @@ func (w *moving[T]) commit(ctx context.Context, entity *T, beside patterns.Besid
 }
 
 func (w *moving[T]) failure(kind, err error) error {
-	return &patterns.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Index: -1, Kind: kind, Err: err}
+	return &patterns.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
 }
 
 // poison ends the move: users have changed both ends, and both are kept. after deletes the move's rows.

@@ -24,7 +24,7 @@ func (q *Queue) Create(ctx context.Context) error {
 			return err
 		}
 		if existed && there == nil {
-			there = &patterns.Error{Op: op, Table: q.shardNames[i], Index: -1, Kind: patterns.ErrExists}
+			there = &patterns.Error{Op: op, Table: q.shardNames[i], Kind: patterns.ErrExists}
 		}
 	}
 	if _, err := createQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil {
@@ -130,7 +130,7 @@ func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) 
 		return 0, failure("Length", name, err)
 	}
 	if properties.ApproximateMessagesCount == nil {
-		return 0, &patterns.Error{Op: "Length", Table: name, Index: -1, Kind: patterns.ErrGarbled}
+		return 0, &patterns.Error{Op: "Length", Table: name, Kind: patterns.ErrGarbled}
 	}
 	return int(*properties.ApproximateMessagesCount), nil
 }

@@ -124,7 +124,7 @@ func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holdin
 	}
 	if p.receipt == "" {
 		// The message is there, and without a receipt it cannot be held: whoever gets it will act for it.
-		return nil, &patterns.Error{Op: op, Table: q.name, Index: -1, Kind: patterns.ErrUnknownOutcome, Err: patterns.ErrGarbled}
+		return nil, &patterns.Error{Op: op, Table: q.name, Kind: patterns.ErrUnknownOutcome, Err: patterns.ErrGarbled}
 	}
 	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
 	if !p.twice {

@@ -91,7 +91,7 @@ func EnsureSigningKeys(ctx context.Context, table *patterns.Table, name string) 
 	}
 	secret, ok := row.Get(signingProperty).Bytes()
 	if !ok || len(secret) < leastSigningKey {
-		return nil, &patterns.Error{Op: op, Table: table.Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled,
+		return nil, &patterns.Error{Op: op, Table: table.Name(), Key: key, Kind: patterns.ErrGarbled,
 			Err: fmt.Errorf("property %s is not a Binary of at least %d bytes", signingProperty, leastSigningKey)}
 	}
 	return NewSigningKeys(secret)

@@ -99,7 +99,7 @@ func (r *Registry) Get(ctx context.Context, key patterns.Key) (any, error) {
 		return nil, err
 	}
 	if len(values) == 0 {
-		return nil, &patterns.Error{Op: "Get", Table: r.table.Name(), Key: key, Index: -1, Kind: patterns.ErrNotFound}
+		return nil, &patterns.Error{Op: "Get", Table: r.table.Name(), Key: key, Kind: patterns.ErrNotFound}
 	}
 	return values[0], nil
 }

@@ -213,10 +213,10 @@ func (r *Registry) unknown(v *row) (*patterns.Entity, error) {
 }
 
 func invalid(op string, err error) error {
-	return &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: err}
 }
 
 // garbled is the error of a row that cannot be read as the type that it says it is.
 func (r *Registry) garbled(op string, key patterns.Key, err error) error {
-	return &patterns.Error{Op: op, Table: r.table.Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	return &patterns.Error{Op: op, Table: r.table.Name(), Key: key, Kind: patterns.ErrGarbled, Err: err}
 }

@@ -18,7 +18,7 @@ var (
 )
 
 func invalidf(op, table, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // noTable reports whether the period's own table is not there, or no longer: it was not made yet, or was dropped. A pattern's

@@ -49,7 +49,7 @@ func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	}
 	before, ok := s.calendar.parse(row.Before)
 	if !ok {
-		return mark{}, &patterns.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Index: -1, Kind: patterns.ErrGarbled,
+		return mark{}, &patterns.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Kind: patterns.ErrGarbled,
 			Err: fmt.Errorf("the retention mark is no %v", s.schema.Unit)}
 	}
 	m.before, m.set, m.row = before, true, row

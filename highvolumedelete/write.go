@@ -95,7 +95,7 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 // gone turns the absence of a period's table into that of the entity.
 func (s *Tables[T]) gone(op string, p period, key patterns.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
-		return &patterns.Error{Op: op, Table: s.tableName(p), Key: key, Index: -1, Kind: patterns.ErrNotFound, Err: err}
+		return &patterns.Error{Op: op, Table: s.tableName(p), Key: key, Kind: patterns.ErrNotFound, Err: err}
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		if !unsure || slices.ContainsFunc(settles, func(kind error) bool { return errors.Is(err, kind) }) {
 			return err
 		}
-		return &patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Index: -1, Kind: patterns.ErrUnknownOutcome, Err: err}
+		return &patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Kind: patterns.ErrUnknownOutcome, Err: err}
 	}
 	for n := 0; ; n++ {
 		err := verb(r)
@@ -149,7 +149,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		unsure = unsure || errors.Is(err, patterns.ErrUnknownOutcome)
 		if n > 0 {
 			if err := backoff.Wait(ctx, n); err != nil {
-				return failed(&patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Index: -1, Err: err})
+				return failed(&patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
 			}
 		}
 		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) { // then the next attempt tells
@@ -211,7 +211,7 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	case errors.Is(err, patterns.ErrTableBeingDeleted):
 		return s.closed(op, p, err)
 	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, patterns.ErrUnknownOutcome):
-		return &patterns.Error{Op: op, Table: s.tableName(p), Index: -1, Kind: patterns.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
+		return &patterns.Error{Op: op, Table: s.tableName(p), Kind: patterns.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	}
 	full := prefix + segment(key)
 	if n := utf8.RuneCountInString(full); n > longestName {
-		return "", &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge,
+		return "", &patterns.Error{Kind: patterns.ErrTooLarge,
 			Err: &edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"}}
 	}
 	return full, nil

@@ -41,7 +41,7 @@ type blobList struct {
 // read reads a list. A blob that is not one of the index's is patterns.ErrGarbled. Requests: 1.
 func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	if err := b.owner.CheckName(name); err != nil {
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
 	}
 	var ex wire.Exchange
 	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
@@ -52,7 +52,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// Requests of other clients are not held to the lease of an intent.
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
 	case missing:
 		return &blobList{}, nil
 	case err != nil:
@@ -66,7 +66,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 		err = errors.New("a blob without an ETag")
 	}
 	if err != nil {
-		return nil, &patterns.Error{Table: name, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
 	}
 	return l, nil
 }

@@ -37,7 +37,7 @@ func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundk
 	keys := make([]patterns.Key, len(ids))
 	for i, id := range ids {
 		if keys[i], err = x.shelves.keyOf(place, id); err != nil {
-			return "", nil, x.failed(op, &patterns.Error{Index: -1, Kind: patterns.ErrGarbled, Err: err})
+			return "", nil, x.failed(op, &patterns.Error{Kind: patterns.ErrGarbled, Err: err})
 		}
 	}
 	return place, keys, nil

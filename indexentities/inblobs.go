@@ -169,7 +169,7 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 				err = fmt.Errorf("a list without metadata %s", metaCount)
 			}
 			if err := cmp.Or(b.owner, err); err != nil {
-				yield(Value{}, &patterns.Error{Table: b.name, Index: -1, Kind: patterns.ErrGarbled, Err: err})
+				yield(Value{}, &patterns.Error{Table: b.name, Kind: patterns.ErrGarbled, Err: err})
 				return
 			}
 			if !yield(Value{Key: key, Count: count}, nil) {

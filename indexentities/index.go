@@ -96,7 +96,7 @@ func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
 func (x *index[T]) reconcile(r *patterns.Reconciliation, agree func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
-			return &patterns.Error{Op: "Reconcile", Index: -1, Kind: patterns.ErrInvalid, Err: err}
+			return &patterns.Error{Op: "Reconcile", Kind: patterns.ErrInvalid, Err: err}
 		}
 	}
 	v, _ := r.Entity.(*T)
@@ -195,7 +195,7 @@ func (x *index[T]) failed(op string, err error) error {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return &patterns.Error{Op: op, Index: -1, Pattern: x.PatternName(), Kind: patterns.ErrInvalid, Err: err}
+		return &patterns.Error{Op: op, Pattern: x.PatternName(), Kind: patterns.ErrInvalid, Err: err}
 	}
 	named := *e
 	named.Op, named.Pattern = op, x.PatternName()

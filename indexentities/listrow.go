@@ -109,5 +109,5 @@ func firstRow(row string) (first string, number int) {
 
 // tooLarge is the error of a change that the lists of a partition or table cannot take.
 func tooLarge(format string, args ...any) error {
-	return &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
+	return &patterns.Error{Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
 }

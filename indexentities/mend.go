@@ -36,7 +36,7 @@ func (x *InPartition[T]) Mend(ctx context.Context, place string, entity patterns
 			return err
 		}
 	}
-	return x.failed("Mend", &patterns.Error{Table: rows.table.Name(), Key: entity, Index: -1, Kind: patterns.ErrConflict})
+	return x.failed("Mend", &patterns.Error{Table: rows.table.Name(), Key: entity, Kind: patterns.ErrConflict})
 }
 
 // writeAlone writes rows of a list by themselves.

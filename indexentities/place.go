@@ -46,7 +46,7 @@ func rowPlace(partition, row string) (string, error) {
 		}
 	}
 	if n := edm.Units(row); n > longestRow {
-		return "", &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge,
+		return "", &patterns.Error{Kind: patterns.ErrTooLarge,
 			Err: &edm.SizeError{What: "the row key of a list", Size: n, Limit: longestRow, Unit: "UTF-16 units"}}
 	}
 	return joinKey(patterns.Key{Partition: partition, Row: row}), nil

@@ -47,7 +47,7 @@ func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 func (r rowLists) decode(row *patterns.Entity) ([]string, error) {
 	ids, err := decodeIDs(row.Properties)
 	if err != nil {
-		return nil, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: patterns.ErrGarbled, Err: err}
 	}
 	return ids, nil
 }
@@ -93,7 +93,7 @@ func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity])
 			}
 			ids, ok := row.Get(countProperty).Int()
 			if !ok {
-				yield(counted{}, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Index: -1, Kind: patterns.ErrGarbled,
+				yield(counted{}, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: patterns.ErrGarbled,
 					Err: errors.New("a row of a list has no " + countProperty)})
 				return
 			}

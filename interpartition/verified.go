@@ -31,7 +31,7 @@ func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.
 	}
 	at := x.key(group, key)
 	if has, err := x.has(found, at); err != nil || !has {
-		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Index: -1, Pattern: x.PatternName(), Kind: patterns.ErrNotFound, Err: err}
+		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Pattern: x.PatternName(), Kind: patterns.ErrNotFound, Err: err}
 	}
 	return found, nil
 }

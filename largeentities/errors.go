@@ -13,7 +13,7 @@ const containerNotFound = "ContainerNotFound"
 
 // fault is an error of this package. blob is the blob's name, "" where there is none.
 func fault(op, blob string, kind error, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Table: blob, Index: -1, Kind: kind, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 func invalid(op, format string, args ...any) *patterns.Error {

@@ -34,7 +34,7 @@ func (x *Property[T]) SignedURL(ctx context.Context, key patterns.Key, expiry ti
 		return "", err
 	}
 	if !found || ptr == nil {
-		return "", &patterns.Error{Op: op, Table: x.repo.Table().Name(), Key: key, Index: -1, Pattern: x.name, Kind: patterns.ErrNotFound,
+		return "", &patterns.Error{Op: op, Table: x.repo.Table().Name(), Key: key, Pattern: x.name, Kind: patterns.ErrNotFound,
 			Err: errors.New("the value is in no blob")}
 	}
 	if ptr.sealed {

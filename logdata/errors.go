@@ -23,7 +23,7 @@ const (
 
 // invalidf is the error of bad input, before any request.
 func invalidf(op, blob, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: blob, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: blob, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // failure turns the error of a request into a patterns.Error. Unknown says that the request, or an attempt at it before,

@@ -114,7 +114,7 @@ func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 		to = maxTime()
 	}
 	if !from.Before(to) {
-		return from, to, &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid,
+		return from, to, &patterns.Error{Op: op, Kind: patterns.ErrInvalid,
 			Err: fmt.Errorf("the range from %v up to %v has no times", from, to)}
 	}
 	return from, to, nil

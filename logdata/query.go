@@ -172,7 +172,7 @@ func (q *query) peek() (*Blob, error) {
 			continue
 		}
 		if b.format != "" && b.format != strconv.Itoa(formatVersion) {
-			return nil, &patterns.Error{Op: "Query", Table: b.Name, Index: -1, Kind: patterns.ErrGarbled,
+			return nil, &patterns.Error{Op: "Query", Table: b.Name, Kind: patterns.ErrGarbled,
 				Err: fmt.Errorf("version %q of the format, and this build reads version %d", b.format, formatVersion)}
 		}
 		q.peeked = &b

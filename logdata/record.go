@@ -48,7 +48,7 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &patterns.Error{Op: "ReadRecords", Index: -1, Err: err})
+				yield(Record{}, &patterns.Error{Op: "ReadRecords", Err: err})
 				return
 			}
 		}

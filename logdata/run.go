@@ -234,6 +234,6 @@ func notAccepted(err error) error {
 	if !errors.Is(err, patterns.ErrUnknownOutcome) || !errors.As(err, &e) {
 		return err
 	}
-	return &patterns.Error{Op: "Write", Table: e.Table, Index: -1, Kind: patterns.ErrUnavailable, Code: e.Code,
+	return &patterns.Error{Op: "Write", Table: e.Table, Kind: patterns.ErrUnavailable, Code: e.Code,
 		Err: fmt.Errorf("an append before it has no answer yet: %w", e.Err)}
 }

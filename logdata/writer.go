@@ -177,7 +177,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 }
 
 func (w *Writer) tooLarge(size, limit int) error {
-	return &patterns.Error{Op: "Write", Table: w.log.prefix, Index: -1, Kind: patterns.ErrTooLarge,
+	return &patterns.Error{Op: "Write", Table: w.log.prefix, Kind: patterns.ErrTooLarge,
 		Err: fmt.Errorf("a record of %d bytes; as it is stored, it has %d at most", size, limit)}
 }
 

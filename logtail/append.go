@@ -54,7 +54,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	at, half := entryOf(v).LoggedAt, l.schema.Window/2
 	left := at.Sub(l.schema.Now()) + half
 	if left <= 0 || left > 2*half {
-		return l.recognize(ctx, v, &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Index: -1, Kind: patterns.ErrInvalid,
+		return l.recognize(ctx, v, &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: patterns.ErrInvalid,
 			Err: fmt.Errorf("%w: it is %v from the present, and %v are allowed", ErrOutsideWindow, (left - half).Round(time.Millisecond), half)})
 	}
 	bounded, cancel := context.WithTimeout(ctx, left)
@@ -92,7 +92,7 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 		return err
 	}
 	if !slices.Equal(ours, theirs) {
-		return &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Index: -1, Kind: patterns.ErrExists,
+		return &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: patterns.ErrExists,
 			Err: errors.New("an entry with this time and id has other properties")}
 	}
 	*l.repo.MetaOf(v) = *l.repo.MetaOf(there)

@@ -161,5 +161,5 @@ func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool
 }
 
 func (f *Follower[T]) garbled(row string, err error) error {
-	return &patterns.Error{Op: "Poll", Table: f.log.Table().Name(), Key: patterns.Key{Partition: f.partition, Row: row}, Index: -1, Kind: patterns.ErrGarbled, Err: err}
+	return &patterns.Error{Op: "Poll", Table: f.log.Table().Name(), Key: patterns.Key{Partition: f.partition, Row: row}, Kind: patterns.ErrGarbled, Err: err}
 }

@@ -60,7 +60,7 @@ func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 			}
 			key := l.repo.MetaOf(v).Key()
 			if last != "" && compoundkey.Compare(last, key.Row) >= 0 {
-				yield(nil, &patterns.Error{Op: "Query", Table: l.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrGarbled, Err: errUnordered})
+				yield(nil, &patterns.Error{Op: "Query", Table: l.Table().Name(), Key: key, Kind: patterns.ErrGarbled, Err: errUnordered})
 				return
 			}
 			last = key.Row

@@ -42,5 +42,5 @@ func ceil(t time.Time) time.Time {
 }
 
 func invalidf(op, table, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: table, Index: -1, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }

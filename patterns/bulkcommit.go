@@ -54,7 +54,7 @@ func (b *bulk) writeAlone(ctx context.Context, units []*unit, err error) ([]*uni
 	first := 0 // operation
 	for i, u := range units {
 		first += len(u.operations)
-		if e.Index >= first {
+		if e.Change > first {
 			continue
 		}
 		if u.alone == nil {

@@ -71,7 +71,7 @@ func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent
 		return r.agree(ctx, intent, w.after, w.fresh)
 	})
 	if err == nil && !committed {
-		return &Error{Index: -1, Kind: ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
+		return &Error{Kind: ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
 	}
 	if committed {
 		return nil
@@ -200,7 +200,7 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 			same = row.etag == old.version
 		}
 		if row.isCopy || !same {
-			return &Error{Index: -1, Key: old.key, Kind: ErrConflict}
+			return &Error{Key: old.key, Kind: ErrConflict}
 		}
 		own := *old
 		own.row, own.version = old.key.Row, ""
@@ -243,10 +243,10 @@ func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err
 			c.gone = map[string]azcore.ETag{}
 		}
 		_, known := c.gone[e.Key.Row] // of a companion that has changed since
-		c.gone[e.Key.Row] = d.operations[max(e.Index, 0)].owner
+		c.gone[e.Key.Row] = d.operations[max(e.Change, 1)-1].owner
 		return true, !known
 	case roleUnique:
-		if errors.Is(e.Kind, ErrDuplicate) && !d.isStaged(e.Index) {
+		if errors.Is(e.Kind, ErrDuplicate) && !d.isStaged(e.Change-1) {
 			return r.takeOver(ctx, c, e.Key)
 		}
 	}

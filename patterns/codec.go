@@ -114,7 +114,7 @@ func (c *Codec[T]) Decode(p Properties, v *T) error {
 		return nil
 	}
 	if err := c.plan.decode(p, reflect.ValueOf(v).Elem()); err != nil {
-		return &Error{Op: "Decode", Index: -1, Kind: ErrGarbled, Err: err}
+		return &Error{Op: "Decode", Kind: ErrGarbled, Err: err}
 	}
 	return nil
 }

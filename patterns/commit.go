@@ -28,13 +28,13 @@ func (t *Table) commitAs(ctx context.Context, op string, operations []operation,
 	}
 	e.Op, e.Table = op, t.name
 	if len(operations) == 1 {
-		e.Index = -1
+		e.Change = 0
 		if e.Key == (Key{}) {
 			e.Key = loggable(operations[0].key)
 		}
 	}
-	if i := e.Index; i >= 0 && i < len(operations) || len(operations) == 1 {
-		e.explain(&operations[max(i, 0)])
+	if n := e.Change; n > 0 && n <= len(operations) || len(operations) == 1 {
+		e.explain(&operations[max(n, 1)-1])
 	}
 	return nil, e
 }
@@ -59,7 +59,7 @@ func (t *Table) tryCommit(ctx context.Context, operations []operation, writeID s
 		return nil, e
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, &Error{Index: -1, Err: err}
+		return nil, &Error{Err: err}
 	}
 	r := t.send(ctx, enc)
 	if r.err == nil {
@@ -77,7 +77,7 @@ func checkTransaction(operations []operation) *Error {
 		return invalidf("", "a transaction without operations")
 	}
 	if len(operations) > MaxTransactionOperations {
-		return &Error{Index: -1, Kind: ErrTooLarge, Err: sizeOf("a transaction", len(operations), MaxTransactionOperations, "operations")}
+		return &Error{Kind: ErrTooLarge, Err: sizeOf("a transaction", len(operations), MaxTransactionOperations, "operations")}
 	}
 	if len(operations) == 1 {
 		return nil
@@ -86,13 +86,13 @@ func checkTransaction(operations []operation) *Error {
 	for i := range operations {
 		key := operations[i].key
 		if key.Partition != operations[0].key.Partition {
-			e := invalidf("", "a transaction has one partition, and operation %d is in another than operation 0", i)
-			e.Key, e.Index = loggable(key), i
+			e := invalidf("", "a transaction has one partition, and change %d is in another than change 1", i+1)
+			e.Key, e.Change = loggable(key), i+1
 			return e
 		}
 		if first, twice := rows[key.Row]; twice {
-			e := invalidf("", "a transaction has a row once, and operations %d and %d are the same row", first, i)
-			e.Key, e.Index, e.Pattern = loggable(key), i, operations[i].pattern
+			e := invalidf("", "a transaction has a row once, and changes %d and %d are the same row", first+1, i+1)
+			e.Key, e.Change, e.Pattern = loggable(key), i+1, operations[i].pattern
 			return e
 		}
 		rows[key.Row] = i
@@ -150,7 +150,7 @@ const unansweredWitnesses = 2
 func (enc *encoded) witnesses(operations []operation, r reply) []int {
 	rank := func(i int) int {
 		switch {
-		case i == r.err.Index:
+		case i+1 == r.err.Change:
 			return 0
 		case operations[i].verb == wire.VerbInsert:
 			return 1

@@ -131,7 +131,7 @@ func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p patterns.Prope
 func TestNotFoundIsSaidOfEntities(t *testing.T) {
 	for name, err := range map[string]error{
 		"an answer":        &azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "KeyNotFound"},
-		"a table's":        &patterns.Error{Index: -1, Kind: patterns.ErrNotFound},
+		"a table's":        &patterns.Error{Kind: patterns.ErrNotFound},
 		"in its own words": fmt.Errorf("no such key: %w", patterns.ErrNotFound),
 	} {
 		t.Run(name, func(t *testing.T) {

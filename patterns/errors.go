@@ -63,7 +63,7 @@ type Error struct {
 	Op      string // the operation, such as "Insert"
 	Table   string
 	Key     Key    // the row concerned, when one row is
-	Index   int    // the failing operation of a transaction, -1 when unknown or when there was no transaction
+	Change  int    // which operation of a transaction failed, from 1; 0 when that is not known, or there was no transaction
 	Pattern string // the pattern whose row or rule failed, "" for the entity's own
 	Code    string // the service's error code, such as "EntityAlreadyExists"
 	Kind    error  // one of the Err values, or nil
@@ -83,8 +83,8 @@ func (e *Error) Error() string {
 	if e.Key != (Key{}) {
 		fmt.Fprintf(&b, " (%q, %q)", e.Key.Partition, e.Key.Row)
 	}
-	if e.Index >= 0 {
-		fmt.Fprintf(&b, ", operation %d", e.Index)
+	if e.Change > 0 {
+		fmt.Fprintf(&b, ", change %d", e.Change)
 	}
 	if e.Pattern != "" {
 		fmt.Fprintf(&b, ", %s", e.Pattern)
@@ -150,7 +150,7 @@ func invalid(op string, err error) *Error {
 	if isSizeError(err) {
 		kind = ErrTooLarge
 	}
-	return &Error{Op: op, Index: -1, Kind: kind, Err: err}
+	return &Error{Op: op, Kind: kind, Err: err}
 }
 
 func invalidf(op, format string, args ...any) *Error {
@@ -206,7 +206,7 @@ func failure(op, table string, key Key, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Table: table, Key: key, Index: -1, Err: wire.Redact(err)}
+	e := &Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
 		e.Code, e.Kind = response.ErrorCode, kindOf(response.StatusCode, response.ErrorCode)

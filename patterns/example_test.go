@@ -284,7 +284,7 @@ func ExampleTransaction() {
 	again.Replace(department) // the ETag is that of the first write
 	_, err := again.Commit(ctx)
 	var failed *patterns.Error
-	fmt.Println(errors.Is(err, patterns.ErrConflict), errors.As(err, &failed) && failed.Index == 1)
+	fmt.Println(errors.Is(err, patterns.ErrConflict), errors.As(err, &failed) && failed.Change == 2)
 	_, err = employees.Get(ctx, ken.Key())
 	fmt.Println(err)
 	// Output:

@@ -30,25 +30,25 @@ func TestHostileTransactionsAreRefused(t *testing.T) {
 	unread.Upsert(row(0))
 	unread.Replace(row(1))
 	for _, c := range []struct {
-		what  string
-		kind  error
-		index int
-		x     *patterns.Transaction
+		what   string
+		kind   error
+		change int
+		x      *patterns.Transaction
 	}{
-		{"no operations", patterns.ErrInvalid, -1, table.NewTransaction()},
-		{"101 operations", patterns.ErrTooLarge, -1, add(101, row)},
-		{"10,000 operations", patterns.ErrTooLarge, -1, add(10_000, row)},
-		{"the same row twice", patterns.ErrInvalid, 2, add(4, func(i int) *patterns.Entity { return row(i % 2) })},
-		{"two partitions", patterns.ErrInvalid, 3, add(4, func(i int) *patterns.Entity { return entity(fmt.Sprint(i/3), fmt.Sprint(i)) })},
-		{"partitions that differ in case", patterns.ErrInvalid, 1, add(2, func(i int) *patterns.Entity { return entity([]string{"p", "P"}[i], "r") })},
-		{"an operation without ETag", patterns.ErrInvalid, 1, unread},
-		{"a second commit", patterns.ErrInvalid, -1, committed},
-		{"a bad row among good ones", patterns.ErrInvalid, 1, add(3, func(i int) *patterns.Entity { return entity("p", []string{"a", "b/c", "d"}[i]) })},
-		{"a reserved name", patterns.ErrInvalid, 0, add(2, func(i int) *patterns.Entity { return entity("p", fmt.Sprint(i), property("_tpX", patterns.Int32(1))) })},
-		{"a large row among small ones", patterns.ErrTooLarge, 1, add(3, func(i int) *patterns.Entity {
+		{"no operations", patterns.ErrInvalid, 0, table.NewTransaction()},
+		{"101 operations", patterns.ErrTooLarge, 0, add(101, row)},
+		{"10,000 operations", patterns.ErrTooLarge, 0, add(10_000, row)},
+		{"the same row twice", patterns.ErrInvalid, 3, add(4, func(i int) *patterns.Entity { return row(i % 2) })},
+		{"two partitions", patterns.ErrInvalid, 4, add(4, func(i int) *patterns.Entity { return entity(fmt.Sprint(i/3), fmt.Sprint(i)) })},
+		{"partitions that differ in case", patterns.ErrInvalid, 2, add(2, func(i int) *patterns.Entity { return entity([]string{"p", "P"}[i], "r") })},
+		{"an operation without ETag", patterns.ErrInvalid, 2, unread},
+		{"a second commit", patterns.ErrInvalid, 0, committed},
+		{"a bad row among good ones", patterns.ErrInvalid, 2, add(3, func(i int) *patterns.Entity { return entity("p", []string{"a", "b/c", "d"}[i]) })},
+		{"a reserved name", patterns.ErrInvalid, 1, add(2, func(i int) *patterns.Entity { return entity("p", fmt.Sprint(i), property("_tpX", patterns.Int32(1))) })},
+		{"a large row among small ones", patterns.ErrTooLarge, 2, add(3, func(i int) *patterns.Entity {
 			return entity("p", fmt.Sprint(i), property("S", patterns.String(strings.Repeat("s", []int{1, 32769, 1}[i]))))
 		})},
-		{"over 4 MiB", patterns.ErrTooLarge, -1, add(8, func(i int) *patterns.Entity {
+		{"over 4 MiB", patterns.ErrTooLarge, 0, add(8, func(i int) *patterns.Entity {
 			e := entity("p", fmt.Sprint(i))
 			for j := range 10 {
 				e.Set(fmt.Sprintf("B%d", j), patterns.Binary(make([]byte, 64*1024)))
@@ -59,8 +59,8 @@ func TestHostileTransactionsAreRefused(t *testing.T) {
 		refused(t, requests, c.kind, c.what, func() error {
 			_, err := c.x.Commit(ctx)
 			var e *patterns.Error
-			if errors.As(err, &e) && e.Index != c.index {
-				t.Errorf("%s: operation %d, want %d", c.what, e.Index, c.index)
+			if errors.As(err, &e) && e.Change != c.change {
+				t.Errorf("%s: change %d, want %d", c.what, e.Change, c.change)
 			}
 			return err
 		})
@@ -137,7 +137,7 @@ func TestFailureInEveryPlace(t *testing.T) {
 				}
 				_, err := x.Commit(ctx)
 				e := wantKind(t, err, c.kind)
-				if want := place; n > 1 && e.Index != want || e.Key.Row == "" {
+				if want := place + 1; n > 1 && e.Change != want || e.Key.Row == "" {
 					t.Errorf("%s in place %d of %d: %v", c.what, place, n, e)
 				}
 			}

@@ -126,7 +126,7 @@ func (r *Repository[T]) joinRows(ctx context.Context, table *Table, row *storedR
 		return nil
 	}
 	if r.layout == nil || row.layout == furtherRow {
-		return &Error{Index: -1, Kind: ErrInvalid, Err: errNoLayout}
+		return &Error{Kind: ErrInvalid, Err: errNoLayout}
 	}
 	if selected != nil {
 		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {

@@ -59,12 +59,12 @@ func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *store
 
 // errReplaced is the error of a read that met another version of the entity at each attempt.
 func errReplaced(table *Table, key Key) error {
-	return &Error{Op: "Get", Table: table.name, Key: key, Index: -1, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
+	return &Error{Op: "Get", Table: table.name, Key: key, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
 }
 
 // asGarbled turns an ErrOutdated whose row is the same as before into what it is then.
 func asGarbled(err error) error {
-	garbled := &Error{Index: -1, Kind: ErrGarbled, Err: err}
+	garbled := &Error{Kind: ErrGarbled, Err: err}
 	if e := asError(err); e != nil {
 		garbled.Pattern, garbled.Err = e.Pattern, e.Err
 	}

@@ -66,7 +66,7 @@ func encode(table string, operations []operation, writeID string) (*encoded, *Er
 		row, size, err := op.row()
 		if err != nil {
 			e := invalid("", err)
-			e.Key, e.Pattern, e.Index = loggable(op.key), op.pattern, i
+			e.Key, e.Pattern, e.Change = loggable(op.key), op.pattern, i+1
 			return nil, e
 		}
 		if op.verb == wire.VerbDelete {

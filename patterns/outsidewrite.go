@@ -148,7 +148,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 			return err
 		}
 	}
-	return &Error{Index: -1, Key: row.key, Kind: ErrConflict}
+	return &Error{Key: row.key, Kind: ErrConflict}
 }
 
 // errOthersReservation: another change of the entity has reserved the key. It is on its way, or has died: its own message
@@ -169,10 +169,10 @@ func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve stri
 		return nil, err
 	}
 	if !o.owns(there) {
-		return nil, &Error{Index: -1, Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
+		return nil, &Error{Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
 	}
 	if there.outside.reserved != "" && there.outside.reserved != o.change {
-		return nil, &Error{Index: -1, Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
+		return nil, &Error{Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
 	}
 	if reserve != "" && there.outside.reserved == "" {
 		return nil, errOwnCopy
@@ -229,7 +229,7 @@ func (o *outsideWriter) removeReserved(ctx context.Context, key Key, has func(co
 			}
 		}
 		err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag}, o.claim(wire.VerbDelete, key, reserved))
-		if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Index == 1 { // somebody else removed the claim
+		if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Change == 2 { // somebody else removed the claim
 			err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag})
 		}
 		if e := asError(err); e != nil && (errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrConflict)) && !errors.Is(err, ErrUnknownOutcome) {
@@ -237,7 +237,7 @@ func (o *outsideWriter) removeReserved(ctx context.Context, key Key, has func(co
 		}
 		return err
 	}
-	return &Error{Index: -1, Key: key, Kind: ErrConflict}
+	return &Error{Key: key, Kind: ErrConflict}
 }
 
 // owns reports whether a row is a copy of the entity, or reserved for one.
@@ -249,7 +249,7 @@ func (o *outsideWriter) owns(row *storedRow) bool {
 func (o *outsideWriter) removeClaimed(ctx context.Context, key Key, reserved string) error {
 	claim := o.claim(wire.VerbDelete, key, reserved)
 	err := o.commit(ctx, key, claim, operation{verb: wire.VerbDelete, key: key, ifMatch: azcore.ETagAny})
-	if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Index == 1 {
+	if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Change == 2 {
 		return o.commit(ctx, key, claim) // somebody else removed the copy alone
 	}
 	return err

@@ -162,7 +162,7 @@ func (q Query[T]) plan() (Plan, error) {
 
 func planOf(expr odata.Expr) (Plan, error) {
 	if n := odata.Comparisons(expr); n > MaxFilterComparisons {
-		return Plan{}, &Error{Op: "Query", Index: -1, Kind: ErrTooLarge, Err: sizeOf("a filter", n, MaxFilterComparisons, "comparisons")}
+		return Plan{}, &Error{Op: "Query", Kind: ErrTooLarge, Err: sizeOf("a filter", n, MaxFilterComparisons, "comparisons")}
 	}
 	filter, err := odata.Append(nil, expr)
 	if err != nil {
@@ -296,7 +296,7 @@ func checkSelected(name string) error {
 // refuseScan is the guard in front of everything that sends a query.
 func (q Query[T]) refuseScan(p Plan) error {
 	if p.Class == TableScan && !q.allowScan {
-		return &Error{Op: "Query", Table: q.src.table.name, Index: -1, Kind: ErrTableScan, Err: fmt.Errorf("%s (AllowTableScan runs it all the same)", p.Reason)}
+		return &Error{Op: "Query", Table: q.src.table.name, Kind: ErrTableScan, Err: fmt.Errorf("%s (AllowTableScan runs it all the same)", p.Reason)}
 	}
 	return nil
 }
@@ -329,5 +329,5 @@ func (q Query[T]) First(ctx context.Context) (*T, error) {
 	for v, err := range q.Top(1).All(ctx) {
 		return v, err
 	}
-	return nil, &Error{Op: "First", Table: q.src.table.name, Index: -1, Kind: ErrNotFound}
+	return nil, &Error{Op: "First", Table: q.src.table.name, Kind: ErrNotFound}
 }

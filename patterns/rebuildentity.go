@@ -119,7 +119,7 @@ func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyCo
 		}
 		there := &seenPlace{entity: e.key, row: row}
 		if other := there.occupant(); other != nil {
-			l.taken = &Error{Op: b.op, Table: a.table.name, Key: copies[i].Key, Index: -1, Pattern: p.PatternName(), Kind: ErrDuplicate, Err: other}
+			l.taken = &Error{Op: b.op, Table: a.table.name, Key: copies[i].Key, Pattern: p.PatternName(), Kind: ErrDuplicate, Err: other}
 			continue
 		}
 		var h hasher

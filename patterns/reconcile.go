@@ -52,7 +52,7 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
-			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Pattern: pattern, Kind: ErrUnknownPattern,
+			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Pattern: pattern, Kind: ErrUnknownPattern,
 				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 			return err
 		}
 	}
-	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Index: -1, Kind: ErrConflict}
+	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Kind: ErrConflict}
 }
 
 // labelOutside gives an error of an effect the operation that failed. It keeps the table of the effect, such as an index's,

@@ -54,7 +54,7 @@ func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 	case intends:
 		return v.r.runAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
-	return &Error{Op: v.op, Table: v.r.table.name, Key: f.Entity, Index: -1, Pattern: f.Pattern, Kind: ErrInvalid,
+	return &Error{Op: v.op, Table: v.r.table.name, Key: f.Entity, Pattern: f.Pattern, Kind: ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
 }
 
@@ -77,7 +77,7 @@ func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *se
 // writes them anew. So a request that arrives late does no harm either.
 func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
-		return &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: f.Entity, Index: -1, Pattern: f.Pattern, Err: errNoTerm}
+		return &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
 	}
 	table := v.areas[f.site.area].table
 	var operations []operation
@@ -144,7 +144,7 @@ func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key Key) erro
 		return err
 	}
 	if value == nil {
-		return &Error{Op: op, Table: r.table.name, Key: key, Index: -1, Kind: ErrNotFound}
+		return &Error{Op: op, Table: r.table.name, Key: key, Kind: ErrNotFound}
 	}
 	row.copies = ""
 	return r.writeAgain(ctx, op, value, row, true)
@@ -234,7 +234,7 @@ func (r *Repository[T]) runAgree(ctx context.Context, change string, key Key, ou
 
 // evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
 func (v *verifier[T]) evict(ctx context.Context, f *finding, row *storedRow) error {
-	taken := &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: row.key, Index: -1, Pattern: f.Pattern, Kind: ErrDuplicate, Err: ownerOf(row)}
+	taken := &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: row.key, Pattern: f.Pattern, Kind: ErrDuplicate, Err: ownerOf(row)}
 	owner := Key{row.outside.partition, row.primary}
 	if !row.outside.is || row.shared || row.outside.isClaim || !v.r.keeps(owner) {
 		return taken

@@ -319,11 +319,11 @@ func (r *Repository[T]) GetPrimary(ctx context.Context, copied Key) (*T, error) 
 		return nil, err
 	}
 	if !row.isNearCopy() {
-		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
+		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Kind: ErrNotFound}
 	}
 	v, err := r.primary.get(ctx, "Get", Key{copied.Partition, row.primary})
 	if err == nil && r.seals != nil && !r.belongsUnder(v, r.table, copied, false) {
-		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Index: -1, Kind: ErrNotFound}
+		return nil, &Error{Op: "Get", Table: r.table.name, Key: copied, Kind: ErrNotFound}
 	}
 	return v, err
 }

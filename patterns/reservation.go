@@ -105,11 +105,11 @@ func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, 
 	}
 	switch {
 	case w.change.Kind == ChangeInsert && now.row != nil:
-		return &Error{Index: -1, Key: w.change.Key, Kind: ErrExists}
+		return &Error{Key: w.change.Key, Kind: ErrExists}
 	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.etag != w.etag):
-		return &Error{Index: -1, Key: w.change.Key, Kind: ErrConflict}
+		return &Error{Key: w.change.Key, Kind: ErrConflict}
 	}
-	return &Error{Index: -1, Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
+	return &Error{Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.
@@ -136,5 +136,5 @@ func (o *outsideWriter) reserve(ctx context.Context, p OutsideCopyContributor, k
 			return err
 		}
 	}
-	return &Error{Index: -1, Key: key, Kind: ErrConflict}
+	return &Error{Key: key, Kind: ErrConflict}
 }

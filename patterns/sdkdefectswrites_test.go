@@ -42,7 +42,7 @@ func TestSDKDefectFailedTransactionSaysNothing(t *testing.T) {
 	x.Insert(entity("p", "there"))
 	_, err = x.Commit(ctx)
 	e := wantKind(t, err, patterns.ErrExists)
-	if e.Index != 1 || e.Code != "EntityAlreadyExists" || e.Key.Row != "there" {
+	if e.Change != 2 || e.Code != "EntityAlreadyExists" || e.Key.Row != "there" {
 		t.Errorf("our error is %v", e)
 	}
 	if !errors.As(err, &response) || response.StatusCode != http.StatusConflict || response.ErrorCode != "EntityAlreadyExists" {
@@ -110,7 +110,7 @@ func TestSDKDefectTransactionUpdateUpserts(t *testing.T) {
 		x.Upsert(entity("p", "beside"))
 		update(x, entity("p", "absent"))
 		_, err := x.Commit(ctx)
-		if e := wantKind(t, err, patterns.ErrNotFound); e.Index != 1 || e.Key.Row != "absent" {
+		if e := wantKind(t, err, patterns.ErrNotFound); e.Change != 2 || e.Key.Row != "absent" {
 			t.Errorf("error %v", e)
 		}
 		_, err = bags.Get(ctx, patterns.Key{Partition: "p", Row: "beside"})

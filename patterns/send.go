@@ -79,7 +79,7 @@ func (r reply) applied(operations []wire.Operation, etags []string) reply {
 	r.etags = make([]azcore.ETag, len(etags))
 	for i, etag := range etags {
 		if operations[i].Verb != wire.VerbDelete && !wire.IsETag(etag) {
-			return reply{err: &Error{Index: -1, Kind: ErrGarbled, Err: garbledAnswer(errNoETag)}, unknown: true, earlier: r.earlier}
+			return reply{err: &Error{Kind: ErrGarbled, Err: garbledAnswer(errNoETag)}, unknown: true, earlier: r.earlier}
 		}
 		r.etags[i] = azcore.ETag(etag)
 	}
@@ -103,7 +103,7 @@ func (t *Table) sendBatch(ctx context.Context, enc *encoded) reply {
 	answer, err := wire.ParseBatchAnswer(ex.Header.Get("Content-Type"), ex.Answer, len(enc.operations))
 	switch {
 	case err != nil:
-		r.err, r.unknown = &Error{Index: -1, Kind: ErrGarbled, Err: err}, true
+		r.err, r.unknown = &Error{Kind: ErrGarbled, Err: err}, true
 	case answer.Failure != nil:
 		r.err = batchFailure(answer.Failure, enc)
 		r.unknown = wire.OutcomeOfStatus(answer.Failure.Status, answer.Failure.Code) == wire.OutcomeUnknown
@@ -115,7 +115,7 @@ func (t *Table) sendBatch(ctx context.Context, enc *encoded) reply {
 
 func checkBatch(batch wire.Batch) *Error {
 	if len(batch.Body) > MaxTransactionSize {
-		return &Error{Index: -1, Kind: ErrTooLarge, Err: sizeOf("a transaction", len(batch.Body), MaxTransactionSize, "bytes")}
+		return &Error{Kind: ErrTooLarge, Err: sizeOf("a transaction", len(batch.Body), MaxTransactionSize, "bytes")}
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (t *Table) encodeBatch(enc *encoded) wire.Batch {
 // batchFailure makes the error of a transaction that the service answered with a failed operation. The SDK's
 // ResponseError is rebuilt from the inner answer, so that callers who look for it find status and code.
 func batchFailure(f *wire.BatchFailure, enc *encoded) *Error {
-	e := &Error{Index: f.Index, Code: f.Code, Kind: kindOf(f.Status, f.Code)}
+	e := &Error{Change: f.Index + 1, Code: f.Code, Kind: kindOf(f.Status, f.Code)}
 	if f.Index >= 0 {
 		e.Key = Key{enc.operations[f.Index].Address.PartitionKey, enc.operations[f.Index].Address.RowKey}
 	}

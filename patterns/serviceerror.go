@@ -14,7 +14,7 @@ import (
 // of the answer stands for, nil for an answer without a meaning of its own, and where there was none. Whether an attempt
 // may have been applied is the caller's to judge. Secrets in err are left out.
 func ServiceError(op, resource string, err error) *Error {
-	e := &Error{Op: op, Table: resource, Index: -1, Err: wire.Redact(err)}
+	e := &Error{Op: op, Table: resource, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
 		e.Code, e.Kind = answer.ErrorCode, kindOfStatus(answer.StatusCode, answer.ErrorCode)

@@ -23,7 +23,7 @@ func TestServiceError(t *testing.T) {
 	} {
 		answer := &azcore.ResponseError{StatusCode: status, ErrorCode: "Code"}
 		err := patterns.ServiceError("Get", "photos", answer)
-		if err.Op != "Get" || err.Table != "photos" || err.Index != -1 || err.Code != "Code" || !errors.Is(err, answer) {
+		if err.Op != "Get" || err.Table != "photos" || err.Change != 0 || err.Code != "Code" || !errors.Is(err, answer) {
 			t.Errorf("%d: %+v", status, err)
 		}
 		for _, kind := range kinds {

@@ -37,7 +37,7 @@ func (s *source[T]) get(ctx context.Context, op string, key Key) (*T, error) {
 		return nil, s.decodeError(op, row.key, err)
 	}
 	if v == nil {
-		return nil, &Error{Op: op, Table: s.table.name, Key: key, Index: -1, Kind: ErrNotFound}
+		return nil, &Error{Op: op, Table: s.table.name, Key: key, Kind: ErrNotFound}
 	}
 	return v, nil
 }

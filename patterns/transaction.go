@@ -68,7 +68,7 @@ func (x *Transaction) DeleteUnconditional(key Key) int {
 
 func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	if e != nil && e.ETag == "" {
-		x.fail(loggable(e.Key), fmt.Errorf("operation %d has no ETag: the entity was not read before; use the unconditional form", len(x.operations)))
+		x.fail(loggable(e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", len(x.operations)+1))
 	}
 	var etag azcore.ETag
 	if e != nil {
@@ -97,7 +97,7 @@ func (x *Transaction) fail(key Key, err error) {
 			x.err = invalid("", err)
 		}
 		x.err.Op = "Commit"
-		x.err.Table, x.err.Key, x.err.Index = x.table.name, key, len(x.operations)
+		x.err.Table, x.err.Key, x.err.Change = x.table.name, key, len(x.operations)+1
 	}
 }
 

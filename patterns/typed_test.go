@@ -90,7 +90,7 @@ func TestTransaction(t *testing.T) {
 	x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "p'q", Row: "b"}})
 	_, err = x.Commit(ctx)
 	e := wantKind(t, err, patterns.ErrExists)
-	if e.Index != 1 || e.Key.Row != "b" || e.Code != "EntityAlreadyExists" {
+	if e.Change != 2 || e.Key.Row != "b" || e.Code != "EntityAlreadyExists" {
 		t.Fatalf("%+v", e)
 	}
 	_, err = bags.Get(ctx, patterns.Key{Partition: "p'q", Row: "d"})

@@ -114,7 +114,7 @@ func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert b
 			meta := r.primary.codec.meta(old)
 			w.change.Kind, w.change.old, w.etag = ChangeReplace, meta.state, meta.ETag
 		case !insert:
-			return nil, &Error{Op: op, Table: r.table.name, Key: key, Index: -1, Kind: ErrNotFound}
+			return nil, &Error{Op: op, Table: r.table.name, Key: key, Kind: ErrNotFound}
 		}
 		return w, nil
 	})
@@ -199,7 +199,7 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key Key) error 
 			return nil, err
 		}
 		if old == nil {
-			return nil, &Error{Op: op, Table: r.table.name, Key: loggable(key), Index: -1, Kind: ErrNotFound}
+			return nil, &Error{Op: op, Table: r.table.name, Key: loggable(key), Kind: ErrNotFound}
 		}
 		meta := r.primary.codec.meta(old)
 		return &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: meta.state}}, nil
@@ -221,7 +221,7 @@ func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *
 		same = row.writeID != "" && row.writeID == meta.state.writeID // every write marks the entity's own row and its copies
 	}
 	if !same {
-		return nil, nil, &Error{Op: op, Table: r.table.name, Key: meta.state.key, Index: -1, Kind: ErrConflict}
+		return nil, nil, &Error{Op: op, Table: r.table.name, Key: meta.state.key, Kind: ErrConflict}
 	}
 	return v, row, nil
 }

@@ -266,7 +266,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 			return nil, err
 		}
 		if len(s.ordered) == c.options.Limit {
-			return nil, &patterns.Error{Op: "Lookup", Table: c.repo.Table().Name(), Index: -1, Kind: patterns.ErrTooLarge,
+			return nil, &patterns.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: patterns.ErrTooLarge,
 				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache", c.options.Limit)}
 		}
 		s.byKey[c.repo.MetaOf(v).Key()] = v

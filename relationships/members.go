@@ -208,7 +208,7 @@ func (x *Members[C]) Count(ctx context.Context, parent patterns.Key) (int64, err
 	}
 	n, ok := numberIn(row)
 	if !ok {
-		return 0, &patterns.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Index: -1, Pattern: x.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
+		return 0, &patterns.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Pattern: x.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
 	}
 	return n, nil
 }

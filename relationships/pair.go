@@ -40,7 +40,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 // belong refuses two entities that are no pair.
 func (p *Pair[A, B]) belong(op string, a, b patterns.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
-		return &patterns.Error{Op: op, Table: p.as.Table().Name(), Key: a, Index: -1, Kind: patterns.ErrInvalid,
+		return &patterns.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: patterns.ErrInvalid,
 			Err: fmt.Errorf("its partner is (%q, %q), in the same partition and under another row key, and not (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
 	}
 	return nil
@@ -100,7 +100,7 @@ func (p *Pair[A, B]) Get(ctx context.Context, key patterns.Key) (a *A, b *B, err
 		return nil, nil, err
 	}
 	if a == nil && b == nil {
-		return nil, nil, &patterns.Error{Op: "Get", Table: p.as.Table().Name(), Key: key, Index: -1, Kind: patterns.ErrNotFound}
+		return nil, nil, &patterns.Error{Op: "Get", Table: p.as.Table().Name(), Key: key, Kind: patterns.ErrNotFound}
 	}
 	return a, b, nil
 }

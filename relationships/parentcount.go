@@ -90,7 +90,7 @@ func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *patt
 		if delta < 0 {
 			return nil
 		}
-		return &patterns.Error{Index: -1, Pattern: x.name, Kind: patterns.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
+		return &patterns.Error{Pattern: x.name, Kind: patterns.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
 	}
 	if err != nil {
 		return err

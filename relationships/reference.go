@@ -175,9 +175,9 @@ func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joine
 }
 
 func invalid(op string, err error) error {
-	return &patterns.Error{Op: op, Index: -1, Kind: patterns.ErrInvalid, Err: err}
+	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: err}
 }
 
 func notFound(op string, key patterns.Key, err error) error {
-	return &patterns.Error{Op: op, Key: key, Index: -1, Kind: patterns.ErrNotFound, Err: err}
+	return &patterns.Error{Op: op, Key: key, Kind: patterns.ErrNotFound, Err: err}
 }

@@ -168,7 +168,7 @@ func invalid(op string, table *patterns.Table, err error) error {
 }
 
 func failure(op string, table *patterns.Table, kind, err error) error {
-	e := &patterns.Error{Op: op, Index: -1, Kind: kind, Err: err}
+	e := &patterns.Error{Op: op, Kind: kind, Err: err}
 	if table != nil {
 		e.Table = table.Name()
 	}

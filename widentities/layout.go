@@ -100,7 +100,7 @@ func (l *Layout) Split(p patterns.Properties) (*patterns.LaidOut, error) {
 	}
 	if !fits(first) {
 		size, which := sizeOf(first)
-		return nil, &patterns.Error{Index: -1, Kind: patterns.ErrTooLarge,
+		return nil, &patterns.Error{Kind: patterns.ErrTooLarge,
 			Err: fmt.Errorf("the properties of FirstRow are %d and %d bytes, the largest is %s; one row holds %d and %d bytes, and 64 KiB in each", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
 	}
 	slices.SortFunc(rest, func(a, b patterns.Property) int { return cmp.Compare(a.Name, b.Name) })

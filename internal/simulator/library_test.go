@@ -57,7 +57,7 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	x.Insert(row("O'Brien", "it's", 3))
 	_, err = x.Commit(ctx)
 	var failed *patterns.Error
-	if !errors.As(err, &failed) || !errors.Is(err, patterns.ErrExists) || failed.Index != 1 || failed.Code != "EntityAlreadyExists" {
+	if !errors.As(err, &failed) || !errors.Is(err, patterns.ErrExists) || failed.Change != 2 || failed.Code != "EntityAlreadyExists" {
 		t.Errorf("error %+v", err)
 	}
 	if err := table.Drop(ctx); err != nil {
