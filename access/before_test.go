@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Characters at and around everything that the order and the rules of keys turn on.
@@ -88,7 +88,7 @@ func TestBeforeLosesNoCompoundKey(t *testing.T) {
 					t.Fatalf("span %d of %+q and %+q: %v", i, a, b, r.Err())
 				}
 				for _, key := range keys {
-					in := r.Contains(patterns.Key{Partition: "p", Row: key})
+					in := r.Contains(tables.Key{Partition: "p", Row: key})
 					if in != span.Contains(key) {
 						t.Fatalf("span %d [%+q, %+q) contains %+q: %v; the range says %v", i, span.From(), span.To(), key, !in, in)
 					}

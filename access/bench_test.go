@@ -9,8 +9,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // timed runs f b.N times and returns the time of one.
@@ -51,8 +51,8 @@ func BenchmarkGuard(b *testing.B) {
 	o.insert(at("Sales", "r"))
 	token := o.sign(access.Grant{Range: access.Partition("Sales"), Permissions: access.Query})
 	client, ctx := openToken(b, o.s, token), b.Context()
-	unchecked := must[*patterns.Account](b)(patterns.NewAccountWithSAS(patterns.Endpoints{Table: o.s.TableEndpoint}, token.RevealQuery(),
-		&patterns.AccountOptions{ClientOptions: o.s.ClientOptions})).Table(o.table.Name())
+	unchecked := must[*tables.Account](b)(tables.NewAccountWithSAS(tables.Endpoints{Table: o.s.TableEndpoint}, token.RevealQuery(),
+		&tables.AccountOptions{ClientOptions: o.s.ClientOptions})).Table(o.table.Name())
 	bare := timed(b, func() { _, err := unchecked.Entities().Get(ctx, at("Sales", "r")); check(b, err) })
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -8,14 +8,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Client is what the holder of a token works with: a table that reaches no further than the token. It is safe for concurrent use.
 type Client struct {
 	token   Token
-	account *patterns.Account
-	table   *patterns.Table
+	account *tables.Account
+	table   *tables.Table
 }
 
 // Open opens the table of a token, which Parse reads. It makes no request. The options are those of the account.
@@ -24,8 +24,8 @@ type Client struct {
 // not allow before it is sent: another table, an operation without its permission (ErrNotPermitted), a key outside of the
 // range, in a transaction too, and a query of which nothing can be within the range (ErrOutside). Of a query that
 // reaches further than the range, the service returns what is within. Time is left to the service's clock: a token that
-// has expired, or been revoked, is patterns.ErrDenied by its answer.
-func Open(token Token, options *patterns.AccountOptions) (*Client, error) {
+// has expired, or been revoked, is tables.ErrDenied by its answer.
+func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	const op = "Open"
 	if token.IsZero() {
 		return nil, invalidf(op, "", "there is no token")
@@ -37,13 +37,13 @@ func Open(token Token, options *patterns.AccountOptions) (*Client, error) {
 	if endpoint.Scheme == "http" && !token.fields.plain {
 		return nil, invalidf(op, token.table, "the token is for HTTPS only, and its endpoint is not")
 	}
-	var own patterns.AccountOptions
+	var own tables.AccountOptions
 	if options != nil {
 		own = *options
 	}
 	// Last of the caller's policies, so that nothing changes a request any more once it has passed.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
-	account, err := patterns.NewAccountWithSAS(patterns.Endpoints{Table: token.endpoint}, token.query(), &own)
+	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +51,10 @@ func Open(token Token, options *patterns.AccountOptions) (*Client, error) {
 }
 
 // Table is the token's table.
-func (c *Client) Table() *patterns.Table { return c.table }
+func (c *Client) Table() *tables.Table { return c.table }
 
 // Account has the token's table and no other, no queues and no blobs.
-func (c *Client) Account() *patterns.Account { return c.account }
+func (c *Client) Account() *tables.Account { return c.account }
 
 // Token is the token.
 func (c *Client) Token() Token { return c.token }

@@ -14,32 +14,33 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // operations is everything that a table offers, done to one row.
-func operations(key patterns.Key) map[string]struct {
+func operations(key tables.Key) map[string]struct {
 	needs access.Permission
-	do    func(ctx context.Context, table *patterns.Table) error
+	do    func(ctx context.Context, table *tables.Table) error
 } {
 	type op = struct {
 		needs access.Permission
-		do    func(ctx context.Context, table *patterns.Table) error
+		do    func(ctx context.Context, table *tables.Table) error
 	}
-	stored := func() *patterns.Entity {
+	stored := func() *tables.Entity {
 		e := bag(key)
 		e.ETag = `W/"datetime'2026-11-20T13%3A00%3A00.0000000Z'"`
 		return e
 	}
-	transaction := func(fill func(x *patterns.Transaction)) func(context.Context, *patterns.Table) error {
-		return func(ctx context.Context, table *patterns.Table) error {
+	transaction := func(fill func(x *tables.Transaction)) func(context.Context, *tables.Table) error {
+		return func(ctx context.Context, table *tables.Table) error {
 			x := table.NewTransaction()
 			fill(x)
 			_, err := x.Commit(ctx)
 			return err
 		}
 	}
-	query := func(q func(*patterns.Table) patterns.Query[patterns.Entity]) func(context.Context, *patterns.Table) error {
-		return func(ctx context.Context, table *patterns.Table) error {
+	query := func(q func(*tables.Table) tables.Query[tables.Entity]) func(context.Context, *tables.Table) error {
+		return func(ctx context.Context, table *tables.Table) error {
 			for _, err := range q(table).All(ctx) {
 				if err != nil {
 					return err
@@ -48,36 +49,36 @@ func operations(key patterns.Key) map[string]struct {
 			return nil
 		}
 	}
-	second := patterns.Key{Partition: key.Partition, Row: key.Row + "!"}
+	second := tables.Key{Partition: key.Partition, Row: key.Row + "!"}
 	return map[string]op{
-		"Get":     {access.Query, func(ctx context.Context, t *patterns.Table) error { _, err := t.Entities().Get(ctx, key); return err }},
-		"Insert":  {access.Add, func(ctx context.Context, t *patterns.Table) error { return t.Entities().Insert(ctx, bag(key)) }},
-		"Replace": {access.Update, func(ctx context.Context, t *patterns.Table) error { return t.Entities().Replace(ctx, stored()) }},
-		"Merge":   {access.Update, func(ctx context.Context, t *patterns.Table) error { return t.Entities().Merge(ctx, stored()) }},
-		"Upsert":  {access.Add | access.Update, func(ctx context.Context, t *patterns.Table) error { return t.Entities().Upsert(ctx, bag(key)) }},
-		"Delete":  {access.Delete, func(ctx context.Context, t *patterns.Table) error { return t.Entities().Delete(ctx, stored()) }},
-		"DeleteUnconditional": {access.Delete, func(ctx context.Context, t *patterns.Table) error {
+		"Get":     {access.Query, func(ctx context.Context, t *tables.Table) error { _, err := t.Entities().Get(ctx, key); return err }},
+		"Insert":  {access.Add, func(ctx context.Context, t *tables.Table) error { return t.Entities().Insert(ctx, bag(key)) }},
+		"Replace": {access.Update, func(ctx context.Context, t *tables.Table) error { return t.Entities().Replace(ctx, stored()) }},
+		"Merge":   {access.Update, func(ctx context.Context, t *tables.Table) error { return t.Entities().Merge(ctx, stored()) }},
+		"Upsert":  {access.Add | access.Update, func(ctx context.Context, t *tables.Table) error { return t.Entities().Upsert(ctx, bag(key)) }},
+		"Delete":  {access.Delete, func(ctx context.Context, t *tables.Table) error { return t.Entities().Delete(ctx, stored()) }},
+		"DeleteUnconditional": {access.Delete, func(ctx context.Context, t *tables.Table) error {
 			return t.Entities().DeleteUnconditional(ctx, key)
 		}},
-		"transaction of inserts": {access.Add, transaction(func(x *patterns.Transaction) { x.Insert(bag(second)); x.Insert(bag(key)) })},
-		"transaction of deletes": {access.Delete, transaction(func(x *patterns.Transaction) { x.DeleteUnconditional(second); x.DeleteUnconditional(key) })},
-		"transaction of merges": {access.Update, transaction(func(x *patterns.Transaction) {
+		"transaction of inserts": {access.Add, transaction(func(x *tables.Transaction) { x.Insert(bag(second)); x.Insert(bag(key)) })},
+		"transaction of deletes": {access.Delete, transaction(func(x *tables.Transaction) { x.DeleteUnconditional(second); x.DeleteUnconditional(key) })},
+		"transaction of merges": {access.Update, transaction(func(x *tables.Transaction) {
 			e := stored()
 			e.Key = second
 			x.Merge(e)
 			x.Merge(stored())
 		})},
-		"query of the row": {access.Query, query(func(t *patterns.Table) patterns.Query[patterns.Entity] {
-			return t.Entities().Query().Partition(key.Partition).Where(patterns.Eq("RowKey", key.Row))
+		"query of the row": {access.Query, query(func(t *tables.Table) tables.Query[tables.Entity] {
+			return t.Entities().Query().Partition(key.Partition).Where(tables.Eq("RowKey", key.Row))
 		})},
-		"query of rows": {access.Query, query(func(t *patterns.Table) patterns.Query[patterns.Entity] {
-			return t.Entities().Query().Partition(key.Partition).Where(patterns.And(patterns.Ge("RowKey", key.Row), patterns.Le("RowKey", key.Row+"!")))
+		"query of rows": {access.Query, query(func(t *tables.Table) tables.Query[tables.Entity] {
+			return t.Entities().Query().Partition(key.Partition).Where(tables.And(tables.Ge("RowKey", key.Row), tables.Le("RowKey", key.Row+"!")))
 		})},
-		"the SDK's own": {access.Query, func(ctx context.Context, t *patterns.Table) error {
+		"the SDK's own": {access.Query, func(ctx context.Context, t *tables.Table) error {
 			_, err := t.Client().GetEntity(ctx, key.Partition, key.Row, nil)
 			return err
 		}},
-		"the SDK's own transaction": {access.Update, func(ctx context.Context, t *patterns.Table) error {
+		"the SDK's own transaction": {access.Update, func(ctx context.Context, t *tables.Table) error {
 			_, err := t.Client().SubmitTransaction(ctx, []aztables.TransactionAction{{ActionType: aztables.TransactionTypeUpdateMerge, IfMatch: &stored().ETag,
 				Entity: []byte(`{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `"}`)}}, nil)
 			return err
@@ -91,7 +92,7 @@ func TestClientsAskOnlyForWhatTheyMay(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	rows := access.Rows("Sales", compoundkey.Range("b", "d"))
 	refused, sent := 0, 0
-	for _, key := range []patterns.Key{at("Sales", "b"), at("Sales", "c"), at("Sales", "a"), at("Sales", "d"), at("Sale", "c"), at("Salesx", "c"), at("Sales", "O'B")} {
+	for _, key := range []tables.Key{at("Sales", "b"), at("Sales", "c"), at("Sales", "a"), at("Sales", "d"), at("Sale", "c"), at("Salesx", "c"), at("Sales", "O'B")} {
 		for name, op := range operations(key) {
 			if name == "the SDK's own transaction" && strings.Contains(key.Row, "'") {
 				continue // the SDK does not double the quote, and the service cannot read the address either
@@ -111,15 +112,15 @@ func TestClientsAskOnlyForWhatTheyMay(t *testing.T) {
 				}
 				if want == nil {
 					sent++
-					if counter.Count() == 0 || errors.Is(err, patterns.ErrDenied) {
+					if counter.Count() == 0 || errors.Is(err, tables.ErrDenied) {
 						t.Errorf("%s %v with %v: %d requests, %v", name, key, p, counter.Count(), err)
 					}
 					continue
 				}
 				refused++
-				var typed *patterns.Error
+				var typed *tables.Error
 				own := strings.HasPrefix(name, "the SDK's")
-				if counter.Count() != 0 || !errors.Is(err, want) || !errors.Is(err, patterns.ErrDenied) || errors.Is(err, patterns.ErrUnknownOutcome) || !own && !errors.As(err, &typed) {
+				if counter.Count() != 0 || !errors.Is(err, want) || !errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrUnknownOutcome) || !own && !errors.As(err, &typed) {
 					t.Errorf("%s %v with %v: %d requests, %v", name, key, p, counter.Count(), err)
 				}
 			}
@@ -140,10 +141,10 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	_, get := other.Entities().Get(ctx, at("p", "r"))
 	_, list := policies.List(ctx)
 	_, properties := client.Account().TableService().GetProperties(ctx, nil)
-	_, tables := client.Account().TableService().NewListTablesPager(nil).NextPage(ctx)
-	for i, err := range []error{get, list, properties, tables, other.Create(ctx), client.Table().Create(ctx), client.Table().Drop(ctx), policies.Revoke(ctx, "a"),
+	_, listed := client.Account().TableService().NewListTablesPager(nil).NextPage(ctx)
+	for i, err := range []error{get, list, properties, listed, other.Create(ctx), client.Table().Create(ctx), client.Table().Drop(ctx), policies.Revoke(ctx, "a"),
 		policies.Create(ctx, access.Policy{ID: "a", Permissions: access.Query}), other.Entities().Insert(ctx, bag(at("p", "r")))} {
-		if !errors.Is(err, access.ErrNotPermitted) || !errors.Is(err, patterns.ErrDenied) {
+		if !errors.Is(err, access.ErrNotPermitted) || !errors.Is(err, tables.ErrDenied) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -186,12 +187,12 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	client, counter := o.counted(access.Grant{Range: access.Rows("Sales", compoundkey.All().Under("empid")), Permissions: access.Everything})
 	type employee struct {
-		patterns.Meta
+		tables.Meta
 		Department string
 		ID         int
 	}
 	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{RowPrefix: "empid",
-		Key: func(e *employee) patterns.Key {
+		Key: func(e *employee) tables.Key {
 			return at(e.Department, compoundkey.Join("empid", compoundkey.Int(e.ID, 6)))
 		}}))
 	e := &employee{Department: "Sales", ID: 1}
@@ -199,7 +200,7 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 	if counter.Reset() != 3 {
 		t.Errorf("not 1 request each")
 	}
-	wantIs(t, employees.Insert(t.Context(), &employee{Department: "Tax", ID: 1}), access.ErrOutside, patterns.ErrDenied)
+	wantIs(t, employees.Insert(t.Context(), &employee{Department: "Tax", ID: 1}), access.ErrOutside, tables.ErrDenied)
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())
 	}
@@ -217,7 +218,7 @@ func TestParseRefuses(t *testing.T) {
 		"HTTPS only": strings.Replace(good, "spr=https%2Chttp", "spr=https", 1), "illegible": good + "&%", "fragment": good + "#x",
 	} {
 		token, err := access.Parse(address)
-		wantIs(t, err, patterns.ErrInvalid)
+		wantIs(t, err, tables.ErrInvalid)
 		if err == nil || !token.IsZero() || strings.Contains(err.Error(), "sig=") {
 			t.Errorf("%s: %v, %v", name, token, err)
 		}
@@ -228,7 +229,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	_, err := access.Open(access.Token{}, nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 }
 
 // TestTimeIsTheServices: expiry, start, and a clock that is behind.
@@ -248,27 +249,27 @@ func TestTimeIsTheServices(t *testing.T) {
 	grant.Table, grant.InsecureHTTP = o.table.Name(), true
 	by := func(s *access.Signer) *access.Client { return openToken(t, o.s, must[access.Token](t)(s.Sign(grant))) }
 	check(t, get(hour), get(by(ahead)), get(by(none))) // a signer ten minutes ahead of the service
-	wantIs(t, get(by(exact)), patterns.ErrDenied)
+	wantIs(t, get(by(exact)), tables.ErrDenied)
 	grant.Start = now.Add(30 * time.Minute)
 	later := by(o.signer)
-	wantIs(t, get(later), patterns.ErrDenied)
+	wantIs(t, get(later), tables.ErrDenied)
 	o.s.Wait(30*time.Minute - time.Second)
-	wantIs(t, get(later), patterns.ErrDenied)
+	wantIs(t, get(later), tables.ErrDenied)
 	o.s.Wait(2 * time.Second) // times are whole seconds
 	check(t, get(later), get(hour))
 	o.s.Wait(30*time.Minute - 4*time.Second)
 	check(t, get(hour))
 	o.s.Wait(3 * time.Second)
-	wantIs(t, get(hour), patterns.ErrDenied)
+	wantIs(t, get(hour), tables.ErrDenied)
 	o.s.Wait(time.Hour)
-	wantIs(t, get(later), patterns.ErrDenied)
+	wantIs(t, get(later), tables.ErrDenied)
 }
 
 // TestExpiryOnTheService is as far as real time goes: a token of the past and one of the future.
 func TestExpiryOnTheService(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
 	o.insert(at("p", "r"))
-	for offset, want := range map[time.Duration]error{-2 * time.Hour: patterns.ErrDenied, 0: nil, 2 * time.Hour: patterns.ErrDenied} {
+	for offset, want := range map[time.Duration]error{-2 * time.Hour: tables.ErrDenied, 0: nil, 2 * time.Hour: tables.ErrDenied} {
 		now := nowOf(o.s)
 		signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
 		token := must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
@@ -283,7 +284,7 @@ func TestExpiryOnTheService(t *testing.T) {
 func TestHTTPSOnly(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	secure := strings.Replace(s.TableEndpoint, "http:", "https:", 1)
-	account := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
 	signer := must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
 	token := must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
@@ -294,5 +295,5 @@ func TestHTTPSOnly(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	_, err = access.Parse(plain)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 }

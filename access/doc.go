@@ -28,7 +28,7 @@
 // same for an empty bound and for none, and its holder could leave it away.
 //
 // A Client sends nothing that its token surely does not allow, and says so by ErrOutside or ErrNotPermitted, each of which
-// is patterns.ErrDenied. Whether the token has expired or been revoked is for the service to say, by its own clock.
+// is tables.ErrDenied. Whether the token has expired or been revoked is for the service to say, by its own clock.
 //
 // The text of a token comes out by RevealAddress and RevealQuery only. No verb of package fmt, no encoder, log line, error or
 // span of a Token, Signer, Issuer or Client holds it, nor the account's key.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // addressOf is the address of a row, or of the table, behind a token.
@@ -21,7 +21,7 @@ func addressOf(token access.Token, row string) string {
 	return base + row + "?" + query
 }
 
-func rowAddress(key patterns.Key) string {
+func rowAddress(key tables.Key) string {
 	quote := func(s string) string { return url.PathEscape(strings.ReplaceAll(s, "'", "''")) }
 	return "(PartitionKey='" + quote(key.Partition) + "',RowKey='" + quote(key.Row) + "')"
 }
@@ -30,22 +30,22 @@ func rowAddress(key patterns.Key) string {
 type attempt struct {
 	name  string
 	needs access.Permission
-	do    func(t testing.TB, s *storagetest.Service, token access.Token, key patterns.Key) int
+	do    func(t testing.TB, s *storagetest.Service, token access.Token, key tables.Key) int
 }
 
 func attempts() []attempt {
-	body := func(key patterns.Key) string {
+	body := func(key tables.Key) string {
 		return fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"Text":"new"}`, key.Partition, key.Row)
 	}
-	one := func(method, body string, headers ...string) func(testing.TB, *storagetest.Service, access.Token, patterns.Key) int {
-		return func(t testing.TB, s *storagetest.Service, token access.Token, key patterns.Key) int {
+	one := func(method, body string, headers ...string) func(testing.TB, *storagetest.Service, access.Token, tables.Key) int {
+		return func(t testing.TB, s *storagetest.Service, token access.Token, key tables.Key) int {
 			status, _ := send(t, s, method, addressOf(token, rowAddress(key)), body, headers...)
 			return status
 		}
 	}
 	return []attempt{
 		{"get", access.Query, one(http.MethodGet, "")},
-		{"insert", access.Add, func(t testing.TB, s *storagetest.Service, token access.Token, key patterns.Key) int {
+		{"insert", access.Add, func(t testing.TB, s *storagetest.Service, token access.Token, key tables.Key) int {
 			key.Row += "+" // behind the row, and in every range that the row is in and that goes on
 			status, _ := send(t, s, http.MethodPost, addressOf(token, ""), body(key))
 			return status
@@ -61,7 +61,7 @@ func attempts() []attempt {
 // the service checks. The simulator holds key ranges, and Strict holds them in front of Azurite.
 func TestPermissionsAndRangesAreEnforced(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
-	keys := []patterns.Key{at("Marketing", "empid_000123"), at("Sales", "empid_000122"), at("Sales", "empid_000123"), at("Sales", "empid_000123_2012"),
+	keys := []tables.Key{at("Marketing", "empid_000123"), at("Sales", "empid_000122"), at("Sales", "empid_000123"), at("Sales", "empid_000123_2012"),
 		at("Sales", "empid_000124"), at("Sales", "f"), at("Tax", "empid_000123")}
 	inside := map[string]string{"partition": "12345", "partitions": "12345", "rows": "23", "rows from": "12345", "rows to": "1234", "row": "2", "through": "12", "table": "0123456"}
 	tried := 0
@@ -104,20 +104,20 @@ func TestPermissionsAndRangesAreEnforced(t *testing.T) {
 // TestQueriesAreCut: a query returns what is within the range.
 func TestQueriesAreCut(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
-	keys := []patterns.Key{at("Marketing", "empid_000123"), at("Sales", "empid_000122"), at("Sales", "empid_000123"), at("Sales", "empid_000124"), at("Tax", "a")}
+	keys := []tables.Key{at("Marketing", "empid_000123"), at("Sales", "empid_000122"), at("Sales", "empid_000123"), at("Sales", "empid_000124"), at("Tax", "a")}
 	o.insert(keys...)
 	for name, keyRange := range ranges() {
-		var want []patterns.Key
+		var want []tables.Key
 		for _, key := range keys {
 			if keyRange.Contains(key) {
 				want = append(want, key)
 			}
 		}
-		for query, q := range map[string]patterns.Query[patterns.Entity]{
+		for query, q := range map[string]tables.Query[tables.Entity]{
 			"all":       o.open(access.Grant{Range: keyRange, Permissions: access.Query}).Table().Entities().Query().AllowTableScan(),
 			"page of 1": o.open(access.Grant{Range: keyRange, Permissions: access.Query}).Table().Entities().Query().AllowTableScan().PageSize(1),
 		} {
-			var got []patterns.Key
+			var got []tables.Key
 			for e, err := range q.All(t.Context()) {
 				check(t, err)
 				got = append(got, e.Key)
@@ -147,7 +147,7 @@ func TestTransactionsAreEnforced(t *testing.T) {
 			x.Upsert(bag(at("Sales", string(row))))
 		}
 		_, err := x.Commit(t.Context())
-		if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) || !errors.Is(err, patterns.ErrDenied)) {
+		if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) || !errors.Is(err, tables.ErrDenied)) {
 			t.Errorf("%v %s: %v", c.permissions, c.rows, err)
 		}
 		if c.want != nil && counter.Count() != 0 {

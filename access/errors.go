@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What this package refuses beyond the errors of package patterns. Each comes inside of a *patterns.Error.
+// What this package refuses beyond the errors of package patterns. Each comes inside of a *tables.Error.
 var (
-	// ErrOutside: the token does not reach this key; nothing was sent. It is patterns.ErrDenied too.
+	// ErrOutside: the token does not reach this key; nothing was sent. It is tables.ErrDenied too.
 	ErrOutside = errors.New("outside of the token's range")
-	// ErrNotPermitted: the token does not permit the operation; nothing was sent. It is patterns.ErrDenied too.
+	// ErrNotPermitted: the token does not permit the operation; nothing was sent. It is tables.ErrDenied too.
 	ErrNotPermitted = errors.New("not permitted by the token")
 	// ErrNoSharedKey: only the account's key signs. The SDK has no user delegation signatures for tables, so an account
 	// with a token credential of Microsoft Entra ID cannot issue tokens, nor can one that is open by a token itself.
@@ -24,13 +24,13 @@ func invalidf(op, table, format string, args ...any) error {
 }
 
 func invalid(op, table string, err error) error {
-	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: err}
+	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: err}
 }
 
 // refusal is the error of a request that a client does not send. NonRetriable keeps the SDK from trying again.
 type refusal struct {
 	kind error // ErrOutside or ErrNotPermitted
-	key  *patterns.Key
+	key  *tables.Key
 	what string
 }
 
@@ -42,8 +42,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%v: %s", r.kind, r.what)
 }
 
-// Unwrap makes it patterns.ErrDenied as well.
-func (r *refusal) Unwrap() []error { return []error{r.kind, patterns.ErrDenied} }
+// Unwrap makes it tables.ErrDenied as well.
+func (r *refusal) Unwrap() []error { return []error{r.kind, tables.ErrDenied} }
 
 // NonRetriable marks it for the SDK's retry policy.
 func (r *refusal) NonRetriable() {}

@@ -11,24 +11,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Review is a year of an employee, stored by department, employee and year.
 type Review struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID, Year   int
 	Text       string
 }
 
-func reviewKey(r *Review) patterns.Key {
-	return patterns.Key{Partition: r.Department, Row: compoundkey.Join("empid", compoundkey.Int(r.ID, 6), compoundkey.Int(r.Year, 4))}
+func reviewKey(r *Review) tables.Key {
+	return tables.Key{Partition: r.Department, Row: compoundkey.Join("empid", compoundkey.Int(r.ID, 6), compoundkey.Int(r.Year, 4))}
 }
 
 // An employee may read and change her own reviews, and those of nobody else.
 func Example() {
 	ctx, service := context.Background(), storage()
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := access.Open(token, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	client, err := access.Open(token, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,9 +73,9 @@ func Example() {
 	last.Text = "best"
 	fmt.Println(mine.Replace(ctx, last))
 	_, err = mine.Get(ctx, reviewKey(&Review{Department: "Sales", ID: 124, Year: 2012})) // 0 requests
-	fmt.Println(errors.Is(err, patterns.ErrDenied), errors.Is(err, access.ErrOutside))
+	fmt.Println(errors.Is(err, tables.ErrDenied), errors.Is(err, access.ErrOutside))
 	err = mine.Delete(ctx, last) // 0 requests
-	fmt.Println(errors.Is(err, patterns.ErrDenied), errors.Is(err, access.ErrNotPermitted))
+	fmt.Println(errors.Is(err, tables.ErrDenied), errors.Is(err, access.ErrNotPermitted))
 	// Output:
 	// 123 2012 good
 	// 123 2013 better
@@ -92,7 +93,7 @@ func ExampleIssuer() {
 	}
 	issuer, err := access.NewIssuer(signer, func(_ context.Context, user string) (access.Grant, error) {
 		if user != "june" {
-			return access.Grant{}, fmt.Errorf("%s: %w", user, patterns.ErrDenied)
+			return access.Grant{}, fmt.Errorf("%s: %w", user, tables.ErrDenied)
 		}
 		return access.Grant{Table: "Notes", Range: access.Partition(user), Permissions: access.Everything, InsecureHTTP: true}, nil
 	}, nil)
@@ -106,7 +107,7 @@ func ExampleIssuer() {
 	second, err := issuer.Token(ctx, "june")
 	fmt.Println(first.Range(), second.RevealAddress() == first.RevealAddress(), err)
 	_, err = issuer.Token(ctx, "mallory")
-	fmt.Println(errors.Is(err, patterns.ErrDenied))
+	fmt.Println(errors.Is(err, tables.ErrDenied))
 	// Output:
 	// partition "june" through partition "june" true <nil>
 	// true
@@ -115,7 +116,7 @@ func ExampleIssuer() {
 // A token that can be taken back stands on a policy of the table.
 func ExamplePolicies() {
 	ctx, service := context.Background(), storage()
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func ExamplePolicies() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	auditor, err := access.Open(token, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	auditor, err := access.Open(token, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -148,13 +149,13 @@ func ExamplePolicies() {
 		log.Fatal(err)
 	}
 	_, err = auditor.Table().Entities().Get(ctx, key)
-	fmt.Println(errors.Is(err, patterns.ErrDenied))
+	fmt.Println(errors.Is(err, tables.ErrDenied))
 	// Output:
 	// <nil>
 	// true
 }
 
-func reviewsIn(table *patterns.Table) *patterns.Repository[Review] {
+func reviewsIn(table *tables.Table) *patterns.Repository[Review] {
 	reviews, err := patterns.NewRepository(table, patterns.Schema[Review]{Key: reviewKey})
 	if err != nil {
 		log.Fatal(err)
@@ -162,7 +163,7 @@ func reviewsIn(table *patterns.Table) *patterns.Repository[Review] {
 	return reviews
 }
 
-func fill(ctx context.Context, table *patterns.Table) *patterns.Repository[Review] {
+func fill(ctx context.Context, table *tables.Table) *patterns.Repository[Review] {
 	reviews := reviewsIn(table)
 	if err := table.Create(ctx); err != nil {
 		log.Fatal(err)

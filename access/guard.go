@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // guard is the policy of a Client: it stops requests that the token surely does not allow. It looks at the request as it
@@ -104,7 +104,7 @@ func (o *operation) needs() (Permission, bool) {
 	return 0, false
 }
 
-func (g *guard) checkKey(key patterns.Key) *refusal {
+func (g *guard) checkKey(key tables.Key) *refusal {
 	if g.token.fields.keys.Contains(key) {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (g *guard) checkFilter(filter string) *refusal {
 		return nil
 	}
 	if plan.Class == odata.PointQuery {
-		return g.checkKey(patterns.Key{Partition: plan.PartitionKey, Row: plan.RowKey})
+		return g.checkKey(tables.Key{Partition: plan.PartitionKey, Row: plan.RowKey})
 	}
 	first, last, ok := keys.rowsOf(plan.PartitionKey)
 	if !ok || misses(plan.RowFrom, plan.RowTo, first, last) {

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/access"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // requestOf is a request as the SDK would send it.
@@ -69,7 +69,7 @@ func TestGuardReadsEveryKey(t *testing.T) {
 			} else {
 				refused++
 			}
-			if errors.Is(err, access.ErrOutside) == through.Contains(key) || err != nil && !errors.Is(err, patterns.ErrDenied) {
+			if errors.Is(err, access.ErrOutside) == through.Contains(key) || err != nil && !errors.Is(err, tables.ErrDenied) {
 				rt.Fatalf("%s of %q: %v", what, key, err)
 			}
 			if req.Body() != nil {
@@ -84,7 +84,7 @@ func TestGuardReadsEveryKey(t *testing.T) {
 	}
 }
 
-func jsonOf(key patterns.Key) ([]byte, error) {
+func jsonOf(key tables.Key) ([]byte, error) {
 	return fmt.Appendf(nil, `{"Before":[1,{"RowKey":"x"}],"RowKey":%s,"Between":null,"PartitionKey":%s,"After":1}`, quoted(key.Row), quoted(key.Partition)), nil
 }
 

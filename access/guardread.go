@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // bodyOf is a request's body, which is there to be read again afterwards; nil where it cannot be.
@@ -29,7 +29,7 @@ func bodyOf(req *policy.Request) []byte {
 }
 
 // splitPath reads Table, Table() or Table(PartitionKey='...',RowKey='...'), where a quote inside of a key is doubled.
-func splitPath(path string) (table string, key patterns.Key, one bool) {
+func splitPath(path string) (table string, key tables.Key, one bool) {
 	table, rest, _ := strings.Cut(path, "(")
 	rest, ok := strings.CutPrefix(rest, "PartitionKey=")
 	if !ok {
@@ -65,7 +65,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 }
 
 // keyOfBody finds the key in an entity's JSON, and reads no further.
-func keyOfBody(body []byte) (key patterns.Key, ok bool) {
+func keyOfBody(body []byte) (key tables.Key, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return key, false

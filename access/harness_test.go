@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func must[T any](t testing.TB) func(T, error) T {
@@ -50,7 +50,7 @@ func wantIs(t testing.TB, err error, kinds ...error) {
 type owner struct {
 	testing.TB
 	s      *storagetest.Service
-	table  *patterns.Table
+	table  *tables.Table
 	signer *access.Signer
 }
 
@@ -62,9 +62,9 @@ func nowOf(s *storagetest.Service) func() time.Time {
 	return s.Clock.Now
 }
 
-func accountOf(t testing.TB, s *storagetest.Service) *patterns.Account {
+func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	return must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func newOwner(t testing.TB, s *storagetest.Service) *owner {
@@ -115,21 +115,21 @@ func (o *owner) open(g access.Grant) *access.Client {
 
 func openToken(t testing.TB, s *storagetest.Service, token access.Token) *access.Client {
 	t.Helper()
-	return must[*access.Client](t)(access.Open(token, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	return must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
-func (o *owner) insert(keys ...patterns.Key) {
+func (o *owner) insert(keys ...tables.Key) {
 	o.Helper()
 	for _, key := range keys {
 		check(o, o.table.Entities().Insert(context.Background(), bag(key)))
 	}
 }
 
-func bag(key patterns.Key) *patterns.Entity {
-	return &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "Text", Value: patterns.String("x")}}}
+func bag(key tables.Key) *tables.Entity {
+	return &tables.Entity{Key: key, Properties: tables.Properties{{Name: "Text", Value: tables.String("x")}}}
 }
 
-func at(partition, row string) patterns.Key { return patterns.Key{Partition: partition, Row: row} }
+func at(partition, row string) tables.Key { return tables.Key{Partition: partition, Row: row} }
 
 // send makes a request of which nothing but its address says who makes it, with nobody in between who would refuse it.
 func send(t testing.TB, s *storagetest.Service, method, address, body string, headers ...string) (status int, text string) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestPolicyIDsAtTheirLimits: an id has 64 UTF-16 units at most, as the service counts; what a signature's lines or a list
@@ -30,8 +30,8 @@ func TestPolicyIDsAtTheirLimits(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 		if policies := policiesOf(t, o.table, time.Millisecond); !legal {
-			wantIs(t, policies.Create(t.Context(), access.Policy{ID: id}), patterns.ErrInvalid)
-			wantIs(t, policies.Revoke(t.Context(), id), patterns.ErrInvalid)
+			wantIs(t, policies.Create(t.Context(), access.Policy{ID: id}), tables.ErrInvalid)
+			wantIs(t, policies.Revoke(t.Context(), id), tables.ErrInvalid)
 			continue
 		}
 		if again := must[access.Token](t)(access.Parse(token.RevealAddress())); again.Policy() != id {
@@ -54,7 +54,7 @@ func TestAddressesWithEscapes(t *testing.T) {
 			}
 			continue
 		}
-		wantIs(t, err, patterns.ErrInvalid)
+		wantIs(t, err, tables.ErrInvalid)
 	}
 }
 

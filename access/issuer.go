@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -67,7 +67,7 @@ type flight struct {
 
 // NewIssuer returns an issuer of what grants allows. Grants is asked for the rights of a user who is known to be that
 // user, and may look them up: for it, a user is a name that the caller has verified. An error of Grants is the caller's answer;
-// with patterns.ErrDenied the user's kept token is dropped as well, with any other it is used until it expires, where it says
+// with tables.ErrDenied the user's kept token is dropped as well, with any other it is used until it expires, where it says
 // when. The context of Grants has the values of the first caller's, and ends by IssuerOptions.Timeout only.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
@@ -141,7 +141,7 @@ func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	case f.forget:
 	case err == nil:
 		i.keep(user, token, i.until(token, asked))
-	case errors.Is(err, patterns.ErrDenied):
+	case errors.Is(err, tables.ErrDenied):
 		i.drop(user)
 	case kept && i.signer.now().Before(e.Value.(*issued).token.Expiry()):
 		f.token, f.err = e.Value.(*issued).token, nil

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // desk is an issuer with a clock and what its Grants answers.
@@ -132,11 +132,11 @@ func TestIssuerOptions(t *testing.T) {
 	policy.wantAsked(t, "June", 2)
 
 	_, err := access.NewIssuer(nil, nil, nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	s := storagetest.Simulator(t, nil)
 	signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
 	_, err = access.NewIssuer(signer, policy.grants, &access.IssuerOptions{MaxAge: -1})
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 }
 
 // TestIssuerIsBounded: the user who was not asked for longest goes first.
@@ -182,9 +182,9 @@ func TestIssuerErrors(t *testing.T) {
 	d.err = nil
 	d.token(t, "June")
 	d.pass(50 * time.Minute)
-	d.err = fmt.Errorf("fired: %w", patterns.ErrDenied)
+	d.err = fmt.Errorf("fired: %w", tables.ErrDenied)
 	_, err = d.Token(t.Context(), "June")
-	wantIs(t, err, patterns.ErrDenied)
+	wantIs(t, err, tables.ErrDenied)
 	if d.err = down; d.Len() != 0 {
 		t.Errorf("%d tokens", d.Len())
 	}
@@ -192,7 +192,7 @@ func TestIssuerErrors(t *testing.T) {
 	wantIs(t, err, down)
 	d.err, d.grant.Permissions = nil, 0
 	_, err = d.Token(t.Context(), "Ken") // what Grants allows cannot be signed
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 }
 
 // TestIssuerSingleFlight: all who ask at once wait for one answer; one who gives up takes nobody along; a panic is an error.

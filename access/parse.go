@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The parameters of a table's signature.
@@ -103,9 +103,9 @@ func readFields(values map[string]string) (fields, error) {
 	if f.expiry, ok = parseTime(values[paramExpiry]); !ok {
 		return f, fieldError("se is no time")
 	}
-	first := patterns.Key{Partition: values[paramFirstPartition], Row: values[paramFirstRow]}
-	last := patterns.Key{Partition: values[paramLastPartition], Row: values[paramLastRow]}
-	if f.keys = WholeTable(); first != (patterns.Key{}) || last != (patterns.Key{}) {
+	first := tables.Key{Partition: values[paramFirstPartition], Row: values[paramFirstRow]}
+	last := tables.Key{Partition: values[paramLastPartition], Row: values[paramLastRow]}
+	if f.keys = WholeTable(); first != (tables.Key{}) || last != (tables.Key{}) {
 		f.keys = makeRange(first, last)
 	}
 	if err := f.keys.Err(); err != nil {

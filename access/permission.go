@@ -10,7 +10,7 @@ import (
 // What the library's verbs need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
 // whatever else inserts where there is nothing to update, needs Add and Update; Delete needs Delete. A transaction needs what
 // its operations need. A write whose answer was lost reads the row to see what became of it: without Query that
-// ends as patterns.ErrUnknownOutcome.
+// ends as tables.ErrUnknownOutcome.
 type Permission uint8
 
 // The permissions of a table's signature.

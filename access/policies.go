@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -46,12 +46,12 @@ type PoliciesOptions struct {
 // therefore take turns, by an entry of the list that stands for a lock: see the package's documentation for what
 // that guarantees.
 type Policies struct {
-	table  *patterns.Table
+	table  *tables.Table
 	settle time.Duration
 }
 
 // NewPolicies returns the policies of a table. It makes no request.
-func NewPolicies(table *patterns.Table, options *PoliciesOptions) (*Policies, error) {
+func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
 		return nil, invalidf("NewPolicies", "", "the table is nil")
 	}
@@ -84,7 +84,7 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 }
 
 // Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle), and the service may take 30 more to know it. It is
-// patterns.ErrExists where there is one of this id, and patterns.ErrTooLarge where there are MaxPolicies. Requests: 4.
+// tables.ErrExists where there is one of this id, and tables.ErrTooLarge where there are MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	const op = "Create"
 	if err := checkPolicy(policy); err != nil {
@@ -93,10 +93,10 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
 			if list.index(policy.ID) >= 0 {
-				return p.failure(op, patterns.ErrExists, "the policy")
+				return p.failure(op, tables.ErrExists, "the policy")
 			}
 			if len(list.withoutLocks()) >= MaxPolicies {
-				return p.failure(op, patterns.ErrTooLarge, fmt.Sprintf("a table has at most %d policies, and it has them", MaxPolicies))
+				return p.failure(op, tables.ErrTooLarge, fmt.Sprintf("a table has at most %d policies, and it has them", MaxPolicies))
 			}
 			return nil
 		},
@@ -111,7 +111,7 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 
 // Revoke removes a policy, and with it every token that stands on it. It is gone with the first write; then Revoke stays some
 // seconds (PoliciesOptions.UnsafeSettle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
-// more. The error is patterns.ErrNotFound if no policy has this id; after any other error, repeat the call. Requests: 4.
+// more. The error is tables.ErrNotFound if no policy has this id; after any other error, repeat the call. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {
@@ -124,7 +124,7 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 		refuse: func(list acl) error {
 			// Where there is a lock, somebody may just have removed it, and died before it was sure to stay away.
 			if list.index(id) < 0 && list.lock() == "" {
-				return p.failure(op, patterns.ErrNotFound, "the policy")
+				return p.failure(op, tables.ErrNotFound, "the policy")
 			}
 			return nil
 		},
@@ -203,29 +203,29 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	// The SDK takes an answer without a body, one that was cut off, for a list without policies, and with the next write they
 	// would all be gone.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
-		return nil, p.failure(op, patterns.ErrGarbled, "an answer without a list")
+		return nil, p.failure(op, tables.ErrGarbled, "an answer without a list")
 	}
 	list := acl(answer.SignedIdentifiers)
 	for _, s := range list {
 		if idOf(s) == "" {
-			return nil, p.failure(op, patterns.ErrGarbled, "a policy without id")
+			return nil, p.failure(op, tables.ErrGarbled, "a policy without id")
 		}
 	}
 	return list, nil
 }
 
 func (p *Policies) failure(op string, kind error, what string) error {
-	return &patterns.Error{Op: op, Table: p.table.Name(), Kind: kind, Err: errors.New(what)}
+	return &tables.Error{Op: op, Table: p.table.Name(), Kind: kind, Err: errors.New(what)}
 }
 
 // sdkFailure is an error of the SDK in this library's words.
-func (p *Policies) sdkFailure(op string, err error) *patterns.Error {
-	e := patterns.ServiceError(op, p.table.Name(), err)
+func (p *Policies) sdkFailure(op string, err error) *tables.Error {
+	e := tables.ServiceError(op, p.table.Name(), err)
 	switch {
 	case e.Code == "TableBeingDeleted":
-		e.Kind = patterns.ErrTableBeingDeleted
-	case errors.Is(e.Kind, patterns.ErrNotFound):
-		e.Kind = patterns.ErrTableNotFound
+		e.Kind = tables.ErrTableBeingDeleted
+	case errors.Is(e.Kind, tables.ErrNotFound):
+		e.Kind = tables.ErrTableNotFound
 	}
 	return e
 }

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const quickly = 20 * time.Millisecond
 
-func policiesOf(t testing.TB, table *patterns.Table, settle time.Duration) *access.Policies {
+func policiesOf(t testing.TB, table *tables.Table, settle time.Duration) *access.Policies {
 	t.Helper()
 	return must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
 }
@@ -56,9 +56,9 @@ func TestPoliciesRevoke(t *testing.T) {
 	byNone := o.open(access.Grant{Range: access.Partition("p"), Permissions: access.Query})
 	check(t, get(byOne), get(byTwo), get(byNone))
 	check(t, policies.Revoke(t.Context(), one.ID))
-	wantIs(t, get(byOne), patterns.ErrDenied)
+	wantIs(t, get(byOne), tables.ErrDenied)
 	check(t, get(byTwo), get(byNone))
-	wantIs(t, policies.Revoke(t.Context(), one.ID), patterns.ErrNotFound)
+	wantIs(t, policies.Revoke(t.Context(), one.ID), tables.ErrNotFound)
 	if got := idsOf(t, policies); !slices.Equal(got, []string{"two"}) {
 		t.Error(got)
 	}
@@ -86,14 +86,14 @@ func TestPoliciesExpire(t *testing.T) {
 		"no expiry": {Policy: "permissions"}, "permissions twice": {Policy: "permissions", Permissions: access.Query, Lifetime: time.Minute},
 		"not yet": {Policy: "expiry", Permissions: access.Query}, "no permissions": {Policy: "nothing", Lifetime: time.Minute}, "no policy": {Policy: "none", Permissions: access.Query, Lifetime: time.Minute},
 	} {
-		if err := get(g); !errors.Is(err, patterns.ErrDenied) {
+		if err := get(g); !errors.Is(err, tables.ErrDenied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	o.s.Wait(90 * time.Minute)
 	check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
 	o.s.Wait(time.Hour)
-	wantIs(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}), patterns.ErrDenied)
+	wantIs(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}), tables.ErrDenied)
 }
 
 // TestPoliciesLimits: five, and one of a kind; and what others have written stays as it is.
@@ -105,8 +105,8 @@ func TestPoliciesLimits(t *testing.T) {
 	for n := range access.MaxPolicies - 1 {
 		check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
 	}
-	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), patterns.ErrTooLarge)
-	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), patterns.ErrExists)
+	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), tables.ErrTooLarge)
+	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), tables.ErrExists)
 	check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
 	if got := idsOf(t, policies); !slices.Equal(got, []string{id, "policy 0", "policy 1", "policy 3", "policy 5"}) {
 		t.Error(got)
@@ -117,8 +117,8 @@ func TestPoliciesLimits(t *testing.T) {
 	}
 	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
 	_, err := gone.List(t.Context())
-	wantIs(t, err, patterns.ErrTableNotFound)
-	wantIs(t, gone.Revoke(t.Context(), "x"), patterns.ErrTableNotFound)
+	wantIs(t, err, tables.ErrTableNotFound)
+	wantIs(t, gone.Revoke(t.Context(), "x"), tables.ErrTableNotFound)
 }
 
 func TestPoliciesThatAreRefused(t *testing.T) {
@@ -131,15 +131,15 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		"no id": {Permissions: access.Query}, "two lines": {ID: "a\nb"}, "ours": {ID: "_tpLock_x"}, "no permission": {ID: "a", Permissions: 16},
 		"ends before it starts": {ID: "a", Start: now, Expiry: now}, "finer than a second": {ID: "a", Expiry: now.Add(time.Millisecond)},
 	} {
-		if err := policies.Create(t.Context(), p); !errors.Is(err, patterns.ErrInvalid) {
+		if err := policies.Create(t.Context(), p); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	wantIs(t, policies.Revoke(t.Context(), ""), patterns.ErrInvalid)
+	wantIs(t, policies.Revoke(t.Context(), ""), tables.ErrInvalid)
 	_, err := access.NewPolicies(nil, nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{UnsafeSettle: -1})
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())
 	}

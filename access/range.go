@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Range is the part of a table that a token opens. Make one with WholeTable, Partition, Partitions, Rows, Row or Through;
@@ -26,7 +26,7 @@ func WholeTable() Range { return Range{made: true, everything: true} }
 
 // Partition is one partition.
 func Partition(partition string) Range {
-	return makeRange(patterns.Key{Partition: partition}, patterns.Key{Partition: partition})
+	return makeRange(tables.Key{Partition: partition}, tables.Key{Partition: partition})
 }
 
 // Partitions is the partitions whose keys are in the span, such as
@@ -39,7 +39,7 @@ func Partitions(span compoundkey.Span) Range {
 	case span.From() == "" && span.To() == "":
 		return Range{err: errors.New("the span is all keys: WholeTable() says so")}
 	}
-	return makeRange(patterns.Key{Partition: span.From()}, patterns.Key{Partition: last})
+	return makeRange(tables.Key{Partition: span.From()}, tables.Key{Partition: last})
 }
 
 // Rows is the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") has "a" and leaves "b" out.
@@ -55,15 +55,15 @@ func Rows(partition string, span compoundkey.Span) Range {
 	if span.To() != "" && last == "" {
 		return Range{err: errEmptyKey}
 	}
-	return makeRange(patterns.Key{Partition: partition, Row: span.From()}, patterns.Key{Partition: partition, Row: last})
+	return makeRange(tables.Key{Partition: partition, Row: span.From()}, tables.Key{Partition: partition, Row: last})
 }
 
 // Row is one entity.
-func Row(key patterns.Key) Range { return Through(key, key) }
+func Row(key tables.Key) Range { return Through(key, key) }
 
 // Through is the entities from first to last, both included, in the order of their keys: the rest of first's partition from
 // its row on, all partitions between, and last's partition up to its row.
-func Through(first, last patterns.Key) Range {
+func Through(first, last tables.Key) Range {
 	if last.Row == "" {
 		return Range{err: errEmptyKey}
 	}
@@ -91,7 +91,7 @@ func lastOf(span compoundkey.Span) (string, error) {
 }
 
 // makeRange checks the bounds. A Row of "" is no bound. A last Partition of "" without a last Row is no bound, either.
-func makeRange(first, last patterns.Key) Range {
+func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {
 			return Range{err: err}
@@ -118,16 +118,16 @@ func (r Range) Err() error {
 }
 
 // First is the first key of the range; an empty Partition or Row is no bound.
-func (r Range) First() patterns.Key { return patterns.Key{Partition: r.spk, Row: r.srk} }
+func (r Range) First() tables.Key { return tables.Key{Partition: r.spk, Row: r.srk} }
 
 // Last is the last key of the range, which is within it; an empty Partition or Row is no bound.
-func (r Range) Last() patterns.Key { return patterns.Key{Partition: r.epk, Row: r.erk} }
+func (r Range) Last() tables.Key { return tables.Key{Partition: r.epk, Row: r.erk} }
 
 // IsWholeTable reports whether the range is the whole table.
 func (r Range) IsWholeTable() bool { return r.everything }
 
 // Contains reports whether a token for the range reaches the key: just what the service decides.
-func (r Range) Contains(key patterns.Key) bool {
+func (r Range) Contains(key tables.Key) bool {
 	if r.Err() != nil {
 		return false
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRangesSayWhatTheyAre makes ranges whose bounds are empty, quoted or not ASCII, and invalid ranges. A range covers what was
@@ -41,20 +41,20 @@ func TestRangesSayWhatTheyAre(t *testing.T) {
 		"all partitions": access.Partitions(compoundkey.All()), "a span with an error": access.Rows("p", compoundkey.Prefix("a\x00").Under("\xff")),
 		"between what a token can end at": access.Rows("p", compoundkey.Range("a\uFFFD\uFFFE", "b")),
 	} {
-		if r.Err() == nil || !strings.HasPrefix(r.String(), "no range: ") || r.Contains(at("p", "a")) || r.Contains(patterns.Key{}) {
+		if r.Err() == nil || !strings.HasPrefix(r.String(), "no range: ") || r.Contains(at("p", "a")) || r.Contains(tables.Key{}) {
 			t.Errorf("%s: %v", what, r)
 		}
-		if _, err := o.signer.Sign(access.Grant{Table: o.table.Name(), Range: r, Permissions: access.Query, InsecureHTTP: true}); !errors.Is(err, patterns.ErrInvalid) || strings.Contains(err.Error(), long) {
+		if _, err := o.signer.Sign(access.Grant{Table: o.table.Name(), Range: r, Permissions: access.Query, InsecureHTTP: true}); !errors.Is(err, tables.ErrInvalid) || strings.Contains(err.Error(), long) {
 			t.Errorf("%s is signed: %v", what, err)
 		}
 	}
 	if (access.Token{}).RevealAddress() != "" || (access.Token{}).RevealQuery() != "" {
 		t.Error("no token has a text")
 	}
-	if _, err := access.NewSigner(nil, "a2V5", nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := access.NewSigner(nil, "a2V5", nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a signer of no account: %v", err)
 	}
-	if _, err := access.NewPolicies(o.table.Account().Table("a b"), nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := access.NewPolicies(o.table.Account().Table("a b"), nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("policies of a table that there cannot be: %v", err)
 	}
 }

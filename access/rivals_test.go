@@ -12,8 +12,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rivalSettle is that of the rivals in the schedules, whose time is virtual.
@@ -25,20 +25,20 @@ type changer interface {
 	Revoke(ctx context.Context, id string) error
 }
 
-func takingTurns(table *patterns.Table) (changer, error) {
+func takingTurns(table *tables.Table) (changer, error) {
 	return access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: rivalSettle})
 }
 
 // rivals is a world of two who revoke and two who create at once. In the end, what was revoked must be gone, and what was
 // created be there.
-func rivals(t testing.TB, s *storagetest.Service, open func(*patterns.Table) (changer, error)) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) storagetest.Stage {
 	o := newOwner(t, s)
 	for _, id := range []string{"bad", "worse", "stays"} {
 		check(t, policiesOf(t, o.table, time.Millisecond).Create(t.Context(), whole(o, id)))
 	}
 	with := func(do func(ctx context.Context, c changer) error) storagetest.Actor {
 		return func(ctx context.Context, s *storagetest.Service) error {
-			account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+			account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func TestTheDeadAreWaitedFor(t *testing.T) {
 						if err == nil && !faults.Dead() {
 							return errors.New("nobody died")
 						}
-						if err := revoke(ctx, s); !errors.Is(err, patterns.ErrNotFound) {
+						if err := revoke(ctx, s); !errors.Is(err, tables.ErrNotFound) {
 							return err
 						}
 						return nil
@@ -136,7 +136,7 @@ func TestRevokeMeetsEveryFault(t *testing.T) {
 							faulty, _ := s.WithRetries(int32(at % 2)).Faulty(storagetest.OnIndex(at, storagetest.Always(fault)))
 							err := revoke(ctx, faulty)
 							for range 5 {
-								if err == nil || errors.Is(err, patterns.ErrNotFound) {
+								if err == nil || errors.Is(err, tables.ErrNotFound) {
 									return nil
 								}
 								err = revoke(ctx, faulty)
@@ -166,7 +166,7 @@ func TestRivalsWhoDoNotTakeTurns(t *testing.T) {
 				return nothing
 			}
 			tried++
-			stage := rivals(t, s, func(table *patterns.Table) (changer, error) { return byHand{table.Client()}, nil })
+			stage := rivals(t, s, func(table *tables.Table) (changer, error) { return byHand{table.Client()}, nil })
 			check := stage.Check
 			stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				found = check(ctx, s, errs)

@@ -23,8 +23,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // verbs are what fmt knows, and what it does not.
@@ -111,7 +111,7 @@ func TestValuesShowNoSecret(t *testing.T) {
 		client *access.Client
 		values access.Signer
 		opened access.Client
-		table  *patterns.Table
+		table  *tables.Table
 	}
 	type shown struct {
 		Token   access.Token
@@ -126,7 +126,7 @@ func TestValuesShowNoSecret(t *testing.T) {
 	all := shown{token, &token, client, token, map[string]access.Token{"a": token}, []*access.Token{&token}, inner}
 	for i, v := range []any{token, &token, client, *client, o.signer, *o.signer, issuer, client.Account(), *client.Account(), client.Table(), *client.Table(), client.Token(),
 		client.Table().Entities(), client.Table().Entities().Query(), client.Table().NewTransaction(), inner, &inner, all, &all, []any{inner, &all}, map[string]any{"x": all},
-		errors.New(token.String()), fmt.Errorf("token %v, %s, %#v: %w", token, client, o.signer, patterns.ErrDenied)} {
+		errors.New(token.String()), fmt.Errorf("token %v, %s, %#v: %w", token, client, o.signer, tables.ErrDenied)} {
 		c.value(fmt.Sprintf("value %d (%T)", i, v), v)
 	}
 	for where, n := range c.Looked() {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTheServiceOpensNoMore: for any span of rows or partitions, the service, by its own inclusive bounds, lets the holder of
@@ -37,9 +37,9 @@ func TestTheServiceOpensNoMore(t *testing.T) {
 			span = compoundkey.Range("", to)
 		}
 		byRows := rapid.Bool().Draw(rt, "rows")
-		keys, place := access.Partitions(span), func(key string) patterns.Key { return at(key, "r") }
+		keys, place := access.Partitions(span), func(key string) tables.Key { return at(key, "r") }
 		if byRows {
-			keys, place = access.Rows("p", span), func(key string) patterns.Key { return at("p", key) }
+			keys, place = access.Rows("p", span), func(key string) tables.Key { return at("p", key) }
 		}
 		if keys.Err() != nil {
 			if !span.Empty() {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ranges are ranges with each combination of bounds, all around the key (Sales, empid_000123).
@@ -116,7 +116,7 @@ func TestTamperedTokensAreRefused(t *testing.T) {
 
 // TestGoldenToken: the text of a token, which others read.
 func TestGoldenToken(t *testing.T) {
-	account := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
+	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
 	now := time.Date(2026, 11, 20, 15, 0, 0, 999, time.FixedZone("", 2*3600))
 	signer := must[*access.Signer](t)(access.NewSigner(account, "a2V5", &access.SignerOptions{Now: func() time.Time { return now }}))
 	token := must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Permissions: access.Query | access.Update,
@@ -170,7 +170,7 @@ func TestGrantsThatAreRefused(t *testing.T) {
 		g := good
 		change(&g)
 		token, err := signer.Sign(g)
-		wantIs(t, err, patterns.ErrInvalid)
+		wantIs(t, err, tables.ErrInvalid)
 		if !token.IsZero() || token.RevealAddress() != "" {
 			t.Errorf("%s: a token all the same", name)
 		}
@@ -181,27 +181,27 @@ func TestWhoCannotSign(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	token := must[access.Token](t)(must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil)).Sign(
 		access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
-	entra := must[*patterns.Account](t)(patterns.NewAccount(patterns.AccountEndpoints("contoso"), credential{}, nil))
-	for name, account := range map[string]*patterns.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
+	entra := must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
+	for name, account := range map[string]*tables.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
 		_, err := access.NewSigner(account, "", nil)
-		wantIs(t, err, access.ErrNoSharedKey, patterns.ErrInvalid)
+		wantIs(t, err, access.ErrNoSharedKey, tables.ErrInvalid)
 		if err == nil || !strings.Contains(err.Error(), "user delegation") {
 			t.Errorf("%s: %v", name, err)
 		}
 		_, err = access.NewSigner(account, "a2V5", nil)
-		wantIs(t, err, patterns.ErrInvalid)
+		wantIs(t, err, tables.ErrInvalid)
 	}
 	_, err := access.NewSigner(nil, "a2V5", nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	const noBase64 = "not&base64&at&all"
 	_, err = access.NewSigner(accountOf(t, s), noBase64, nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	if strings.Contains(fmt.Sprint(err), noBase64) {
 		t.Error("the key is in the error")
 	}
-	cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
-	wantIs(t, err, patterns.ErrInvalid)
+	wantIs(t, err, tables.ErrInvalid)
 	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {
 		if _, err := access.NewSignerFromConnectionString(connection, nil); err != nil {
 			t.Errorf("%s: %v", connection, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -58,7 +58,7 @@ type SignerOptions struct {
 
 // Signer makes tokens with an account's key. It makes no request, and is safe for concurrent use.
 type Signer struct {
-	account *patterns.Account
+	account *tables.Account
 	now     func() time.Time
 	skew    time.Duration
 	// sign holds the key. It is a function for the reason that Token.query is.
@@ -67,7 +67,7 @@ type Signer struct {
 
 // NewSigner makes tokens for the tables of an account with one of its keys, base64 as the portal shows it. An account that was
 // opened by a token credential or a shared access signature has no key: without one, that is ErrNoSharedKey.
-func NewSigner(account *patterns.Account, key string, options *SignerOptions) (*Signer, error) {
+func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Signer, error) {
 	const op = "NewSigner"
 	switch {
 	case account == nil:
@@ -75,7 +75,7 @@ func NewSigner(account *patterns.Account, key string, options *SignerOptions) (*
 	case key == "":
 		return nil, invalid(op, "", ErrNoSharedKey)
 	case account.Name() == "":
-		return nil, invalidf(op, "", "the account does not know its name, which a signature contains: make it with patterns.NewAccountWithSharedKey or from a connection string")
+		return nil, invalidf(op, "", "the account does not know its name, which a signature contains: make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
 		return nil, invalidf(op, "", "the tables are Cosmos DB's, which have no order of keys for a range to be in")
 	}
@@ -96,7 +96,7 @@ func NewSigner(account *patterns.Account, key string, options *SignerOptions) (*
 
 // NewSignerFromConnectionString is NewSigner for the account and the key of a connection string.
 func NewSignerFromConnectionString(connectionString string, options *SignerOptions) (*Signer, error) {
-	account, err := patterns.NewAccountFromConnectionString(connectionString, nil)
+	account, err := tables.NewAccountFromConnectionString(connectionString, nil)
 	if err != nil {
 		return nil, err
 	}

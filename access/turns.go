@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Changes of the list of policies take turns by Fischer's rule for one register that cannot be written under a condition:
@@ -87,7 +87,7 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 			return err
 		}
 	}
-	return p.failure(op, patterns.ErrConflict, "others change the policies all the time")
+	return p.failure(op, tables.ErrConflict, "others change the policies all the time")
 }
 
 // await reads the list until nobody has the turn: there is no lock, or one that has been there for longer than its owner
@@ -110,7 +110,7 @@ func (p *Policies) await(ctx context.Context, op string) (since time.Time, list 
 			return since, nil, err
 		}
 	}
-	return since, nil, p.failure(op, patterns.ErrConflict, "others change the policies all the time")
+	return since, nil, p.failure(op, tables.ErrConflict, "others change the policies all the time")
 }
 
 // turn tries to get the turn and to make the change in it. done is false where the turn was another's, or has ended.
@@ -204,6 +204,6 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 // unknown is an error after which nobody can tell whether the change was made.
 func (p *Policies) unknown(op string, err error) error {
 	e := p.sdkFailure(op, err)
-	e.Kind = patterns.ErrUnknownOutcome
+	e.Kind = tables.ErrUnknownOutcome
 	return e
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // replay answers each kind of request with what the simulator has answered the first time, so that what is left is the
@@ -66,7 +66,7 @@ func BenchmarkSeries(b *testing.B) {
 			return &replay{inner: inner, answers: map[string]*http.Response{}, bodies: map[string][]byte{}}
 		})
 		c := must[*dataseries.Counter[int64]](b)(w.start(replayed))
-		client := must[*patterns.Account](b)(accountOf(replayed)).Table(w.table).Client()
+		client := must[*tables.Account](b)(accountOf(replayed)).Table(w.table).Client()
 		ctx := context.Background()
 		b.Run(fmt.Sprint("Read", slots), func(b *testing.B) {
 			compare(b, func() error { _, err := c.Read(ctx, today); return err }, func() error {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // not know included, and the marks of operations.
 type document struct {
 	write string // id of the write that left it
-	slots patterns.Properties
+	slots tables.Properties
 	marks []blobMark // oldest first
 }
 
@@ -31,7 +31,7 @@ type blobMark struct {
 	slot  string
 	call  string
 	at    time.Time // of the service
-	delta patterns.Value
+	delta tables.Value
 }
 
 func (d *document) mark(hash string) (blobMark, bool) {
@@ -52,7 +52,7 @@ func (d *document) encode() []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = edm.AppendProperty(text, p.Name, p.Value)
+		text = edm.AppendProperty(text, p.Name, edm.Value(p.Value))
 	}
 	text = append(text, `},"marks":[`...)
 	for i, m := range d.marks {
@@ -61,7 +61,7 @@ func (d *document) encode() []byte {
 		}
 		text = fmt.Appendf(text, `{"id":%q,"at":%q,"call":%q,"slot":`, m.hash, m.at.Format(time.RFC3339), m.call)
 		text = append(edm.AppendQuoted(text, m.slot), ',')
-		text = append(edm.AppendProperty(text, "delta", m.delta), '}')
+		text = append(edm.AppendProperty(text, "delta", edm.Value(m.delta)), '}')
 	}
 	return append(text, "]}\n"...)
 }
@@ -89,7 +89,7 @@ func decodeDocument(text []byte) (*document, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.slots = append(d.slots, patterns.Property{Name: name, Value: value})
+		d.slots = append(d.slots, tables.Property{Name: name, Value: value})
 	}
 	d.sort()
 	for _, m := range raw.Marks {
@@ -104,7 +104,7 @@ func decodeDocument(text []byte) (*document, error) {
 
 // sort puts the slots in their order: numbers have one width.
 func (d *document) sort() {
-	slices.SortFunc(d.slots, func(a, b patterns.Property) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.slots, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
@@ -121,34 +121,36 @@ func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
 }
 
 // decodeValue reads one annotated value of an object.
-func decodeValue(object map[string]json.RawMessage, name string) (patterns.Value, error) {
-	var typ patterns.Type
+func decodeValue(object map[string]json.RawMessage, name string) (tables.Value, error) {
+	var typ edm.Type
 	if text, ok := object[name+annotation]; ok {
 		var known bool
 		if typ, known = edm.ParseType([]byte(strings.Trim(string(text), `"`))); !known {
-			return patterns.Value{}, fmt.Errorf("%s has a type that is not known", name)
+			return tables.Value{}, fmt.Errorf("%s has a type that is not known", name)
 		}
 	}
 	raw := object[name]
 	switch {
 	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
-		return patterns.Value{}, fmt.Errorf("%s has no value", name)
+		return tables.Value{}, fmt.Errorf("%s has no value", name)
 	case raw[0] == '"':
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
-			return patterns.Value{}, fmt.Errorf("%s is no text", name)
+			return tables.Value{}, fmt.Errorf("%s is no text", name)
 		}
-		if typ == patterns.TypeNull {
-			typ = patterns.TypeString
+		if typ == edm.TypeNull {
+			typ = edm.TypeString
 		}
-		return edm.FromText(typ, []byte(text))
+		v, err := edm.FromText(typ, []byte(text))
+		return tables.Value(v), err
 	case raw[0] == 't' || raw[0] == 'f':
-		return patterns.Boolean(raw[0] == 't'), nil
+		return tables.Boolean(raw[0] == 't'), nil
 	}
-	return edm.FromNumber(typ, raw)
+	v, err := edm.FromNumber(typ, raw)
+	return tables.Value(v), err
 }
 
 // sameIn is same for a mark in a blob.
 func (m *mark) sameIn(there blobMark) error {
-	return m.same(patterns.Properties{{Name: markerSlot, Value: patterns.String(there.slot)}, {Name: markerDelta, Value: there.delta}})
+	return m.same(tables.Properties{{Name: markerSlot, Value: tables.String(there.slot)}, {Name: markerDelta, Value: there.delta}})
 }

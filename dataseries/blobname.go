@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -34,7 +34,7 @@ func (b *blobShelf) prefixOf(partition *string) string {
 	return prefix
 }
 
-func (b *blobShelf) nameOf(key patterns.Key) (string, error) {
+func (b *blobShelf) nameOf(key tables.Key) (string, error) {
 	name := b.prefixOf(&key.Partition) + segment(key.Row)
 	if n := utf8.RuneCountInString(name); n > longestName {
 		return "", invalid(&edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"})
@@ -43,7 +43,7 @@ func (b *blobShelf) nameOf(key patterns.Key) (string, error) {
 }
 
 // keyOf is the reverse of nameOf.
-func (b *blobShelf) keyOf(name string) (key patterns.Key, ok bool) {
+func (b *blobShelf) keyOf(name string) (key tables.Key, ok bool) {
 	rest, ok := strings.CutPrefix(name, b.prefixOf(nil))
 	partition, row, two := strings.Cut(rest, segmentEnd)
 	if !ok || !two || strings.Contains(row, segmentEnd) {

@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -46,7 +46,7 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 		// What became of the requests of other clients is not known well enough to add to anything.
 		return nil, invalid(errors.New("the container's client is none of Account.Container"))
 	case err != nil && !missing:
-		return nil, patterns.ServiceError("", name, err)
+		return nil, tables.ServiceError("", name, err)
 	}
 	s := &stored{}
 	if s.now, err = dateOf(ex.Header); err != nil || missing {
@@ -54,11 +54,11 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	}
 	d, err := decodeDocument(ex.Answer)
 	if err != nil {
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
 	s.document, s.etag = *d, azcore.ETag(ex.Header.Get("ETag"))
 	if s.etag == "" {
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: errors.New("a blob without an ETag")}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: errors.New("a blob without an ETag")}
 	}
 	return s, nil
 }
@@ -80,7 +80,7 @@ func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	if err == nil {
 		return nil
 	}
-	failed := patterns.ServiceError("", name, err)
+	failed := tables.ServiceError("", name, err)
 	if !ex.Lost() && !ex.EarlierUnknown() {
 		return failed
 	}
@@ -88,7 +88,7 @@ func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	if readErr == nil && now.document.write == s.document.write {
 		return nil
 	}
-	failed.Kind, failed.Err = patterns.ErrUnknownOutcome, errors.Join(failed.Err, readErr)
+	failed.Kind, failed.Err = tables.ErrUnknownOutcome, errors.Join(failed.Err, readErr)
 	return failed
 }
 
@@ -99,13 +99,13 @@ func (b blobs) remove(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
-	failed := patterns.ServiceError("", name, err)
+	failed := tables.ServiceError("", name, err)
 	gone := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case gone && ex.EarlierUnknown():
 		return nil // gone is what was asked for
 	case ex.Lost():
-		failed.Kind = patterns.ErrUnknownOutcome
+		failed.Kind = tables.ErrUnknownOutcome
 	}
 	return failed
 }

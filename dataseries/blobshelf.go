@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // blobShelf keeps each series in a blob, with the marks of its operations. Every change reads the blob, and writes it under
@@ -41,7 +41,7 @@ func (b *blobShelf) change(ctx context.Context, name string, once bool, edit fun
 	})
 }
 
-func (b *blobShelf) set(ctx context.Context, key patterns.Key, values []slotValue) error {
+func (b *blobShelf) set(ctx context.Context, key tables.Key, values []slotValue) error {
 	name, err := b.nameOf(key)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (b *blobShelf) set(ctx context.Context, key patterns.Key, values []slotValu
 	})
 }
 
-func (b *blobShelf) read(ctx context.Context, key patterns.Key) ([]patterns.Value, error) {
+func (b *blobShelf) read(ctx context.Context, key tables.Key) ([]tables.Value, error) {
 	name, err := b.nameOf(key)
 	if err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ func (b *blobShelf) read(ctx context.Context, key patterns.Key) ([]patterns.Valu
 	return b.load(ctx, name)
 }
 
-func (b *blobShelf) load(ctx context.Context, name string) ([]patterns.Value, error) {
+func (b *blobShelf) load(ctx context.Context, name string) ([]tables.Value, error) {
 	s, err := b.blobs.read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	values := make([]patterns.Value, b.layout.slots)
+	values := make([]tables.Value, b.layout.slots)
 	if _, err := b.take(values, s.slots, 0); err != nil {
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
 	return values, nil
 }
@@ -101,7 +101,7 @@ func (b *blobShelf) names(ctx context.Context, partition *string) iter.Seq2[stri
 		for pager.More() {
 			page, err := pager.NextPage(ctx)
 			if err != nil {
-				yield("", patterns.ServiceError("", prefix, err))
+				yield("", tables.ServiceError("", prefix, err))
 				return
 			}
 			if page.Segment == nil {
@@ -116,7 +116,7 @@ func (b *blobShelf) names(ctx context.Context, partition *string) iter.Seq2[stri
 	}
 }
 
-func (b *blobShelf) remove(ctx context.Context, key patterns.Key) error {
+func (b *blobShelf) remove(ctx context.Context, key tables.Key) error {
 	name, err := b.nameOf(key)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (b *blobShelf) remove(ctx context.Context, key patterns.Key) error {
 	return b.blobs.remove(ctx, name)
 }
 
-func (b *blobShelf) add(ctx context.Context, key patterns.Key, slot int, sum sum) error {
+func (b *blobShelf) add(ctx context.Context, key tables.Key, slot int, sum sum) error {
 	name, err := b.nameOf(key)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
 			if s.DryRun {
 				removed = 0
 			}
-			s.passed(patterns.Key{Row: name}, old, removed)
+			s.passed(tables.Key{Row: name}, old, removed)
 		}
 	}
 	return nil

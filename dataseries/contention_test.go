@@ -14,8 +14,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // slow is a network of some 5 ms each way.
@@ -68,7 +68,7 @@ func TestContention(t *testing.T) {
 									switch {
 									case err == nil:
 										added++
-									case !errors.Is(err, patterns.ErrConflict):
+									case !errors.Is(err, tables.ErrConflict):
 										t.Error(err)
 									}
 									mu.Unlock()

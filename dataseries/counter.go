@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Number are the types of which slots can be added to.
@@ -22,7 +22,7 @@ type Counter[V Number] struct {
 }
 
 // NewCounter is New for numbers.
-func NewCounter[V Number](table *patterns.Table, prefix string, slots int, o *Options) (*Counter[V], error) {
+func NewCounter[V Number](table *tables.Table, prefix string, slots int, o *Options) (*Counter[V], error) {
 	s, err := New[V](table, prefix, slots, o)
 	if err != nil {
 		return nil, err
@@ -35,14 +35,14 @@ func NewCounter[V Number](table *patterns.Table, prefix string, slots int, o *Op
 
 // Add adds delta to a slot, which counts as zero where it is not there, and makes the series if it is not there. It reads the
 // slot and writes it under the ETag of its row, and starts over when a rival was quicker, up to Options.MaxAttempts; then it
-// is patterns.ErrConflict, and nothing was added.
+// is tables.ErrConflict, and nothing was added.
 //
 // Where an answer was lost and a rival has written since, nobody can tell whether the delta is in the sum: that is
-// patterns.ErrUnknownOutcome, and an Add that is repeated then may count twice. AddOnce does not.
+// tables.ErrUnknownOutcome, and an Add that is repeated then may count twice. AddOnce does not.
 //
-// A sum that V does not hold is patterns.ErrInvalid and ErrOverflow. Floating-point numbers are added as V adds them; a sum of
+// A sum that V does not hold is tables.ErrInvalid and ErrOverflow. Floating-point numbers are added as V adds them; a sum of
 // finite ones that is infinite overflows. Requests: 2, and 2 for each rival.
-func (c *Counter[V]) Add(ctx context.Context, key patterns.Key, slot int, delta V) error {
+func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V) error {
 	const op = "Add"
 	if _, err := c.adding(key, slot, delta); err != nil {
 		return c.failed(op, key, err)
@@ -55,11 +55,11 @@ func (c *Counter[V]) Add(ctx context.Context, key patterns.Key, slot int, delta 
 //
 // Beside the sum, in the same transaction, it leaves a marker with the name. SweepMarkers removes markers of a certain age; an
 // operation that is repeated later than that counts again. A name belongs to one addition to one series: with another slot
-// or delta it is patterns.ErrExists and ErrOtherAddition. After patterns.ErrUnknownOutcome, and any other error, it can be
+// or delta it is tables.ErrExists and ErrOtherAddition. After tables.ErrUnknownOutcome, and any other error, it can be
 // repeated.
 //
 // Requests: 2, and 2 for each rival; of one that was counted before, 3. In a blob 2, of one counted before 1.
-func (c *Counter[V]) AddOnce(ctx context.Context, key patterns.Key, slot int, delta V, operation string) (counted bool, err error) {
+func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delta V, operation string) (counted bool, err error) {
 	const op = "AddOnce"
 	m, err := c.mark(key, slot, delta, operation)
 	if err != nil {
@@ -78,10 +78,10 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key patterns.Key, slot int, de
 // partition or not at all. The transaction must be one of Table. It returns false where the operation was counted before:
 // nothing is staged then, and what the operation wrote beside it is there.
 //
-// Nothing is written before the transaction is committed. Its patterns.ErrConflict and ErrExists say that a rival was quicker:
-// stage everything in a new transaction. So after patterns.ErrUnknownOutcome, where staging tells what became of it.
-// Each row of a series can be staged once in a transaction. A series in blobs is patterns.ErrInvalid. Requests: 2.
-func (c *Counter[V]) StageAddOnce(ctx context.Context, x *patterns.Transaction, key patterns.Key, slot int, delta V, operation string) (staged bool, err error) {
+// Nothing is written before the transaction is committed. Its tables.ErrConflict and ErrExists say that a rival was quicker:
+// stage everything in a new transaction. So after tables.ErrUnknownOutcome, where staging tells what became of it.
+// Each row of a series can be staged once in a transaction. A series in blobs is tables.ErrInvalid. Requests: 2.
+func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, key tables.Key, slot int, delta V, operation string) (staged bool, err error) {
 	const op = "StageAddOnce"
 	m, err := c.mark(key, slot, delta, operation)
 	if err != nil {
@@ -109,14 +109,14 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *patterns.Transaction, 
 }
 
 // adding checks an addition.
-func (c *Counter[V]) adding(key patterns.Key, slot int, delta V) (patterns.Value, error) {
+func (c *Counter[V]) adding(key tables.Key, slot int, delta V) (tables.Value, error) {
 	if err := c.check(key, slot); err != nil {
-		return patterns.Value{}, err
+		return tables.Value{}, err
 	}
 	return c.encode(delta)
 }
 
-func (c *Counter[V]) mark(key patterns.Key, slot int, delta V, operation string) (*mark, error) {
+func (c *Counter[V]) mark(key tables.Key, slot int, delta V, operation string) (*mark, error) {
 	value, err := c.adding(key, slot, delta)
 	if err != nil {
 		return nil, err
@@ -126,22 +126,22 @@ func (c *Counter[V]) mark(key patterns.Key, slot int, delta V, operation string)
 
 // sum adds delta to what a slot holds.
 func (c *Counter[V]) sum(delta V) sum {
-	return func(old patterns.Value) (patterns.Value, error) {
+	return func(old tables.Value) (tables.Value, error) {
 		if old.IsNull() {
 			return c.encode(delta)
 		}
 		v, err := c.decode(old)
 		if err != nil {
-			return patterns.Value{}, err
+			return tables.Value{}, err
 		}
 		total := v + delta
 		infinite := math.IsInf(float64(total), 0) && !math.IsInf(float64(v), 0) && !math.IsInf(float64(delta), 0)
 		if delta > 0 && total < v || delta < 0 && total > v || infinite {
-			return patterns.Value{}, overflow()
+			return tables.Value{}, overflow()
 		}
 		value, err := c.encode(total)
 		if err != nil { // an unsigned integer over the largest that is stored
-			return patterns.Value{}, overflow()
+			return tables.Value{}, overflow()
 		}
 		return value, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func TestAdd(t *testing.T) {
@@ -31,10 +32,10 @@ func TestAddOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
 		ctx, c := t.Context(), must[*dataseries.Counter[int64]](t)(w.start(s))
 		other := must[*dataseries.Counter[int64]](t)(w.start(s))
-		yesterday := patterns.Key{Partition: today.Partition, Row: "20261119"}
+		yesterday := tables.Key{Partition: today.Partition, Row: "20261119"}
 		for i, step := range []struct {
 			c         *dataseries.Counter[int64]
-			key       patterns.Key
+			key       tables.Key
 			slot      int
 			delta     int64
 			operation string
@@ -51,7 +52,7 @@ func TestAddOnce(t *testing.T) {
 			{c, today, 3, 6, "message 1", false, dataseries.ErrOtherAddition},
 		} {
 			counted, err := step.c.AddOnce(ctx, step.key, step.slot, step.delta, step.operation)
-			if counted != step.counted || !errors.Is(err, step.err) || step.err != nil && !errors.Is(err, patterns.ErrExists) {
+			if counted != step.counted || !errors.Is(err, step.err) || step.err != nil && !errors.Is(err, tables.ErrExists) {
 				t.Errorf("step %d: %t, %v", i, counted, err)
 			}
 		}
@@ -80,7 +81,7 @@ func overflows[V dataseries.Number](t *testing.T, full, delta V) {
 			}
 			_, once := c.AddOnce(ctx, today, 0, delta, "more")
 			for i, err := range []error{c.Add(ctx, today, 0, delta), once} {
-				if !errors.Is(err, dataseries.ErrOverflow) || !errors.Is(err, patterns.ErrInvalid) {
+				if !errors.Is(err, dataseries.ErrOverflow) || !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("%d: %v", i, err)
 				}
 			}
@@ -132,7 +133,7 @@ func TestStageAddOnce(t *testing.T) {
 				if staged, err = c.StageAddOnce(ctx, x, today, slot, 1, id); err != nil || !staged {
 					return staged, err
 				}
-				x.Insert(&patterns.Entity{Key: patterns.Key{Partition: today.Partition, Row: "message_" + id}})
+				x.Insert(&tables.Entity{Key: tables.Key{Partition: today.Partition, Row: "message_" + id}})
 				_, err = x.Commit(ctx)
 				return staged, err
 			}
@@ -145,20 +146,20 @@ func TestStageAddOnce(t *testing.T) {
 				t.Fatal(staged, err)
 			}
 			// A message that is there already: its transaction counts nothing.
-			if err := c.Table().Entities().Insert(ctx, &patterns.Entity{Key: patterns.Key{Partition: today.Partition, Row: "message_3"}}); err != nil {
+			if err := c.Table().Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: today.Partition, Row: "message_3"}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := send("3", 9); !errors.Is(err, patterns.ErrExists) {
+			if _, err := send("3", 9); !errors.Is(err, tables.ErrExists) {
 				t.Errorf("error is %v", err)
 			}
 			// A transaction on another table, where the count would go astray.
 			other := must[*dataseries.Counter[int64]](t)((&world{place: p}).open(t, s).start(s)).Table()
-			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("another table: %v", err)
 			}
 			// Two that were staged at the same time.
 			first, second := c.Table().NewTransaction(), c.Table().NewTransaction()
-			for _, x := range []*patterns.Transaction{first, second} {
+			for _, x := range []*tables.Transaction{first, second} {
 				if staged, err := c.StageAddOnce(ctx, x, today, 9, 1, fmt.Sprintf("%p", x)); !staged || err != nil {
 					t.Fatal(staged, err)
 				}
@@ -166,7 +167,7 @@ func TestStageAddOnce(t *testing.T) {
 			if _, err := first.Commit(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := second.Commit(ctx); !errors.Is(err, patterns.ErrConflict) {
+			if _, err := second.Commit(ctx); !errors.Is(err, tables.ErrConflict) {
 				t.Errorf("error is %v", err)
 			}
 			if n, err := held(ctx, w, s, today, 9); n != 3 || err != nil {
@@ -185,14 +186,14 @@ func TestRepositoryRows(t *testing.T) {
 	w := (&world{place: inRow}).open(t, s)
 	c := must[*dataseries.Counter[int64]](t)(w.start(s))
 	type employee struct {
-		patterns.Meta
+		tables.Meta
 		Name string
 	}
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(c.Table(), patterns.Schema[employee]{Key: func(*employee) patterns.Key { return today }}, named[employee]()))
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(c.Table(), patterns.Schema[employee]{Key: func(*employee) tables.Key { return today }}, named[employee]()))
 	if err := repo.Insert(ctx, &employee{Name: "June"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, patterns.ErrInvalid) {
+	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
 	if e := must[*employee](t)(repo.Get(ctx, today)); e.Name != "June" {
@@ -203,16 +204,16 @@ func TestRepositoryRows(t *testing.T) {
 // TestErrorsNameTheSeries: an error says what was done to which series, and no value.
 func TestErrorsNameTheSeries(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	for _, o := range []*dataseries.Options{nil, {Container: account.Container("missing")}} {
 		c := must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table("Missing"), "A", 9, o))
 		_, once := c.AddOnce(t.Context(), today, 0, 4711, "message")
 		_, read := c.Read(t.Context(), today)
 		for op, err := range map[string]error{"Set": c.Set(t.Context(), today, 0, 4711), "Add": c.Add(t.Context(), today, 0, 4711), "AddOnce": once, "Read": read, "Delete": c.Delete(t.Context(), today)} {
-			var e *patterns.Error
+			var e *tables.Error
 			if !errors.As(err, &e) || e.Op != op || e.Key != today && o == nil || strings.Contains(err.Error(), "4711") {
 				t.Errorf("%s: %v", op, err)
-			} else if !errors.Is(err, patterns.ErrTableNotFound) && !errors.Is(err, patterns.ErrNotFound) && op != "Read" {
+			} else if !errors.Is(err, tables.ErrTableNotFound) && !errors.Is(err, tables.ErrNotFound) && op != "Read" {
 				t.Errorf("%s: %v", op, err)
 			}
 		}
@@ -226,9 +227,9 @@ func TestErrorsNameTheSeries(t *testing.T) {
 func TestClientWithoutPolicies(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := (&world{place: inBlob}).open(t, s)
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	c := must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "A", 9, &dataseries.Options{Container: bareContainer(t, s, w.container)}))
-	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, patterns.ErrInvalid) {
+	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -25,7 +25,7 @@
 // the later wins.
 //
 // Counter.Add adds under the ETag of the slot's row: no rival's addition is lost. When an answer is lost, it tries again only while
-// the two attempts exclude each other; when it cannot tell what became of them, it is patterns.ErrUnknownOutcome, and the sum
+// the two attempts exclude each other; when it cannot tell what became of them, it is tables.ErrUnknownOutcome, and the sum
 // has the delta, or gets it, once or not at all. Counter.AddOnce counts an operation by its name once, however often it is repeated, by whom, and after what
 // crash, until its marker is swept. Integers do not wrap: a sum that does not fit is ErrOverflow, and the slot is as it was.
 //

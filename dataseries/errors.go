@@ -6,33 +6,33 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ErrOverflow is the cause of an addition whose sum the type of the slots does not hold; the error is patterns.ErrInvalid,
+// ErrOverflow is the cause of an addition whose sum the type of the slots does not hold; the error is tables.ErrInvalid,
 // too. The slot is as it was.
 var ErrOverflow = errors.New("the sum overflows the type of the slots")
 
 // ErrOtherAddition is the cause where an operation's id was counted before, with another slot or another delta; the error is
-// patterns.ErrExists, too. Nothing was counted now.
+// tables.ErrExists, too. Nothing was counted now.
 var ErrOtherAddition = errors.New("the operation was counted with another slot or delta")
 
 // invalid is the error of bad input.
 func invalid(err error) error {
-	kind := patterns.ErrInvalid
+	kind := tables.ErrInvalid
 	var size *edm.SizeError
 	if errors.As(err, &size) {
-		kind = patterns.ErrTooLarge
+		kind = tables.ErrTooLarge
 	}
-	return &patterns.Error{Kind: kind, Err: err}
+	return &tables.Error{Kind: kind, Err: err}
 }
 
-func garbled(key patterns.Key, err error) error {
-	return &patterns.Error{Key: key, Kind: patterns.ErrGarbled, Err: err}
+func garbled(key tables.Key, err error) error {
+	return &tables.Error{Key: key, Kind: tables.ErrGarbled, Err: err}
 }
 
 // checkKeys refuses what cannot be the keys of a row, for blobs as well: a series may move.
-func checkKeys(key patterns.Key) error {
+func checkKeys(key tables.Key) error {
 	for _, k := range []string{key.Partition, key.Row} {
 		err := compoundkey.CheckKey(k)
 		if n := edm.Units(k); err != nil && compoundkey.Err(k) == nil && n > compoundkey.MaxUnits {
@@ -47,8 +47,8 @@ func checkKeys(key patterns.Key) error {
 
 // labelled gives the library's own errors the operation and the series they are of. A key that cannot be one is left out: it
 // may be a whole document.
-func labelled(op, table string, key patterns.Key, err error) error {
-	e, ok := err.(*patterns.Error)
+func labelled(op, table string, key tables.Key, err error) error {
+	e, ok := err.(*tables.Error)
 	if !ok {
 		return err
 	}
@@ -57,7 +57,7 @@ func labelled(op, table string, key patterns.Key, err error) error {
 	if of.Table == "" {
 		of.Table = table
 	}
-	if of.Key == (patterns.Key{}) && checkKeys(key) == nil {
+	if of.Key == (tables.Key{}) && checkKeys(key) == nil {
 		of.Key = key
 	}
 	return &of
@@ -65,7 +65,7 @@ func labelled(op, table string, key patterns.Key, err error) error {
 
 // moved reports whether a write was surely refused because somebody else's came first.
 func moved(err error) bool {
-	return !errors.Is(err, patterns.ErrUnknownOutcome) && (errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrNotFound))
+	return !errors.Is(err, tables.ErrUnknownOutcome) && (errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound))
 }
 
 // unknownBeside is err where an earlier attempt may have been applied.
@@ -73,5 +73,5 @@ func unknownBeside(unsure, err error) error {
 	if unsure == nil {
 		return err
 	}
-	return &patterns.Error{Kind: patterns.ErrUnknownOutcome, Err: fmt.Errorf("an attempt was not answered, and then: %w", err)}
+	return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: fmt.Errorf("an attempt was not answered, and then: %w", err)}
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // messagesOf is the key of an employee's series of one day.
-func messagesOf(employee int, day time.Time) patterns.Key {
-	return patterns.Key{Partition: compoundkey.Join("empid", compoundkey.Int(employee, 6)), Row: compoundkey.Join("messages", compoundkey.String(day.Format("20060102")))}
+func messagesOf(employee int, day time.Time) tables.Key {
+	return tables.Key{Partition: compoundkey.Join("empid", compoundkey.Int(employee, 6)), Row: compoundkey.Join("messages", compoundkey.String(day.Format("20060102")))}
 }
 
 // The messages that each employee sends every hour, a row a day.
@@ -67,7 +67,7 @@ func ExampleSeries_ReadMany() {
 		log.Fatal(err)
 	}
 	for year := 2024; year <= 2026; year++ {
-		key := patterns.Key{Partition: "Sales", Row: compoundkey.Join("year", compoundkey.Int(year, 4))}
+		key := tables.Key{Partition: "Sales", Row: compoundkey.Join("year", compoundkey.Int(year, 4))}
 		if err := years.SetMany(ctx, key, map[int]float64{0: 1.5, 364: float64(year)}); err != nil {
 			log.Fatal(err)
 		}
@@ -101,8 +101,8 @@ func ExampleCounter_StageAddOnce() {
 		if err != nil || !staged {
 			return err // it was sent before, and counted
 		}
-		x.Insert(&patterns.Entity{Key: patterns.Key{Partition: friday.Partition, Row: compoundkey.Join("sent", compoundkey.String(id))},
-			Properties: patterns.Properties{{Name: "Text", Value: patterns.String(text)}}})
+		x.Insert(&tables.Entity{Key: tables.Key{Partition: friday.Partition, Row: compoundkey.Join("sent", compoundkey.String(id))},
+			Properties: tables.Properties{{Name: "Text", Value: tables.String(text)}}})
 		_, err = x.Commit(ctx)
 		return err
 	}
@@ -120,12 +120,12 @@ func ExampleCounter_StageAddOnce() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

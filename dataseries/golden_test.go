@@ -14,8 +14,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The golden tests pin what is stored: series that exist in accounts must be read for ever. docs/reference/storage-format.md
@@ -26,7 +26,7 @@ import (
 var goldenID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 
 // rawRow is a row as it is stored, with the library's own properties.
-func rawRow(ctx context.Context, table *patterns.Table, key patterns.Key) (string, error) {
+func rawRow(ctx context.Context, table *tables.Table, key tables.Key) (string, error) {
 	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
 	if err != nil {
 		return "", err
@@ -66,13 +66,13 @@ func TestGoldenRows(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := c.world
 			w.open(t, s)
-			account := must[*patterns.Account](t)(accountOf(s))
+			account := must[*tables.Account](t)(accountOf(s))
 			o := w.options(account)
 			o.Digits = c.digits
 			counter := must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](account.Table(w.table), "Count_", w.slots, o))
 			goldenSeries(t, counter, w.slots)
 			for row, want := range c.rows {
-				got, err := rawRow(ctx, counter.Table(), patterns.Key{Partition: today.Partition, Row: row})
+				got, err := rawRow(ctx, counter.Table(), tables.Key{Partition: today.Partition, Row: row})
 				if want += "_tpWrite=ID\n"; err != nil || sortedLines(got) != sortedLines("PartitionKey=empid_000223\nRowKey="+row+"\n"+want) {
 					t.Errorf("the stored format has changed:\n%s, %v\nwant\n%s", got, err, want)
 				}
@@ -119,14 +119,14 @@ func TestBlobNames(t *testing.T) {
 	c := must[*dataseries.Counter[int64]](t)(w.start(s))
 	rows := []string{"", "..", ".", "a.", "O'Brien", "a b", "ü%2F", "_", "!", "a!"}
 	for i, row := range rows {
-		for _, key := range []patterns.Key{{Partition: row, Row: "r"}, {Partition: "p", Row: row}} {
+		for _, key := range []tables.Key{{Partition: row, Row: "r"}, {Partition: "p", Row: row}} {
 			if err := c.Set(ctx, key, 0, int64(i)); err != nil {
 				t.Fatalf("%q: %v", row, err)
 			}
 		}
 	}
 	for i, row := range rows {
-		for _, key := range []patterns.Key{{Partition: row, Row: "r"}, {Partition: "p", Row: row}} {
+		for _, key := range []tables.Key{{Partition: row, Row: "r"}, {Partition: "p", Row: row}} {
 			if n, err := held(ctx, w, s, key, 0); n != int64(i) || err != nil {
 				t.Errorf("%q: %d, %v", row, n, err)
 			}
@@ -151,7 +151,7 @@ func TestGoldenBlobIsRead(t *testing.T) {
 	name := strings.ToLower(w.table) + "/Count_/empid^1000223/20261120"
 	upload := func(text string) {
 		t.Helper()
-		account := must[*patterns.Account](t)(accountOf(s))
+		account := must[*tables.Account](t)(accountOf(s))
 		if _, err := account.Container(w.container).NewBlockBlobClient(name).UploadBuffer(ctx, []byte(text), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestGoldenBlobIsRead(t *testing.T) {
 		strings.Replace(stored, "Edm.Int64", "Edm.Other", 1), strings.Replace(stored, `:7`, `:null`, 1), strings.Replace(stored, `"at"`, `"when"`, 1), strings.Replace(stored, `"delta":`, `"d":`, 1)} {
 		upload(bad)
 		_, err := c.Read(ctx, today)
-		if set := c.Set(ctx, today, 1, 1); !errors.Is(err, patterns.ErrGarbled) || !errors.Is(set, patterns.ErrGarbled) {
+		if set := c.Set(ctx, today, 1, 1); !errors.Is(err, tables.ErrGarbled) || !errors.Is(set, tables.ErrGarbled) {
 			t.Errorf("%q: %v, %v", bad, err, set)
 		}
 	}
@@ -183,7 +183,7 @@ func TestGoldenBlobIsRead(t *testing.T) {
 // goldenBlob returns the text of a blob, without ids and times.
 func goldenBlob(t *testing.T, s *storagetest.Service, w *world, name string) (_, text string) {
 	t.Helper()
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	answer, err := account.Container(w.container).NewBlobClient(name).DownloadStream(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

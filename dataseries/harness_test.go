@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // place is where the slots are.
@@ -34,7 +34,7 @@ type world struct {
 
 const fewSlots = 10
 
-func (w *world) options(account *patterns.Account) *dataseries.Options {
+func (w *world) options(account *tables.Account) *dataseries.Options {
 	o := &dataseries.Options{MaxAttempts: w.attempts}
 	switch w.place {
 	case inRows:
@@ -59,7 +59,7 @@ func (w *world) count() int {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.container = s.TableName(t), s.ContainerName(t)
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	if _, err := account.Container(w.container).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	return w
 }
 
-func accountOf(s *storagetest.Service) (*patterns.Account, error) {
-	return patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func accountOf(s *storagetest.Service) (*tables.Account, error) {
+	return tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 }
 
 // start is a process of the world that counts.
@@ -88,7 +88,7 @@ func counterOf[V dataseries.Number](w *world, s *storagetest.Service) (*dataseri
 
 func seriesOf[V any](t testing.TB, w *world, s *storagetest.Service) *dataseries.Series[V] {
 	t.Helper()
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	return must[*dataseries.Series[V]](t)(dataseries.New[V](account.Table(w.table), "Count_", w.count(), w.options(account)))
 }
 
@@ -103,7 +103,7 @@ func onEach(t *testing.T, test func(t *testing.T, w *world, s *storagetest.Servi
 }
 
 // today is a series.
-var today = patterns.Key{Partition: "empid_000223", Row: "20261120"}
+var today = tables.Key{Partition: "empid_000223", Row: "20261120"}
 
 // text shows values, a dot for each gap.
 func text[V any](v *dataseries.Values[V]) string {
@@ -119,7 +119,7 @@ func text[V any](v *dataseries.Values[V]) string {
 }
 
 // held is what a slot of a series holds, read past all faults; 0 for nothing.
-func held(ctx context.Context, w *world, s *storagetest.Service, key patterns.Key, slot int) (int64, error) {
+func held(ctx context.Context, w *world, s *storagetest.Service, key tables.Key, slot int) (int64, error) {
 	c, err := w.start(s)
 	if err != nil {
 		return 0, err

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestForeignValue: a slot that somebody has given a value of another type is a typed error to whoever reads or adds.
 func TestForeignValue(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,14 +24,14 @@ func TestForeignValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := patterns.Key{Partition: "p", Row: "r"}
-	if err := table.Entities().Insert(t.Context(), &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "Count_03", Value: patterns.String("x")}}}); err != nil {
+	key := tables.Key{Partition: "p", Row: "r"}
+	if err := table.Entities().Insert(t.Context(), &tables.Entity{Key: key, Properties: tables.Properties{{Name: "Count_03", Value: tables.String("x")}}}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Read(t.Context(), key)
 	for name, err := range map[string]error{"Read": err, "Add": c.Add(t.Context(), key, 3, 1)} {
-		var e *patterns.Error
-		if !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &e) || e.Op != name || e.Key != key {
+		var e *tables.Error
+		if !errors.Is(err, tables.ErrGarbled) || !errors.As(err, &e) || e.Op != name || e.Key != key {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -29,23 +29,23 @@ const (
 
 // mark is what an operation leaves where it was counted.
 type mark struct {
-	key       patterns.Key
+	key       tables.Key
 	slot      int
 	property  string
 	operation string
-	delta     patterns.Value
+	delta     tables.Value
 	call      string
 	hash      string
 }
 
-func newMark(l *layout, key patterns.Key, slot int, delta patterns.Value, operation string) (*mark, error) {
+func newMark(l *layout, key tables.Key, slot int, delta tables.Value, operation string) (*mark, error) {
 	if operation == "" {
 		return nil, invalid(errors.New("the operation has no name"))
 	}
 	if n := edm.Units(operation); n > longestOperation {
 		return nil, invalid(&edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
 	}
-	if err := patterns.String(operation).Check(); err != nil {
+	if err := edm.String(operation).Check(); err != nil {
 		return nil, invalid(err)
 	}
 	return &mark{key: key, slot: slot, property: l.property(slot), operation: operation, delta: delta, call: rand.Text(),
@@ -62,19 +62,19 @@ func markerHash(texts ...string) string {
 }
 
 // row is the key of the marker.
-func (m *mark) row() patterns.Key {
-	return patterns.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
+func (m *mark) row() tables.Key {
+	return tables.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
 }
 
 // stage adds the marker and the row of the slot to a transaction. The marker comes first: of an operation that was counted
 // before, the failure says so, whatever became of the row.
-func (m *mark) stage(x *patterns.Transaction, row *patterns.Entity) {
-	x.Insert(&patterns.Entity{Key: m.row(), Properties: patterns.Properties{
-		{Name: markerSeries, Value: patterns.String(m.key.Row)},
-		{Name: markerSlot, Value: patterns.String(m.property)},
-		{Name: markerOperation, Value: patterns.String(m.operation)},
+func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
+	x.Insert(&tables.Entity{Key: m.row(), Properties: tables.Properties{
+		{Name: markerSeries, Value: tables.String(m.key.Row)},
+		{Name: markerSlot, Value: tables.String(m.property)},
+		{Name: markerOperation, Value: tables.String(m.operation)},
 		{Name: markerDelta, Value: m.delta},
-		{Name: markerCall, Value: patterns.String(m.call)},
+		{Name: markerCall, Value: tables.String(m.call)},
 	}})
 	if row.ETag == "" {
 		x.Insert(row)
@@ -84,9 +84,9 @@ func (m *mark) stage(x *patterns.Transaction, row *patterns.Entity) {
 }
 
 // same refuses another addition under the name of one that was counted.
-func (m *mark) same(p patterns.Properties) error {
-	if p.Get(markerSlot) != patterns.String(m.property) || p.Get(markerDelta) != m.delta {
-		return &patterns.Error{Key: m.key, Kind: patterns.ErrExists, Err: ErrOtherAddition}
+func (m *mark) same(p tables.Properties) error {
+	if p.Get(markerSlot) != tables.String(m.property) || p.Get(markerDelta) != m.delta {
+		return &tables.Error{Key: m.key, Kind: tables.ErrExists, Err: ErrOtherAddition}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // step is a change that rests on what was read: its write is refused once base is no longer what is stored.
@@ -37,7 +37,7 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, patterns.ErrUnknownOutcome):
+		case errors.Is(err, tables.ErrUnknownOutcome):
 			if unsure == nil {
 				unsure, base = err, s.base
 			}
@@ -57,11 +57,11 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 
 // lostTooOften is the error of a change whose last attempt was refused because of a rival, whichever way the rival was quicker.
 func lostTooOften(err error) error {
-	var e *patterns.Error
+	var e *tables.Error
 	if !moved(err) || !errors.As(err, &e) {
 		return err
 	}
 	lost := *e
-	lost.Kind = patterns.ErrConflict
+	lost.Kind = tables.ErrConflict
 	return &lost
 }

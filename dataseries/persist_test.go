@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestPersist plays the outcomes of attempts, each on its base, and looks at when the change is tried again.
@@ -16,8 +16,8 @@ func TestPersist(t *testing.T) {
 		base azcore.ETag
 		err  error
 	}
-	kind := func(k error) error { return &patterns.Error{Kind: k} }
-	lost, conflict, exists := kind(patterns.ErrUnknownOutcome), kind(patterns.ErrConflict), kind(patterns.ErrExists)
+	kind := func(k error) error { return &tables.Error{Kind: k} }
+	lost, conflict, exists := kind(tables.ErrUnknownOutcome), kind(tables.ErrConflict), kind(tables.ErrExists)
 	for name, c := range map[string]struct {
 		once  bool
 		tries []try
@@ -28,14 +28,14 @@ func TestPersist(t *testing.T) {
 		"a rival's first":               {false, []try{{"", exists}, {"1", nil}}, nil},
 		"lost, and nothing has changed": {false, []try{{"1", lost}, {"1", nil}}, nil},
 		"lost twice":                    {false, []try{{"1", lost}, {"1", lost}, {"1", nil}}, nil},
-		"lost, and then refused":        {false, []try{{"1", lost}, {"1", conflict}}, patterns.ErrUnknownOutcome},
-		"lost, and the first refused":   {false, []try{{"", lost}, {"", exists}}, patterns.ErrUnknownOutcome},
-		"lost, and denied":              {false, []try{{"1", lost}, {"1", kind(patterns.ErrDenied)}}, patterns.ErrUnknownOutcome},
-		"denied":                        {false, []try{{"1", kind(patterns.ErrDenied)}}, patterns.ErrDenied},
-		"too often":                     {false, []try{{"1", conflict}, {"2", conflict}, {"", exists}}, patterns.ErrConflict},
+		"lost, and then refused":        {false, []try{{"1", lost}, {"1", conflict}}, tables.ErrUnknownOutcome},
+		"lost, and the first refused":   {false, []try{{"", lost}, {"", exists}}, tables.ErrUnknownOutcome},
+		"lost, and denied":              {false, []try{{"1", lost}, {"1", kind(tables.ErrDenied)}}, tables.ErrUnknownOutcome},
+		"denied":                        {false, []try{{"1", kind(tables.ErrDenied)}}, tables.ErrDenied},
+		"too often":                     {false, []try{{"1", conflict}, {"2", conflict}, {"", exists}}, tables.ErrConflict},
 		"once, lost, and refused":       {true, []try{{"1", lost}, {"1", conflict}, {"2", nil}}, nil},
 		"once, lost, and changed":       {true, []try{{"1", lost}, {"2", nil}}, nil},
-		"once, lost, and too often":     {true, []try{{"1", lost}, {"1", conflict}, {"2", conflict}}, patterns.ErrUnknownOutcome},
+		"once, lost, and too often":     {true, []try{{"1", lost}, {"1", conflict}, {"2", conflict}}, tables.ErrUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
@@ -46,7 +46,7 @@ func TestPersist(t *testing.T) {
 				try := c.tries[n]
 				return step{try.base, func(context.Context) error { n++; return try.err }}, nil
 			})
-			if n != len(c.tries) || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) || c.want == patterns.ErrConflict && errors.Is(err, patterns.ErrExists) {
+			if n != len(c.tries) || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) || c.want == tables.ErrConflict && errors.Is(err, tables.ErrExists) {
 				t.Errorf("%d attempts, %v", n, err)
 			}
 		})
@@ -60,17 +60,17 @@ func TestPersistStops(t *testing.T) {
 		base := bases[writes]
 		return step{base, func(context.Context) error {
 			writes++
-			return &patterns.Error{Kind: patterns.ErrUnknownOutcome}
+			return &tables.Error{Kind: tables.ErrUnknownOutcome}
 		}}, nil
 	})
-	if writes != 1 || !errors.Is(err, patterns.ErrUnknownOutcome) {
+	if writes != 1 || !errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("%d writes, %v", writes, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err = persist(ctx, 9, false, func(context.Context) (step, error) {
 		return step{"1", func(context.Context) error {
 			cancel()
-			return &patterns.Error{Kind: patterns.ErrConflict}
+			return &tables.Error{Kind: tables.ErrConflict}
 		}}, nil
 	})
 	if !errors.Is(err, context.Canceled) {

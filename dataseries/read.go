@@ -5,12 +5,12 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Read returns all slots of a series. One that is not there is all gaps, as is one of which no slot was set. Of several
 // rows, each is as it was at one moment, and those moments may differ. Requests: 1.
-func (s *Series[V]) Read(ctx context.Context, key patterns.Key) (*Values[V], error) {
+func (s *Series[V]) Read(ctx context.Context, key tables.Key) (*Values[V], error) {
 	const op = "Read"
 	if err := s.checkKey(key); err != nil {
 		return nil, s.failed(op, key, err)
@@ -29,7 +29,7 @@ func (s *Series[V]) Read(ctx context.Context, key patterns.Key) (*Values[V], err
 func (s *Series[V]) ReadMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[*Values[V], error] {
 	const op = "ReadMany"
 	return func(yield func(*Values[V], error) bool) {
-		key := patterns.Key{Partition: partition}
+		key := tables.Key{Partition: partition}
 		err := of.Err()
 		if err != nil {
 			err = invalid(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // readMany puts the rows of each series together. Rows of one series need not lie together: "a!0001" comes after the series
@@ -40,7 +40,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 			if !pass(row.Key.Row, false) {
 				return
 			}
-			if waiting, err = r.enter(waiting, patterns.Key{Partition: partition, Row: first}, row); err != nil {
+			if waiting, err = r.enter(waiting, tables.Key{Partition: partition, Row: first}, row); err != nil {
 				yield(record{key: row.Key}, err)
 				return
 			}
@@ -53,18 +53,18 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 }
 
 // enter adds a row to its series. A row without any slot is none of a series.
-func (r *rowShelf) enter(waiting []record, key patterns.Key, row *patterns.Entity) ([]record, error) {
+func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) ([]record, error) {
 	at := slices.IndexFunc(waiting, func(w record) bool { return w.key == key })
 	if at >= 0 {
 		_, err := r.takeRow(waiting[at].values, row)
 		return waiting, err
 	}
-	one := record{key, make([]patterns.Value, r.slots)}
+	one := record{key, make([]tables.Value, r.slots)}
 	if found, err := r.takeRow(one.values, row); err != nil || !found {
 		return waiting, err
 	}
 	// A series whose first row has no slot is met by a later one, and takes its place among those that wait.
-	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k patterns.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
+	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k tables.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
 	return slices.Insert(waiting, at, one), nil
 }
 

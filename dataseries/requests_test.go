@@ -6,8 +6,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCounts holds what the package comment says.
@@ -27,9 +27,9 @@ func TestRequestCounts(t *testing.T) {
 			counted, requests := counting(s)
 			ctx, counter := t.Context(), must[*dataseries.Counter[int64]](t)(w.start(counted))
 			series := seriesOf[int64](t, &w, counted)
-			yesterday := patterns.Key{Partition: today.Partition, Row: "20261119"}
+			yesterday := tables.Key{Partition: today.Partition, Row: "20261119"}
 			last := w.slots - 1
-			once := func(key patterns.Key) func() error {
+			once := func(key tables.Key) func() error {
 				return func() error { _, err := counter.AddOnce(ctx, key, last, 1, "message 1"); return err }
 			}
 			for _, step := range []struct {

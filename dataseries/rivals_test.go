@@ -17,8 +17,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTenRivals: ten writers add to one slot at the same time, while answers are lost. What is named counts once; what is
@@ -58,11 +58,11 @@ func tenRivals(t *testing.T, w *world, s *storagetest.Service, each int) {
 			c, err := w.start(faulty)
 			for i := 0; i < each && err == nil; i++ {
 				added := c.Add(ctx, today, 9, 1)
-				if said.add(added); !errors.Is(added, patterns.ErrUnknownOutcome) {
+				if said.add(added); !errors.Is(added, tables.ErrUnknownOutcome) {
 					err = added
 				}
 				_, done := c.AddOnce(ctx, today, 8, 1, fmt.Sprint(id, "-", i))
-				for errors.Is(done, patterns.ErrUnknownOutcome) {
+				for errors.Is(done, tables.ErrUnknownOutcome) {
 					_, done = c.AddOnce(ctx, today, 8, 1, fmt.Sprint(id, "-", i))
 				}
 				err = errors.Join(err, done)
@@ -176,9 +176,9 @@ func (r *rivalry) note(err error) {
 		switch {
 		case err == nil:
 			l.applied++
-		case errors.Is(err, patterns.ErrUnknownOutcome):
+		case errors.Is(err, tables.ErrUnknownOutcome):
 			l.unknown++
-		case errors.Is(err, patterns.ErrConflict):
+		case errors.Is(err, tables.ErrConflict):
 			l.conflicts++
 		default:
 			l.refused++
@@ -243,12 +243,12 @@ func TestLostRaces(t *testing.T) {
 		c := must[*dataseries.Counter[int64]](t)(w.start(faulty))
 		_, once := c.AddOnce(ctx, today, 9, 100, "once")
 		for _, err := range []error{c.Add(ctx, today, 9, 100), once} {
-			if !errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrUnknownOutcome) {
+			if !errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
 				t.Errorf("error is %v", err)
 			}
 		}
 		w.attempts = 1
-		_, first := must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, patterns.Key{Partition: "p"}, 9, 100, "once")
+		_, first := must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, tables.Key{Partition: "p"}, 9, 100, "once")
 		if first != nil {
 			t.Errorf("without a rival: %v", first)
 		}

@@ -7,20 +7,20 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rowShelf keeps each series in a row, or in several.
 type rowShelf struct {
 	layout
-	table    *patterns.Table
-	rows     *patterns.TypedTable[patterns.Entity]
+	table    *tables.Table
+	rows     *tables.Rows[tables.Entity]
 	attempts int
 	counts   bool // slots are added to, so that each write rests on what was read
 }
 
 // set merges the values into the rows that hold their slots, in one transaction if they are several.
-func (r *rowShelf) set(ctx context.Context, key patterns.Key, values []slotValue) error {
+func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) error {
 	rows := r.rowsFor(key, values)
 	if r.counts {
 		return r.setUnchanged(ctx, rows)
@@ -37,28 +37,28 @@ func (r *rowShelf) set(ctx context.Context, key patterns.Key, values []slotValue
 }
 
 // rowsFor sorts values into the rows that hold their slots.
-func (r *rowShelf) rowsFor(key patterns.Key, values []slotValue) []*patterns.Entity {
-	var rows []*patterns.Entity
+func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity {
+	var rows []*tables.Entity
 	for _, v := range values { // sorted, so that those of one row are neighbours
 		if at := r.rowOf(key, v.slot); len(rows) == 0 || rows[len(rows)-1].Key != at {
-			rows = append(rows, &patterns.Entity{Key: at})
+			rows = append(rows, &tables.Entity{Key: at})
 		}
 		row := rows[len(rows)-1]
-		row.Properties = append(row.Properties, patterns.Property{Name: r.property(v.slot), Value: v.value})
+		row.Properties = append(row.Properties, tables.Property{Name: r.property(v.slot), Value: v.value})
 	}
 	return rows
 }
 
 // setUnchanged is set under the ETags of the rows. A merge without them whose answer was lost can arrive late, and undo
 // additions that were acknowledged since.
-func (r *rowShelf) setUnchanged(ctx context.Context, values []*patterns.Entity) error {
+func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) error {
 	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
 		x, base := r.table.NewTransaction(), ""
 		for _, value := range values {
 			row, err := r.rows.Get(ctx, value.Key)
 			switch {
-			case errors.Is(err, patterns.ErrNotFound):
-				x.Insert(&patterns.Entity{Key: value.Key, Properties: value.Properties})
+			case errors.Is(err, tables.ErrNotFound):
+				x.Insert(&tables.Entity{Key: value.Key, Properties: value.Properties})
 			case err != nil:
 				return step{}, err
 			default:
@@ -81,15 +81,15 @@ func span(first string) compoundkey.Span {
 }
 
 // of returns the rows of a series.
-func (r *rowShelf) of(ctx context.Context, key patterns.Key) ([]*patterns.Entity, error) {
+func (r *rowShelf) of(ctx context.Context, key tables.Key) ([]*tables.Entity, error) {
 	if !r.several() {
 		row, err := r.rows.Get(ctx, key)
-		if errors.Is(err, patterns.ErrNotFound) {
+		if errors.Is(err, tables.ErrNotFound) {
 			return nil, nil
 		}
-		return []*patterns.Entity{row}, err
+		return []*tables.Entity{row}, err
 	}
-	var rows []*patterns.Entity
+	var rows []*tables.Entity
 	for row, err := range r.rows.Query().Partition(key.Partition).Rows(span(key.Row)).All(ctx) {
 		if err != nil {
 			return nil, err
@@ -101,12 +101,12 @@ func (r *rowShelf) of(ctx context.Context, key patterns.Key) ([]*patterns.Entity
 	return rows, nil
 }
 
-func (r *rowShelf) read(ctx context.Context, key patterns.Key) ([]patterns.Value, error) {
+func (r *rowShelf) read(ctx context.Context, key tables.Key) ([]tables.Value, error) {
 	rows, err := r.of(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	values := make([]patterns.Value, r.slots)
+	values := make([]tables.Value, r.slots)
 	for _, row := range rows {
 		if _, err := r.takeRow(values, row); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (r *rowShelf) read(ctx context.Context, key patterns.Key) ([]patterns.Value
 	return values, nil
 }
 
-func (r *rowShelf) takeRow(values []patterns.Value, row *patterns.Entity) (found bool, err error) {
+func (r *rowShelf) takeRow(values []tables.Value, row *tables.Entity) (found bool, err error) {
 	number := 0
 	if r.several() {
 		_, number = firstRow(row.Key.Row)
@@ -128,7 +128,7 @@ func (r *rowShelf) takeRow(values []patterns.Value, row *patterns.Entity) (found
 }
 
 // remove deletes the rows of a series as they were read, so that of a series that a rival sets anew nothing is lost.
-func (r *rowShelf) remove(ctx context.Context, key patterns.Key) error {
+func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	if !r.several() {
 		return r.rows.DeleteUnconditional(ctx, key)
 	}
@@ -136,7 +136,7 @@ func (r *rowShelf) remove(ctx context.Context, key patterns.Key) error {
 	return persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
 		rows, err := r.of(ctx, key)
 		if err == nil && len(rows) == 0 && !tried {
-			err = &patterns.Error{Key: key, Kind: patterns.ErrNotFound}
+			err = &tables.Error{Key: key, Kind: tables.ErrNotFound}
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(rows) == 0 {
@@ -154,15 +154,15 @@ func (r *rowShelf) remove(ctx context.Context, key patterns.Key) error {
 }
 
 // sum makes the new value of a slot out of the old one, which is null where there is none.
-type sum func(old patterns.Value) (patterns.Value, error)
+type sum func(old tables.Value) (tables.Value, error)
 
 // added reads the row of a slot and returns what is to be merged into it; without an ETag it is to be inserted.
-func (r *rowShelf) added(ctx context.Context, key patterns.Key, slot int, sum sum) (*patterns.Entity, error) {
+func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum) (*tables.Entity, error) {
 	key = r.rowOf(key, slot)
 	row, err := r.rows.Get(ctx, key)
 	switch {
-	case errors.Is(err, patterns.ErrNotFound):
-		row = &patterns.Entity{Key: key}
+	case errors.Is(err, tables.ErrNotFound):
+		row = &tables.Entity{Key: key}
 	case err != nil:
 		return nil, err
 	}
@@ -171,11 +171,11 @@ func (r *rowShelf) added(ctx context.Context, key patterns.Key, slot int, sum su
 	if err != nil {
 		return row, err
 	}
-	row.Properties = patterns.Properties{{Name: name, Value: value}} // the row's facts stay with it, and its ETag
+	row.Properties = tables.Properties{{Name: name, Value: value}} // the row's facts stay with it, and its ETag
 	return row, nil
 }
 
-func (r *rowShelf) add(ctx context.Context, key patterns.Key, slot int, sum sum) error {
+func (r *rowShelf) add(ctx context.Context, key tables.Key, slot int, sum sum) error {
 	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
 		row, err := r.added(ctx, key, slot, sum)
 		if err != nil {
@@ -215,7 +215,7 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 			x := r.table.NewTransaction()
 			m.stage(x, row)
 			_, err := x.Commit(ctx)
-			if errors.Is(err, patterns.ErrExists) {
+			if errors.Is(err, tables.ErrExists) {
 				known, first, readErr := r.known(ctx, m)
 				if known {
 					counted, refused = first, readErr
@@ -236,11 +236,11 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 // known tells whether an operation was counted before, and if so whether by this very call.
 func (r *rowShelf) known(ctx context.Context, m *mark) (known, first bool, err error) {
 	row, err := r.rows.Get(ctx, m.row())
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return false, false, nil
 	}
 	if err != nil {
 		return false, false, err
 	}
-	return true, row.Get(markerCall) == patterns.String(m.call), m.same(row.Properties)
+	return true, row.Get(markerCall) == tables.String(m.call), m.same(row.Properties)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Options are the options of a series; nil is the same as the zero value. All but MaxAttempts say how the series is stored,
@@ -33,24 +33,24 @@ type Options struct {
 const defaultAttempts = 20
 
 // Series are the series of one kind in a table: a fixed number of slots, each of which holds a V or nothing. A series is
-// named by a patterns.Key, and is there when one of its slots is. A Series is immutable and safe for concurrent use.
+// named by a tables.Key, and is there when one of its slots is. A Series is immutable and safe for concurrent use.
 type Series[V any] struct {
-	table  *patterns.Table
+	table  *tables.Table
 	layout layout
-	codec  *patterns.Codec[cell[V]]
+	codec  *tables.Codec[cell[V]]
 	shelf  shelf
 }
 
 // New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last one needs.
-// V is a type that one property stands for (see patterns.Codec). It makes no request.
+// V is a type that one property stands for (see tables.Codec). It makes no request.
 //
 // Guide: "Data series pattern".
-func New[V any](table *patterns.Table, prefix string, slots int, o *Options) (*Series[V], error) {
+func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Series[V], error) {
 	if o == nil {
 		o = &Options{}
 	}
 	refuse := func(err error) (*Series[V], error) {
-		return nil, &patterns.Error{Op: "New", Kind: patterns.ErrInvalid, Err: err}
+		return nil, &tables.Error{Op: "New", Kind: tables.ErrInvalid, Err: err}
 	}
 	if table == nil {
 		return refuse(errors.New("the table is nil"))
@@ -62,7 +62,7 @@ func New[V any](table *patterns.Table, prefix string, slots int, o *Options) (*S
 	if o.MaxAttempts < 0 {
 		return refuse(fmt.Errorf("%d attempts", o.MaxAttempts))
 	}
-	codec, err := patterns.NewCodec[cell[V]]()
+	codec, err := tables.NewCodec[cell[V]]()
 	if err != nil {
 		return refuse(err)
 	}
@@ -81,11 +81,11 @@ func New[V any](table *patterns.Table, prefix string, slots int, o *Options) (*S
 
 // shelf is where the slots are: rows or a blob. It knows values only, and checks nothing of what it is given.
 type shelf interface {
-	set(ctx context.Context, key patterns.Key, values []slotValue) error
-	read(ctx context.Context, key patterns.Key) ([]patterns.Value, error)
+	set(ctx context.Context, key tables.Key, values []slotValue) error
+	read(ctx context.Context, key tables.Key) ([]tables.Value, error)
 	readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error]
-	remove(ctx context.Context, key patterns.Key) error
-	add(ctx context.Context, key patterns.Key, slot int, sum sum) error
+	remove(ctx context.Context, key tables.Key) error
+	add(ctx context.Context, key tables.Key, slot int, sum sum) error
 	addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error)
 	sweep(ctx context.Context, s *sweeping) error
 }
@@ -93,35 +93,35 @@ type shelf interface {
 // slotValue is a value on its way to a slot.
 type slotValue struct {
 	slot  int
-	value patterns.Value
+	value tables.Value
 }
 
 // record is one series as stored.
 type record struct {
-	key    patterns.Key
-	values []patterns.Value
+	key    tables.Key
+	values []tables.Value
 }
 
 // Table returns the table of the series.
-func (s *Series[V]) Table() *patterns.Table { return s.table }
+func (s *Series[V]) Table() *tables.Table { return s.table }
 
 // Slots returns the number of slots.
 func (s *Series[V]) Slots() int { return s.layout.slots }
 
 // Set puts a value into one slot, whatever is there: of two writers of one slot the later wins, and neither is told. It
-// makes the series if it is not there. An error that is patterns.ErrUnknownOutcome means that the slot may have the value, or
+// makes the series if it is not there. An error that is tables.ErrUnknownOutcome means that the slot may have the value, or
 // have it soon: a Set can be repeated. A request whose answer was lost may arrive late, and put the value over another that was
 // set since. Requests: 1; in a blob 2, and 2 for each rival; of a Counter 1 for each row more.
-func (s *Series[V]) Set(ctx context.Context, key patterns.Key, slot int, v V) error {
+func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }
 
 // SetMany is Set of several slots of one series: all or none. Requests: those of Set.
-func (s *Series[V]) SetMany(ctx context.Context, key patterns.Key, values map[int]V) error {
+func (s *Series[V]) SetMany(ctx context.Context, key tables.Key, values map[int]V) error {
 	return s.set(ctx, "SetMany", key, values)
 }
 
-func (s *Series[V]) set(ctx context.Context, op string, key patterns.Key, values map[int]V) error {
+func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values map[int]V) error {
 	if len(values) == 0 {
 		return s.failed(op, key, invalid(errors.New("there is no value to set")))
 	}
@@ -139,23 +139,23 @@ func (s *Series[V]) set(ctx context.Context, op string, key patterns.Key, values
 	return s.failed(op, key, s.shelf.set(ctx, key, encoded))
 }
 
-// Delete removes a series with all its slots, and leaves its markers to SweepMarkers. It is patterns.ErrNotFound when there is
+// Delete removes a series with all its slots, and leaves its markers to SweepMarkers. It is tables.ErrNotFound when there is
 // none. What a rival sets meanwhile may stay. Requests: 1; with several rows 2, and 2 for each rival.
-func (s *Series[V]) Delete(ctx context.Context, key patterns.Key) error {
+func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 	if err := s.checkKey(key); err != nil {
 		return s.failed("Delete", key, err)
 	}
 	return s.failed("Delete", key, s.shelf.remove(ctx, key))
 }
 
-func (s *Series[V]) check(key patterns.Key, slot int) error {
+func (s *Series[V]) check(key tables.Key, slot int) error {
 	if slot < 0 || slot >= s.layout.slots {
 		return invalid(fmt.Errorf("slot %d: the series has %d, from 0 on", slot, s.layout.slots))
 	}
 	return s.checkKey(key)
 }
 
-func (s *Series[V]) checkKey(key patterns.Key) error {
+func (s *Series[V]) checkKey(key tables.Key) error {
 	if err := checkKeys(key); err != nil {
 		return err
 	}
@@ -166,6 +166,6 @@ func (s *Series[V]) checkKey(key patterns.Key) error {
 }
 
 // failed gives an error the operation and the series.
-func (s *Series[V]) failed(op string, key patterns.Key, err error) error {
+func (s *Series[V]) failed(op string, key tables.Key, err error) error {
 	return labelled(op, s.table.Name(), key, err)
 }

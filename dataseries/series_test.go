@@ -14,8 +14,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func TestSetAndRead(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSetAndRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		show("[. . . . . . . . . .]")
-		if err := c.Delete(ctx, today); !errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		if err := c.Delete(ctx, today); !errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrUnknownOutcome) {
 			t.Errorf("the second Delete: %v", err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestValuesComeBackEqual(t *testing.T) {
 	roundTrip(t, equal[uuid.UUID], uuid.UUID{}, uuid.MustParse("b8a5e8a0-97d5-4b6f-a8c1-3b8ecdb3b7f1"))
 	roundTrip(t, time.Time.Equal, time.Date(2026, 11, 20, 12, 0, 0, 100, time.UTC), time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC))
 	roundTrip(t, slices.Equal[[]byte], []byte{}, []byte{0, 255})
-	roundTrip(t, equal[patterns.Value], patterns.String("12"), patterns.Int32(12), patterns.Int64(12), patterns.Double(12), patterns.Boolean(true), patterns.Binary([]byte("12")))
+	roundTrip(t, equal[tables.Value], tables.String("12"), tables.Int32(12), tables.Int64(12), tables.Double(12), tables.Boolean(true), tables.Binary([]byte("12")))
 	roundTrip(t, equal[time.Duration], time.Hour, -1)
 }
 
@@ -128,18 +128,18 @@ func TestReadMany(t *testing.T) {
 		ctx, c := t.Context(), must[*dataseries.Counter[int64]](t)(w.start(s))
 		keys := []string{"day_a", "day_a b", "day_b", "day_c", "day_d/."} // in order
 		for i, row := range keys {
-			key := patterns.Key{Partition: "p", Row: strings.ReplaceAll(row, "/", "-")}
+			key := tables.Key{Partition: "p", Row: strings.ReplaceAll(row, "/", "-")}
 			keys[i] = key.Row
-			for _, err := range []error{c.SetMany(ctx, key, map[int]int64{0: int64(i), 5: 5, 9: 9}), c.Set(ctx, patterns.Key{Partition: "q", Row: key.Row}, 1, 1)} {
+			for _, err := range []error{c.SetMany(ctx, key, map[int]int64{0: int64(i), 5: 5, 9: 9}), c.Set(ctx, tables.Key{Partition: "q", Row: key.Row}, 1, 1)} {
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if counted, err := c.AddOnce(ctx, patterns.Key{Partition: "p", Row: keys[0]}, 0, 0, "once"); !counted || err != nil {
+		if counted, err := c.AddOnce(ctx, tables.Key{Partition: "p", Row: keys[0]}, 0, 0, "once"); !counted || err != nil {
 			t.Fatal(counted, err)
 		}
-		other := &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "day_bb"}, Properties: patterns.Properties{{Name: "Count", Value: patterns.Int64(7)}}}
+		other := &tables.Entity{Key: tables.Key{Partition: "p", Row: "day_bb"}, Properties: tables.Properties{{Name: "Count", Value: tables.Int64(7)}}}
 		if err := c.Table().Entities().Insert(ctx, other); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestReadMany(t *testing.T) {
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	s, requests := counting(storagetest.Simulator(t, nil))
-	account := must[*patterns.Account](t)(accountOf(s))
+	account := must[*tables.Account](t)(accountOf(s))
 	table, blobs := account.Table("Refused"), account.Container("refused")
 	for name, make := range map[string]func() error{
 		"no table":   func() error { _, err := dataseries.New[int](nil, "A", 1, nil); return err },
@@ -215,18 +215,18 @@ func TestRefused(t *testing.T) {
 		"no value type":   func() error { _, err := dataseries.New[struct{}](table, "A", 9, nil); return err },
 		"no value type 2": func() error { _, err := dataseries.New[[]int](table, "A", 9, nil); return err },
 	} {
-		if err := make(); !errors.Is(err, patterns.ErrInvalid) {
+		if err := make(); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, o := range []*dataseries.Options{nil, {SlotsPerRow: 4}, {Container: blobs}} {
 		c := must[*dataseries.Counter[uint64]](t)(dataseries.NewCounter[uint64](table, "A", 9, o))
 		long := strings.Repeat("a", 513)
-		once := func(key patterns.Key, slot int, v uint64, operation string) error {
+		once := func(key tables.Key, slot int, v uint64, operation string) error {
 			_, err := c.AddOnce(ctx, key, slot, v, operation)
 			return err
 		}
-		staged := func(x *patterns.Transaction, operation string) error {
+		staged := func(x *tables.Transaction, operation string) error {
 			_, err := c.StageAddOnce(ctx, x, today, 0, 1, operation)
 			return err
 		}
@@ -237,45 +237,45 @@ func TestRefused(t *testing.T) {
 		for name, err := range map[string]error{
 			"slot": c.Set(ctx, today, 9, 1), "slot below": c.Add(ctx, today, -1, 1), "slots": c.SetMany(ctx, today, map[int]uint64{0: 1, 9: 1}),
 			"nothing": c.SetMany(ctx, today, nil), "too great": c.Set(ctx, today, 1, math.MaxUint64), "great delta": c.Add(ctx, today, 1, math.MaxUint64),
-			"key": c.Set(ctx, patterns.Key{Row: "a/b"}, 1, 1), "key 2": c.Delete(ctx, patterns.Key{Partition: "a#"}),
-			"marker's key": c.Set(ctx, patterns.Key{Row: "\uFFFConce_A"}, 1, 1),
+			"key": c.Set(ctx, tables.Key{Row: "a/b"}, 1, 1), "key 2": c.Delete(ctx, tables.Key{Partition: "a#"}),
+			"marker's key": c.Set(ctx, tables.Key{Row: "\uFFFConce_A"}, 1, 1),
 			"no operation": once(today, 0, 1, ""), "no text": once(today, 0, 1, "\xff"), "once": once(today, 9, 1, "a"),
 			"no transaction": staged(nil, "a"), "no staged operation": staged(table.NewTransaction(), ""),
 			"no age": swept(0, nil), "too short an age": swept(time.Hour, nil), "no partition": swept(age, &dataseries.SweepOptions{Partitions: []string{"a?"}}), "no token": swept(age, &dataseries.SweepOptions{Resume: "e30"}),
 		} {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		_, err := c.Read(ctx, patterns.Key{Row: long})
+		_, err := c.Read(ctx, tables.Key{Row: long})
 		for name, err := range map[string]error{"long key": err, "long operation": once(today, 0, 1, long)} {
-			if !errors.Is(err, patterns.ErrTooLarge) || strings.Contains(err.Error(), "aaa") {
+			if !errors.Is(err, tables.ErrTooLarge) || strings.Contains(err.Error(), "aaa") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		for _, err := range c.ReadMany(ctx, "a/b", compoundkey.Span{}) {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("ReadMany: %v", err)
 			}
 		}
 	}
 	several := must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{SlotsPerRow: 4}))
-	if err := several.Set(ctx, patterns.Key{Row: "a!0001"}, 0, 1); !errors.Is(err, patterns.ErrInvalid) {
+	if err := several.Set(ctx, tables.Key{Row: "a!0001"}, 0, 1); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the key of a further row: %v", err)
 	}
-	if err := several.Set(ctx, patterns.Key{Row: strings.Repeat("a", 508)}, 0, 1); !errors.Is(err, patterns.ErrTooLarge) {
+	if err := several.Set(ctx, tables.Key{Row: strings.Repeat("a", 508)}, 0, 1); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a key without room for a number: %v", err)
 	}
 	inBlobs := must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{Container: blobs}))
-	if _, err := inBlobs.StageAddOnce(ctx, table.NewTransaction(), today, 0, 1, "a"); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := inBlobs.StageAddOnce(ctx, table.NewTransaction(), today, 0, 1, "a"); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a blob in a transaction: %v", err)
 	}
 	texts := must[*dataseries.Series[string]](t)(dataseries.New[string](table, "A", 9, nil))
-	if err := texts.Set(ctx, today, 0, strings.Repeat("x", patterns.MaxStringUnits+1)); !errors.Is(err, patterns.ErrTooLarge) {
+	if err := texts.Set(ctx, today, 0, strings.Repeat("x", tables.MaxStringUnits+1)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a long text: %v", err)
 	}
 	optional := must[*dataseries.Series[*int]](t)(dataseries.New[*int](table, "A", 9, nil))
-	if err := optional.Set(ctx, today, 0, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if err := optional.Set(ctx, today, 0, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no value: %v", err)
 	}
 	if n := requests.Count(); n != 0 {
@@ -286,7 +286,7 @@ func TestRefused(t *testing.T) {
 // TestDeclarationsThatChange: more slots are found by old and new programs; what would be missed in silence is an error.
 func TestDeclarationsThatChange(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, account := t.Context(), must[*patterns.Account](t)(accountOf(s))
+		ctx, account := t.Context(), must[*tables.Account](t)(accountOf(s))
 		declare := func(slots int, change func(o *dataseries.Options)) *dataseries.Counter[int] {
 			o := w.options(account)
 			change(o)
@@ -305,16 +305,16 @@ func TestDeclarationsThatChange(t *testing.T) {
 		if got := text(must[*dataseries.Values[int]](t)(grown.Read(ctx, today))); got != "[. . . 6 . . . . . . . . . . 14]" {
 			t.Errorf("with more slots it is %s", got)
 		}
-		if _, err := declare(fewSlots, same).Read(ctx, today); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := declare(fewSlots, same).Read(ctx, today); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("with other digits: %v", err)
 		}
 		if w.place == inRows {
-			if _, err := declare(fewSlots+5, func(o *dataseries.Options) { o.SlotsPerRow = 5 }).Read(ctx, today); !errors.Is(err, patterns.ErrGarbled) {
+			if _, err := declare(fewSlots+5, func(o *dataseries.Options) { o.SlotsPerRow = 5 }).Read(ctx, today); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("with other rows: %v", err)
 			}
 		}
 		texts := must[*dataseries.Series[bool]](t)(dataseries.New[bool](account.Table(w.table), "Count_", fewSlots+5, w.options(account)))
-		if _, err := texts.Read(ctx, today); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := texts.Read(ctx, today); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("of another type: %v", err)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 	MaxSlotsPerRow = 245
 	// MaxSlots is how many slots a series has at most: in rows, as many as one transaction can set; in a blob, as many as are
 	// still quickly written whole.
-	MaxSlots = MaxSlotsPerRow * patterns.MaxTransactionOperations
+	MaxSlots = MaxSlotsPerRow * tables.MaxTransactionOperations
 
 	numberMark   = '!' // compoundkey writes it nowhere before a digit
 	numberDigits = 4
@@ -46,8 +46,8 @@ func newLayout(prefix string, slots int, o *Options) (layout, error) {
 		return l, fmt.Errorf("the slots are in rows or in a blob, and both are declared")
 	case o.SlotsPerRow == 0 && o.Container == nil && slots > MaxSlotsPerRow:
 		return l, fmt.Errorf("%d slots do not fit in one row, which holds %d; declare Options.SlotsPerRow, or a Container", slots, MaxSlotsPerRow)
-	case o.SlotsPerRow != 0 && (slots-1)/o.SlotsPerRow >= patterns.MaxTransactionOperations:
-		return l, fmt.Errorf("%d slots, %d a row, are more than %d rows", slots, o.SlotsPerRow, patterns.MaxTransactionOperations)
+	case o.SlotsPerRow != 0 && (slots-1)/o.SlotsPerRow >= tables.MaxTransactionOperations:
+		return l, fmt.Errorf("%d slots, %d a row, are more than %d rows", slots, o.SlotsPerRow, tables.MaxTransactionOperations)
 	case strings.HasPrefix(prefix, "_tp"):
 		return l, fmt.Errorf("prefix %q: names that begin with _tp are the library's", prefix)
 	}
@@ -86,13 +86,13 @@ func (l *layout) slotOf(property string) (int, error) {
 func (l *layout) several() bool { return l.perRow < l.slots }
 
 // rowOf is the key of the row that holds a slot.
-func (l *layout) rowOf(key patterns.Key, slot int) patterns.Key {
+func (l *layout) rowOf(key tables.Key, slot int) tables.Key {
 	key.Row = numberedRow(key.Row, slot/l.perRow)
 	return key
 }
 
 // check tells whether key can be that of a series.
-func (l *layout) check(key patterns.Key) error {
+func (l *layout) check(key tables.Key) error {
 	if strings.HasPrefix(key.Row, markerPrefix) {
 		return fmt.Errorf("the row key begins like those of markers")
 	}
@@ -130,7 +130,7 @@ func firstRow(row string) (first string, number int) {
 }
 
 // take puts the slots of a row, or a blob, into values. number is the row's, 0 for a blob.
-func (l *layout) take(values []patterns.Value, p patterns.Properties, number int) (found bool, err error) {
+func (l *layout) take(values []tables.Value, p tables.Properties, number int) (found bool, err error) {
 	for i := range p {
 		slot, err := l.slotOf(p[i].Name)
 		if err != nil {

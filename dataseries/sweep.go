@@ -11,7 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SweepOptions are the options of SweepMarkers; nil is the same as the zero value.
@@ -23,7 +23,7 @@ type SweepOptions struct {
 	// Progress is called after each transaction, or blob.
 	Progress func(SweepReport)
 	// Resume goes on where an earlier run was when SweepReport.Token gave this text. With other partitions, or another
-	// series, it is patterns.ErrInvalid.
+	// series, it is tables.ErrInvalid.
 	Resume string
 }
 
@@ -64,17 +64,17 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	}
 	s := &sweeping{SweepOptions: *o, olderThan: olderThan}
 	if olderThan < leastAge {
-		return s.report, c.failed(op, patterns.Key{}, invalid(fmt.Errorf("olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge)))
+		return s.report, c.failed(op, tables.Key{}, invalid(fmt.Errorf("olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge)))
 	}
 	for _, partition := range o.Partitions {
-		if err := checkKeys(patterns.Key{Partition: partition}); err != nil {
-			return s.report, c.failed(op, patterns.Key{}, err)
+		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
+			return s.report, c.failed(op, tables.Key{}, err)
 		}
 	}
 	if err := s.resume(c.table.Name(), c.layout.prefix); err != nil {
-		return s.report, c.failed(op, patterns.Key{}, err)
+		return s.report, c.failed(op, tables.Key{}, err)
 	}
-	if err := c.failed(op, patterns.Key{}, c.shelf.sweep(ctx, s)); err != nil {
+	if err := c.failed(op, tables.Key{}, c.shelf.sweep(ctx, s)); err != nil {
 		return s.report, err
 	}
 	s.report.token = ""
@@ -123,7 +123,7 @@ func (s *sweeping) resume(table, prefix string) error {
 }
 
 // passed notes how far the run is.
-func (s *sweeping) passed(key patterns.Key, old, removed int) {
+func (s *sweeping) passed(key tables.Key, old, removed int) {
 	s.report.Old, s.report.Removed = s.report.Old+int64(old), s.report.Removed+int64(removed)
 	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
 	if !s.unordered {
@@ -142,18 +142,18 @@ func (r *rowShelf) sweep(ctx context.Context, s *sweeping) error {
 		return err
 	}
 	s.unordered = r.table.Account().IsCosmos()
-	q := r.rows.Query().Where(patterns.Lt("Timestamp", now.Add(-s.olderThan).Truncate(100)))
+	q := r.rows.Query().Where(tables.Lt("Timestamp", now.Add(-s.olderThan).Truncate(100)))
 	if s.Partitions == nil {
 		if s.Resume != "" {
-			q = q.Where(patterns.Or(patterns.Gt("PartitionKey", s.at.Partition),
-				patterns.And(patterns.Eq("PartitionKey", s.at.Partition), patterns.Gt("RowKey", s.at.Row))))
+			q = q.Where(tables.Or(tables.Gt("PartitionKey", s.at.Partition),
+				tables.And(tables.Eq("PartitionKey", s.at.Partition), tables.Gt("RowKey", s.at.Row))))
 		}
 		return r.sweepRows(ctx, s, q.Rows(compoundkey.Range(markerPrefix, behindPrefix)).AllowTableScan())
 	}
 	for ; s.at.Part < len(s.Partitions); s.at.Part, s.at.Row = s.at.Part+1, "" {
 		of := q.Partition(s.Partitions[s.at.Part]).Rows(compoundkey.Range(markerPrefix, behindPrefix))
 		if s.at.Row != "" {
-			of = of.Where(patterns.Gt("RowKey", s.at.Row))
+			of = of.Where(tables.Gt("RowKey", s.at.Row))
 		}
 		if err := r.sweepRows(ctx, s, of); err != nil {
 			return err
@@ -162,8 +162,8 @@ func (r *rowShelf) sweep(ctx context.Context, s *sweeping) error {
 	return nil
 }
 
-func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q patterns.Query[patterns.Entity]) error {
-	var group []*patterns.Entity
+func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q tables.Query[tables.Entity]) error {
+	var group []*tables.Entity
 	flush := func() error {
 		if len(group) == 0 {
 			return nil
@@ -186,7 +186,7 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q patterns.Query[
 		if err != nil {
 			return err
 		}
-		if len(group) == patterns.MaxTransactionOperations || len(group) > 0 && group[0].Key.Partition != row.Key.Partition {
+		if len(group) == tables.MaxTransactionOperations || len(group) > 0 && group[0].Key.Partition != row.Key.Partition {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q patterns.Query[
 
 // removeMarkers removes markers as they were read, and returns how many. One that another sweep has removed, and an operation
 // has left anew since, stays.
-func (r *rowShelf) removeMarkers(ctx context.Context, group []*patterns.Entity) (removed int, err error) {
+func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (removed int, err error) {
 	x := r.table.NewTransaction()
 	for _, row := range group {
 		x.Delete(row)
@@ -225,7 +225,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
 	if err != nil && ex.Status != http.StatusNotFound {
-		return time.Time{}, patterns.ServiceError("", "", err)
+		return time.Time{}, tables.ServiceError("", "", err)
 	}
 	return dateOf(ex.Header)
 }
@@ -233,7 +233,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 func dateOf(h http.Header) (time.Time, error) {
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
-		return now, garbled(patterns.Key{}, errors.New("an answer without a date"))
+		return now, garbled(tables.Key{}, errors.New("an answer without a date"))
 	}
 	return now.UTC(), nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // told counts what callers were told of their changes.
@@ -29,7 +29,7 @@ func (a *told) add(err error) {
 	switch {
 	case err == nil:
 		a.applied++
-	case errors.Is(err, patterns.ErrUnknownOutcome), errors.Is(err, storagetest.ErrDied):
+	case errors.Is(err, tables.ErrUnknownOutcome), errors.Is(err, storagetest.ErrDied):
 		a.unsure++
 	}
 }
@@ -218,7 +218,7 @@ func sweeps() map[string]swept {
 		"Delete": {before: setBefore, check: either(sweptBefore, sweptNone),
 			operate: func(ctx context.Context, c *dataseries.Counter[int64]) error {
 				err := c.Delete(ctx, today)
-				if errors.Is(err, patterns.ErrNotFound) && !errors.Is(err, patterns.ErrUnknownOutcome) {
+				if errors.Is(err, tables.ErrNotFound) && !errors.Is(err, tables.ErrUnknownOutcome) {
 					return nil // a caller that repeats it, or begins anew, has it gone before
 				}
 				return err
@@ -248,7 +248,7 @@ func TestSweep(t *testing.T) {
 
 // TestSweepStaged breaks a transaction of the caller's own: the row and the count are there together, or neither.
 func TestSweepStaged(t *testing.T) {
-	message := patterns.Key{Partition: today.Partition, Row: "message_1"}
+	message := tables.Key{Partition: today.Partition, Row: "message_1"}
 	o := swept{
 		before: setBefore,
 		operate: func(ctx context.Context, c *dataseries.Counter[int64]) error {
@@ -257,7 +257,7 @@ func TestSweepStaged(t *testing.T) {
 			if err != nil || !staged {
 				return err
 			}
-			x.Insert(&patterns.Entity{Key: message})
+			x.Insert(&tables.Entity{Key: message})
 			_, err = x.Commit(ctx)
 			return err
 		},

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSweepBesideALiveOperation: an AddOnce whose first attempt was applied and not answered, and which stands still before the next
@@ -20,7 +20,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					w := (&world{place: p}).open(t, s)
 					rival := must[*dataseries.Counter[int64]](t)(w.start(s))
-					key := patterns.Key{Partition: "p", Row: "day0"}
+					key := tables.Key{Partition: "p", Row: "day0"}
 					reads := 0
 					lost := storagetest.Once(storagetest.LostAnswer)
 					// The answers to the first write, and to the readings that would tell what became of it, are lost.
@@ -34,7 +34,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 						}
 						time.Sleep(slow)
 						for _, age := range []time.Duration{time.Second, shortest - 1} {
-							if _, err := rival.SweepMarkers(t.Context(), age, nil); !errors.Is(err, patterns.ErrInvalid) {
+							if _, err := rival.SweepMarkers(t.Context(), age, nil); !errors.Is(err, tables.ErrInvalid) {
 								t.Errorf("a sweep of markers older than %v says %v", age, err)
 							}
 						}
@@ -44,7 +44,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 						return storagetest.NotSent
 					}))
 					counted, err := must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(t.Context(), key, 0, 1, "once")
-					if slow < 50*time.Minute != (counted && err == nil) || err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) {
+					if slow < 50*time.Minute != (counted && err == nil) || err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
 						t.Errorf("AddOnce says %v, %v", counted, err)
 					}
 					if n, err := held(t.Context(), w, s, key, 0); n != 1 || err != nil {

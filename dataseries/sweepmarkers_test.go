@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // named makes a repository's rows have copies, without keys.
@@ -33,7 +33,7 @@ func operations(t *testing.T, c *dataseries.Counter[int64], round string, n int,
 	t.Helper()
 	for _, p := range partitions {
 		for i := range n {
-			counted, err := c.AddOnce(t.Context(), patterns.Key{Partition: p, Row: fmt.Sprint("day", i%2)}, i%fewSlots, 1, fmt.Sprint(round, i))
+			counted, err := c.AddOnce(t.Context(), tables.Key{Partition: p, Row: fmt.Sprint("day", i%2)}, i%fewSlots, 1, fmt.Sprint(round, i))
 			if !counted || err != nil {
 				t.Fatal(counted, err)
 			}
@@ -66,7 +66,7 @@ func TestSweepMarkers(t *testing.T) {
 			swept(nil, 0, 0)
 			// Those that were swept count again, and the young ones do not.
 			for operation, want := range map[string]bool{"old0": true, "young0": false} {
-				if counted, err := c.AddOnce(ctx, patterns.Key{Partition: "p", Row: "day0"}, 0, 1, operation); counted != want || err != nil {
+				if counted, err := c.AddOnce(ctx, tables.Key{Partition: "p", Row: "day0"}, 0, 1, operation); counted != want || err != nil {
 					t.Errorf("%s: %t, %v", operation, counted, err)
 				}
 			}
@@ -106,7 +106,7 @@ func TestSweepMarkersResumes(t *testing.T) {
 				if report.Old != 115 || report.Removed != 0 {
 					t.Errorf("%+v", report)
 				}
-				if _, err := c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{Partitions: []string{"x"}, Resume: token}); !errors.Is(err, patterns.ErrInvalid) {
+				if _, err := c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{Partitions: []string{"x"}, Resume: token}); !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("another sweep's token: %v", err)
 				}
 			})
@@ -134,7 +134,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 		if report, err := c.SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Removed != 6 {
 			t.Errorf("%s: %+v, %v", w.place, report, err)
 		}
-		if n, err := held(t.Context(), w, s, patterns.Key{Partition: "p", Row: "day0"}, 0); n != 1 || err != nil {
+		if n, err := held(t.Context(), w, s, tables.Key{Partition: "p", Row: "day0"}, 0); n != 1 || err != nil {
 			t.Errorf("%s: the slot holds %d, %v", w.place, n, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestSweepsAtOnce(t *testing.T) {
 	if err != nil || report.Old != 20 || report.Removed != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if counted, err := rival.AddOnce(t.Context(), patterns.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {
+	if counted, err := rival.AddOnce(t.Context(), tables.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {
 		t.Errorf("the new marker is gone: %t, %v", counted, err)
 	}
 }

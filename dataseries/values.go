@@ -3,7 +3,8 @@ package dataseries
 import (
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Slot is what one slot of a series holds.
@@ -14,7 +15,7 @@ type Slot[V any] struct {
 
 // Values are the slots of one series, as many as were declared.
 type Values[V any] struct {
-	Key   patterns.Key
+	Key   tables.Key
 	Slots []Slot[V]
 }
 
@@ -35,24 +36,24 @@ type cell[V any] struct{ Value V }
 const cellName = "Value"
 
 // encode makes the property value of v, and refuses what could not be stored: a blob would take it.
-func (s *Series[V]) encode(v V) (patterns.Value, error) {
+func (s *Series[V]) encode(v V) (tables.Value, error) {
 	p, err := s.codec.Encode(&cell[V]{v})
 	if err != nil {
-		return patterns.Value{}, err
+		return tables.Value{}, err
 	}
 	value := p.Get(cellName)
 	if value.IsNull() {
 		return value, invalid(errors.New("a value that is no property: a slot cannot be emptied"))
 	}
-	if err := value.Check(); err != nil {
+	if err := edm.Value(value).Check(); err != nil {
 		return value, invalid(err)
 	}
 	return value, nil
 }
 
-func (s *Series[V]) decode(value patterns.Value) (V, error) {
+func (s *Series[V]) decode(value tables.Value) (V, error) {
 	var c cell[V]
-	err := s.codec.Decode(patterns.Properties{{Name: cellName, Value: value}}, &c)
+	err := s.codec.Decode(tables.Properties{{Name: cellName, Value: value}}, &c)
 	return c.Value, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Facts implements patterns.Auditor. With Find the holders are not known to the source: then there are none, and Held
@@ -39,7 +40,7 @@ func (s *sourceEnd[S, H]) Held(ctx context.Context, scope patterns.Scope) iter.S
 			yield(patterns.Fact{}, err)
 			return
 		}
-		seen := map[patterns.Key]*S{}
+		seen := map[tables.Key]*S{}
 		for holder, err := range s.scan(ctx, scope) {
 			if err != nil {
 				yield(patterns.Fact{}, err)
@@ -77,14 +78,14 @@ func (s *sourceEnd[S, H]) scan(ctx context.Context, scope patterns.Scope) iter.S
 }
 
 // fact is what a holder has of a source.
-func (s *sourceEnd[S, H]) fact(holder *H, source patterns.Key) patterns.Fact {
+func (s *sourceEnd[S, H]) fact(holder *H, source tables.Key) patterns.Fact {
 	digest, err := s.digest(holder)
 	return patterns.Fact{Place: placeOf(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
 // isWrong reports whether a holder is not in step with the source that it refers to. seen are sources that were read before,
 // nil for those that are not there.
-func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[patterns.Key]*S, holder *H, key patterns.Key) (bool, error) {
+func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
 		var err error
@@ -99,13 +100,13 @@ func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[patterns.Key]*S,
 
 // Look implements patterns.Auditor. A holder that is not there cannot hold anything, and is taken for one that is in step.
 // Requests: 1; with Find, and for a holder that is not there, 1 more.
-func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
 	key, err := parsePlace(place)
 	if err = errors.Join(err, s.ready()); err != nil {
 		return patterns.Fact{}, false, err
 	}
 	holder, err := s.holders.Get(ctx, key)
-	if patterns.IsAbsent(err) {
+	if tables.IsAbsent(err) {
 		return s.lookWithout(ctx, key, entity)
 	}
 	if err != nil {
@@ -119,12 +120,12 @@ func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity pattern
 	if s.link.Find == nil {
 		return fact, true, nil
 	}
-	wrong, err := s.isWrong(ctx, map[patterns.Key]*S{}, holder, source)
+	wrong, err := s.isWrong(ctx, map[tables.Key]*S{}, holder, source)
 	return fact, wrong, err
 }
 
 // lookWithout looks at a holder that does not exist.
-func (s *sourceEnd[S, H]) lookWithout(ctx context.Context, holder, entity patterns.Key) (patterns.Fact, bool, error) {
+func (s *sourceEnd[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (patterns.Fact, bool, error) {
 	if s.link.Find != nil {
 		return patterns.Fact{}, false, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // held collects what an auditor holds, as texts.
@@ -73,7 +74,7 @@ func TestAudit(t *testing.T) {
 }
 
 // looks holds what Look says of a department against what an employee asks for.
-func (t tested) looks(who patterns.Key, name string, wantHeld, wantInStep bool) {
+func (t tested) looks(who tables.Key, name string, wantHeld, wantInStep bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
 	fact, is, err := t.details.Look(t.Context(), place, who)

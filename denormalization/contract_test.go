@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestHeldAndCopyDisagree: a link whose Held does not return what Copy wrote would lose its holders. The change that shows it is
@@ -16,9 +17,9 @@ import (
 func TestHeldAndCopyDisagree(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	jones := employeeKey("Sales", 1)
-	for want, held := range map[string]func(*department) (patterns.Key, bool){
-		"SourceOf does not return the source": func(*department) (patterns.Key, bool) { return patterns.Key{}, false },
-		"SourceOf still returns the source":   func(*department) (patterns.Key, bool) { return jones, true },
+	for want, held := range map[string]func(*department) (tables.Key, bool){
+		"SourceOf does not return the source": func(*department) (tables.Key, bool) { return tables.Key{}, false },
+		"SourceOf still returns the source":   func(*department) (tables.Key, bool) { return jones, true },
 	} {
 		w := newWorld(t, s, inPartition)
 		p := must[*process](t)(w.start(s))
@@ -33,7 +34,7 @@ func TestHeldAndCopyDisagree(t *testing.T) {
 		if err == nil {
 			err, name = repo.Delete(ctx, e), "June"
 		}
-		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		if d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != name {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // bring makes a holder, in memory, as a source asks, nil for a source that does not exist, and reports whether that changed
 // it. names says that the source names the holder; with Find, the holder names the source.
-func (r *relation[S, H]) bring(holder *H, key patterns.Key, source *S, names bool) (changed bool, err error) {
+func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
 	case r.link.Find != nil && !holds, !names && !holds:
@@ -35,13 +35,13 @@ func (r *relation[S, H]) bring(holder *H, key patterns.Key, source *S, names boo
 }
 
 // holds reports whether a holder has, or with Find refers to, a source.
-func (r *relation[S, H]) holds(holder *H, source patterns.Key) bool {
+func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	held, is := r.link.SourceOf(holder)
 	return is && held == source
 }
 
 // isAsAsked reports whether a holder is as a source asks. It leaves the holder alone.
-func (r *relation[S, H]) isAsAsked(holder *H, key patterns.Key, source *S, names bool) (bool, error) {
+func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
 	case !holds && (r.link.Find != nil || !names || source == nil):

@@ -74,7 +74,7 @@
 //
 // A transaction has 100 operations: a source and 99 holders without indexes. Two links in the partition cannot write one entity in
 // the same transaction; make one link of them. With New a source has Options.Limit holders, 10,000 by default: with Find, more
-// are patterns.ErrTooLarge once the source is written, and the intent goes to the poison queue. A fan-out takes time in proportion
+// are tables.ErrTooLarge once the source is written, and the intent goes to the poison queue. A fan-out takes time in proportion
 // to its holders. A source that changes more often than its holders can be written keeps its intents busy, not wrong.
 //
 // # When not to use it

@@ -10,11 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is stored by department and id; one of each department is its manager.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -25,7 +26,7 @@ type Employee struct {
 
 // Department is stored in the partition of its employees, with the details of its manager.
 type Department struct {
-	patterns.Meta
+	tables.Meta
 	Name         string
 	City         string
 	ManagerID    int
@@ -33,23 +34,23 @@ type Department struct {
 	ManagerEmail string
 }
 
-func keyOfEmployee(department string, id int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func keyOfEmployee(department string, id int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-func keyOfDepartment(name string) patterns.Key {
-	return patterns.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
+func keyOfDepartment(name string) tables.Key {
+	return tables.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
 // managers copies the details of a department's manager into the department.
 func managers() *denormalization.Copies[Employee, Department] {
 	return denormalization.NewInPartition("manager", denormalization.Link[Employee, Department]{
 		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
-		Holders: func(e *Employee) []patterns.Key {
+		Holders: func(e *Employee) []tables.Key {
 			if !e.IsManager {
 				return nil
 			}
-			return []patterns.Key{keyOfDepartment(e.Department)}
+			return []tables.Key{keyOfDepartment(e.Department)}
 		},
 		Copy: func(e *Employee, d *Department) {
 			if e == nil {
@@ -57,7 +58,7 @@ func managers() *denormalization.Copies[Employee, Department] {
 			}
 			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
 		},
-		SourceOf: func(d *Department) (patterns.Key, bool) { return keyOfEmployee(d.Name, d.ManagerID), d.ManagerID != 0 },
+		SourceOf: func(d *Department) (tables.Key, bool) { return keyOfEmployee(d.Name, d.ManagerID), d.ManagerID != 0 },
 	}, nil)
 }
 
@@ -67,13 +68,13 @@ func Example() {
 	table := storage().Table("ExampleManager")
 	manager := managers()
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, RowPrefix: "dept",
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, RowPrefix: "dept",
 	}, manager.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
 	}, manager.Source())
 	if err != nil {
 		log.Fatal(err)
@@ -106,7 +107,7 @@ func Example() {
 func cities() *denormalization.Copies[Department, Employee] {
 	return denormalization.New("city", denormalization.Link[Department, Employee]{
 		Properties: []string{"City"},
-		Find: func(employees patterns.Query[Employee], department patterns.Key) patterns.Query[Employee] {
+		Find: func(employees tables.Query[Employee], department tables.Key) tables.Query[Employee] {
 			return employees.Partition(department.Partition)
 		},
 		Copy: func(d *Department, e *Employee) {
@@ -115,7 +116,7 @@ func cities() *denormalization.Copies[Department, Employee] {
 			}
 			e.City = d.City
 		},
-		SourceOf: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
 }
 
@@ -129,13 +130,13 @@ func ExampleNew() {
 	}
 	city := cities()
 	employees, err := patterns.NewRepository(account.Table("ExampleEmployees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
 	}, city.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
 	departments, err := patterns.NewRepository(account.Table("ExampleDepartments"), patterns.Schema[Department]{
-		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.Name) }, Intents: queue,
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, Intents: queue,
 	}, city.Source())
 	if err != nil {
 		log.Fatal(err)
@@ -179,12 +180,12 @@ func first(errs ...error) error {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

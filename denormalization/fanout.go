@@ -11,24 +11,25 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // fanOut brings the holders of one source into agreement with it, several at the same time.
 type fanOut[S, H any] struct {
 	*relation[S, H]
 	*crew
-	key    patterns.Key
+	key    tables.Key
 	source *S // as it was seen, nil when it did not exist
-	named  map[patterns.Key]bool
+	named  map[tables.Key]bool
 
 	mu    sync.Mutex
-	other map[patterns.Key]namedBy // sources whose copies holders have, as they were read last
+	other map[tables.Key]namedBy // sources whose copies holders have, as they were read last
 }
 
 // namedBy is which holders a source names, in one of its versions.
 type namedBy struct {
 	etag azcore.ETag
-	keys map[patterns.Key]bool
+	keys map[tables.Key]bool
 }
 
 func (r *relation[S, H]) newFanOut(of *patterns.Reconciliation) (*fanOut[S, H], error) {
@@ -37,11 +38,11 @@ func (r *relation[S, H]) newFanOut(of *patterns.Reconciliation) (*fanOut[S, H], 
 	if err != nil {
 		return nil, err
 	}
-	return &fanOut[S, H]{relation: r, crew: newCrew(r.options.Concurrency), key: of.Key, source: source, named: setOf(keys), other: map[patterns.Key]namedBy{}}, nil
+	return &fanOut[S, H]{relation: r, crew: newCrew(r.options.Concurrency), key: of.Key, source: source, named: setOf(keys), other: map[tables.Key]namedBy{}}, nil
 }
 
-func setOf(keys []patterns.Key) map[patterns.Key]bool {
-	set := make(map[patterns.Key]bool, len(keys))
+func setOf(keys []tables.Key) map[tables.Key]bool {
+	set := make(map[tables.Key]bool, len(keys))
 	for _, key := range keys {
 		set[key] = true
 	}
@@ -49,7 +50,7 @@ func setOf(keys []patterns.Key) map[patterns.Key]bool {
 }
 
 // names reports whether the source names a holder.
-func (f *fanOut[S, H]) names(holder patterns.Key) bool {
+func (f *fanOut[S, H]) names(holder tables.Key) bool {
 	return f.source != nil && (f.link.Find != nil || f.named[holder])
 }
 
@@ -82,10 +83,10 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 }
 
 // inStep reports whether a holder that Find yielded is right as it is. One that was read through an index may have changed.
-func (f *fanOut[S, H]) inStep(holder *H) (patterns.Key, bool, error) {
+func (f *fanOut[S, H]) inStep(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
-	if key == (patterns.Key{}) {
+	if key == (tables.Key{}) {
 		return key, false, errors.New("a holder that Link.Find yields was not read from a table")
 	}
 	if meta.ReadRow() != key.Row {
@@ -97,7 +98,7 @@ func (f *fanOut[S, H]) inStep(holder *H) (patterns.Key, bool, error) {
 
 // one brings one holder into agreement with the source as it was seen, under the holder's ETag. isNew says that the source has
 // just begun to name it.
-func (f *fanOut[S, H]) one(ctx context.Context, key patterns.Key, isNew bool) error {
+func (f *fanOut[S, H]) one(ctx context.Context, key tables.Key, isNew bool) error {
 	_, err := f.holders.Update(by(ctx, bySource, f.relation), key, func(holder *H) error {
 		changed, err := f.give(ctx, key, holder)
 		if err == nil && isNew && f.holds(holder, f.key) {
@@ -112,7 +113,7 @@ func (f *fanOut[S, H]) one(ctx context.Context, key patterns.Key, isNew bool) er
 }
 
 // give makes one holder, which was just read, as the source asks.
-func (f *fanOut[S, H]) give(ctx context.Context, key patterns.Key, holder *H) (changed bool, err error) {
+func (f *fanOut[S, H]) give(ctx context.Context, key tables.Key, holder *H) (changed bool, err error) {
 	names := f.names(key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
 		if takes, err := f.takes(ctx, other, key); err != nil || !takes {
@@ -124,7 +125,7 @@ func (f *fanOut[S, H]) give(ctx context.Context, key patterns.Key, holder *H) (c
 
 // takes reports whether the source takes a holder from the one whose copy the holder has: if that one does not name it any
 // more, or was written before. A message that comes late cannot give the holder back to a source that was followed by another.
-func (f *fanOut[S, H]) takes(ctx context.Context, other, holder patterns.Key) (bool, error) {
+func (f *fanOut[S, H]) takes(ctx context.Context, other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
 	}
@@ -142,15 +143,15 @@ func (f *fanOut[S, H]) takes(ctx context.Context, other, holder patterns.Key) (b
 // follows reports whether a was written after b. Two sources may have one Timestamp: the service gives it to all rows of a change
 // set, and to rows that are written within a millisecond. Then the greater key wins, so that every order of messages ends with
 // the same holder.
-func follows(a, b *patterns.Meta) bool {
+func follows(a, b *tables.Meta) bool {
 	x, y := a.Key(), b.Key()
 	return cmp.Or(a.Timestamp.Compare(b.Timestamp), compoundkey.Compare(x.Partition, y.Partition), compoundkey.Compare(x.Row, y.Row)) > 0
 }
 
 // naming reads a source as it is now, nil for one that does not name the holder.
-func (f *fanOut[S, H]) naming(ctx context.Context, source, holder patterns.Key) (*patterns.Meta, error) {
+func (f *fanOut[S, H]) naming(ctx context.Context, source, holder tables.Key) (*tables.Meta, error) {
 	v, err := f.sources.Get(ctx, source)
-	if patterns.IsAbsent(err) {
+	if tables.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -165,7 +166,7 @@ func (f *fanOut[S, H]) naming(ctx context.Context, source, holder patterns.Key) 
 
 // namedIn returns the holders that a source names, and works that out once for each of its versions: thousands of holders may
 // have the copy of the same other source.
-func (f *fanOut[S, H]) namedIn(source *S, meta *patterns.Meta) map[patterns.Key]bool {
+func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.other[meta.Key()]
@@ -181,11 +182,11 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *patterns.Meta) map[patterns.Key]
 }
 
 // holderError says of which holder an error is: what is reported of an intent names the source.
-func (r *relation[S, H]) holderError(key patterns.Key, err error) error {
+func (r *relation[S, H]) holderError(key tables.Key, err error) error {
 	where := fmt.Errorf("the holder (%q, %q) in %s: %w", key.Partition, key.Row, r.holders.Table().Name(), err)
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) {
 		return where
 	}
-	return &patterns.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }

@@ -13,29 +13,30 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // office is a source whose name many members hold.
 type office struct {
-	patterns.Meta
+	tables.Meta
 	Code, City string
 }
 
 // member says itself which office it belongs to.
 type member struct {
-	patterns.Meta
+	tables.Meta
 	ID         int
 	Office     string
 	Note       string
 	OfficeCity string
 }
 
-func officeKey(code string) patterns.Key {
-	return patterns.Key{Partition: code, Row: compoundkey.Join("office", compoundkey.String(code))}
+func officeKey(code string) tables.Key {
+	return tables.Key{Partition: code, Row: compoundkey.Join("office", compoundkey.String(code))}
 }
 
-func memberKey(id int) patterns.Key {
-	return patterns.Key{Partition: "members", Row: compoundkey.Join("member", compoundkey.Int(id, 6))}
+func memberKey(id int) tables.Key {
+	return tables.Key{Partition: "members", Row: compoundkey.Join("member", compoundkey.Int(id, 6))}
 }
 
 // offices is a world of offices and their members.
@@ -67,20 +68,20 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 	}
 	p.city = copies.Source()
 	p.offices, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Intents: queue,
-		Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, p.city)
+		Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
 }
 
 func memberSchema(intents patterns.IntentRunner) patterns.Schema[member] {
-	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Intents: intents, Key: func(m *member) patterns.Key { return memberKey(m.ID) }}
+	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Intents: intents, Key: func(m *member) tables.Key { return memberKey(m.ID) }}
 }
 
 // cityLink copies an office's city into all its members.
 func cityLink() denormalization.Link[office, member] {
 	return denormalization.Link[office, member]{
 		Properties: []string{"OfficeCity"},
-		Find: func(members patterns.Query[member], source patterns.Key) patterns.Query[member] {
-			return members.Partition("members").Where(patterns.Eq("Office", source.Partition))
+		Find: func(members tables.Query[member], source tables.Key) tables.Query[member] {
+			return members.Partition("members").Where(tables.Eq("Office", source.Partition))
 		},
 		Copy: func(o *office, m *member) {
 			if o == nil {
@@ -88,7 +89,7 @@ func cityLink() denormalization.Link[office, member] {
 			}
 			m.OfficeCity = o.City
 		},
-		SourceOf: func(m *member) (patterns.Key, bool) { return officeKey(m.Office), m.Office != "" },
+		SourceOf: func(m *member) (tables.Key, bool) { return officeKey(m.Office), m.Office != "" },
 	}
 }
 
@@ -288,11 +289,11 @@ func TestPanicOfACopy(t *testing.T) {
 	w := newOffices(t, s, 1)
 	p := must[*officeProcess](t)(w.start(s))
 	link := cityLink()
-	link.SourceOf = func(m *member) (patterns.Key, bool) {
+	link.SourceOf = func(m *member) (tables.Key, bool) {
 		if m.ReadRow() == m.Key().Row {
 			panic(errors.New("mine"))
 		}
-		return patterns.Key{}, false
+		return tables.Key{}, false
 	}
 	copies := denormalization.New("panics", link, nil)
 	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "panicking members", Intents: p.queue, Key: p.members.KeyOf}, copies.Holder())

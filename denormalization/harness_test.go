@@ -16,11 +16,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // employee is a source: the manager of a department, if Manages is not empty.
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Site        string
 	ID          int
 	Name, Email string
@@ -30,7 +31,7 @@ type employee struct {
 
 // department is a holder of its manager's details.
 type department struct {
-	patterns.Meta
+	tables.Meta
 	Site, Name   string
 	Budget       int // what its own writers change
 	ManagerSite  string
@@ -39,23 +40,23 @@ type department struct {
 	ManagerEmail string
 }
 
-func employeeKey(site string, id int) patterns.Key {
-	return patterns.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func employeeKey(site string, id int) tables.Key {
+	return tables.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-func departmentKey(site, name string) patterns.Key {
-	return patterns.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
+func departmentKey(site, name string) tables.Key {
+	return tables.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
 // managing is the link between the two.
 func managing() denormalization.Link[employee, department] {
 	return denormalization.Link[employee, department]{
 		Properties: []string{"ManagerSite", "ManagerID", "ManagerName", "ManagerEmail"},
-		Holders: func(e *employee) []patterns.Key {
+		Holders: func(e *employee) []tables.Key {
 			if e.Manages == "" {
 				return nil
 			}
-			return []patterns.Key{departmentKey(e.ManagesSite, e.Manages)}
+			return []tables.Key{departmentKey(e.ManagesSite, e.Manages)}
 		},
 		Copy: func(e *employee, d *department) {
 			if e == nil {
@@ -63,7 +64,7 @@ func managing() denormalization.Link[employee, department] {
 			}
 			d.ManagerSite, d.ManagerID, d.ManagerName, d.ManagerEmail = e.Site, e.ID, e.Name, e.Email
 		},
-		SourceOf: func(d *department) (patterns.Key, bool) {
+		SourceOf: func(d *department) (tables.Key, bool) {
 			return employeeKey(d.ManagerSite, d.ManagerID), d.ManagerID != 0
 		},
 	}
@@ -119,8 +120,8 @@ type process struct {
 const visibility = 10 * time.Second
 
 // connect opens the account and the queue of a process.
-func connect(s *storagetest.Service, queue string) (*patterns.Account, *eventual.Queue, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func connect(s *storagetest.Service, queue string) (*tables.Account, *eventual.Queue, error) {
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +142,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	details := copies.Source()
 	p.details = details.(patterns.Auditor)
 	p.employees, err = patterns.NewRepository(account.Table(w.employees), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: intents,
-		MaxAttempts: 40, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, details)
+		MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, details)
 	return p, err
 }
 
@@ -157,7 +158,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
-func (w *world) openDepartments(account *patterns.Account, intents patterns.IntentRunner, attached ...patterns.Pattern) (*patterns.Repository[department], error) {
+func (w *world) openDepartments(account *tables.Account, intents patterns.IntentRunner, attached ...patterns.Pattern) (*patterns.Repository[department], error) {
 	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}
@@ -171,7 +172,7 @@ func (w *world) openDepartments(account *patterns.Account, intents patterns.Inte
 	}
 	return patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
 		Name: "departments", RowPrefix: "dept", Intents: intents, MaxAttempts: 40,
-		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) },
+		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, attached...)
 }
 
@@ -203,8 +204,8 @@ func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
 
 // state is what is stored: employees, departments by key.
 type state struct {
-	employees   map[patterns.Key]*employee
-	departments map[patterns.Key]*department
+	employees   map[tables.Key]*employee
+	departments map[tables.Key]*department
 }
 
 func (w *world) read(ctx context.Context, s *storagetest.Service) (*state, error) {
@@ -212,7 +213,7 @@ func (w *world) read(ctx context.Context, s *storagetest.Service) (*state, error
 	if err != nil {
 		return nil, err
 	}
-	found := &state{map[patterns.Key]*employee{}, map[patterns.Key]*department{}}
+	found := &state{map[tables.Key]*employee{}, map[tables.Key]*department{}}
 	for e, err := range p.employees.Query().AllowTableScan().All(ctx) {
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // holderEnd is what both kinds of Holder share.
@@ -39,7 +40,7 @@ func (h *holderEnd[S, H]) Attach(host patterns.Host) error {
 			}
 		}
 	}
-	codec, err := patterns.NewCodec[H]()
+	codec, err := tables.NewCodec[H]()
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (h *holderEnd[S, H]) Attach(host patterns.Host) error {
 }
 
 // Remember notes the source and the copy of a holder as it was read: a change that leaves both as they are needs nothing.
-func (h *holderEnd[S, H]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (h *holderEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	holder := entity.(*H)
 	place := ""
 	if source, is := h.link.SourceOf(holder); is {
@@ -94,7 +95,7 @@ func (h *holderEnd[S, H]) Complete(ctx context.Context, c *patterns.Change) erro
 			return err
 		}
 		if source == nil && i == 0 && h.holds(holder, key) && (h.link.Required || h.inPartition) {
-			return &patterns.Error{Pattern: h.PatternName(), Kind: patterns.ErrMissingReference,
+			return &tables.Error{Pattern: h.PatternName(), Kind: tables.ErrMissingReference,
 				Err: fmt.Errorf("the source (%q, %q) does not exist; insert it first, or let the holder refer to another one", key.Partition, key.Row)}
 		}
 		done.places = append(done.places, placeOf(key))
@@ -111,8 +112,8 @@ func (h *holderEnd[S, H]) Complete(ctx context.Context, c *patterns.Change) erro
 
 // candidates returns the sources that a holder may belong to: the one that it refers to, and with Holders also the one whose copy
 // it had, which may still name it.
-func (h *holderEnd[S, H]) candidates(key patterns.Key, holder *H, before []string) ([]patterns.Key, error) {
-	var keys []patterns.Key
+func (h *holderEnd[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
+	var keys []tables.Key
 	if source, is := h.link.SourceOf(holder); is {
 		keys = append(keys, source)
 	}
@@ -140,9 +141,9 @@ func (h *holderEnd[S, H]) candidates(key patterns.Key, holder *H, before []strin
 }
 
 // read reads a source as it is now, nil for none.
-func (r *relation[S, H]) read(ctx context.Context, key patterns.Key) (*S, error) {
+func (r *relation[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	source, err := r.sources.Get(ctx, key)
-	if patterns.IsAbsent(err) {
+	if tables.IsAbsent(err) {
 		return nil, nil
 	}
 	return source, err
@@ -208,7 +209,7 @@ func (h *holder[S, H]) Reconcile(ctx context.Context, r *patterns.Reconciliation
 
 // agree makes a holder as a source asks. Each attempt reads the holder, then the source, and writes under the holder's ETag. The
 // repository goes round again after a write, and reads the source again then.
-func (h *holder[S, H]) agree(ctx context.Context, key, source patterns.Key) error {
+func (h *holder[S, H]) agree(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
 		if err != nil {
@@ -235,13 +236,13 @@ func entityOf[S any](source *S) any {
 }
 
 // sourceError says of which source an error is: what is reported of an intent names the holder.
-func (r *relation[S, H]) sourceError(key patterns.Key, err error) error {
+func (r *relation[S, H]) sourceError(key tables.Key, err error) error {
 	where := fmt.Errorf("the source (%q, %q) in %s: %w", key.Partition, key.Row, r.sources.Table().Name(), err)
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) {
 		return where
 	}
-	return &patterns.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }
 
 // holderInPartition is the Holder of a link whose holders are in their sources' partitions.
@@ -249,7 +250,7 @@ type holderInPartition[S, H any] struct{ holderEnd[S, H] }
 
 // Companions implements patterns.CompanionContributor: it stages the sources that were read for the copy, unchanged. A source
 // that has changed since, or that is being changed without having seen the holder, refuses one of the two transactions.
-func (h *holderInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *patterns.Transaction) error {
+func (h *holderInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *tables.Transaction) error {
 	done, _ := c.Noted(h.PatternName()).(*completion[S])
 	if done == nil || c.Kind == patterns.ChangeDelete {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestHolderAfterItsSource: a department that is inserted, replaced, merged or upserted has the details of the manager whom it
@@ -74,12 +75,12 @@ func TestHolderOfNoSource(t *testing.T) {
 	p = must[*officeProcess](t)(w.start(s))
 	check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
 	err := p.members.Insert(ctx, &member{ID: 3, Office: "X"})
-	var e *patterns.Error
-	if !errors.Is(err, patterns.ErrMissingReference) || !errors.As(err, &e) || e.Pattern != "city.holder" {
+	var e *tables.Error
+	if !errors.Is(err, tables.ErrMissingReference) || !errors.As(err, &e) || e.Pattern != "city.holder" {
 		t.Errorf("the insert without its office: %v", err)
 	}
 	_, err = p.members.Update(ctx, memberKey(2), func(m *member) error { m.Office = "X"; return nil })
-	if !errors.Is(err, patterns.ErrMissingReference) {
+	if !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("the move to no office: %v", err)
 	}
 	if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
@@ -89,10 +90,10 @@ func TestHolderOfNoSource(t *testing.T) {
 		t.Errorf("cities are %v", cities)
 	}
 	in := must[*process](t)(newWorld(t, s, inPartition).start(s))
-	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7}); !errors.Is(err, patterns.ErrMissingReference) {
+	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7}); !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("in the partition, without its manager: %v", err)
 	}
-	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "North", ManagerID: 7}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "North", ManagerID: 7}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("in the partition, with a manager elsewhere: %v", err)
 	}
 }
@@ -126,7 +127,7 @@ func TestHolderWriterDies(t *testing.T) {
 
 // dated is a holder whose zero value cannot be stored: it has a plain time.
 type dated struct {
-	patterns.Meta
+	tables.Meta
 	ID     int
 	Hired  time.Time
 	Office string
@@ -140,20 +141,20 @@ func TestHolderWithATime(t *testing.T) {
 	check(t, err)
 	link := denormalization.Link[office, dated]{
 		Properties: []string{"City", "Office"},
-		Holders:    func(o *office) []patterns.Key { return []patterns.Key{memberKey(1), memberKey(2)} },
+		Holders:    func(o *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(2)} },
 		Copy: func(o *office, d *dated) {
 			if o == nil {
 				o = &office{}
 			}
 			d.City, d.Office = o.City, o.Code
 		},
-		SourceOf: func(d *dated) (patterns.Key, bool) { return officeKey(d.Office), d.Office != "" },
+		SourceOf: func(d *dated) (tables.Key, bool) { return officeKey(d.Office), d.Office != "" },
 	}
 	copies := denormalization.New("city", link, nil)
 	holders := must[*patterns.Repository[dated]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
-		patterns.Schema[dated]{Intents: queue, Key: func(d *dated) patterns.Key { return memberKey(d.ID) }}, copies.Holder()))
+		patterns.Schema[dated]{Intents: queue, Key: func(d *dated) tables.Key { return memberKey(d.ID) }}, copies.Holder()))
 	offices := must[*patterns.Repository[office]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
-		patterns.Schema[office]{Intents: queue, Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, copies.Source()))
+		patterns.Schema[office]{Intents: queue, Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
 	check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
 	hired := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	london := &office{Code: "L", City: "London"}
@@ -170,7 +171,7 @@ func TestHolderWithATime(t *testing.T) {
 		t.Errorf("Verify finds %q", got)
 	}
 	err = holders.Insert(ctx, &dated{ID: 3})
-	if !errors.Is(err, patterns.ErrInvalid) {
+	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a holder that cannot be stored: %v", err)
 	}
 	check(t, offices.Delete(ctx, london))
@@ -212,20 +213,20 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	s := storagetest.Simulator(t, nil)
 	account, queue, err := connect(s, "queue")
 	check(t, err)
-	keys := make([]patterns.Key, n)
+	keys := make([]tables.Key, n)
 	for i := range keys {
 		keys[i] = departmentKey("Sales", fmt.Sprint(i))
 	}
 	l := managing()
-	l.Holders = func(*employee) []patterns.Key {
+	l.Holders = func(*employee) []tables.Key {
 		w.calls.Add(1)
 		return keys
 	}
 	copies := denormalization.New("manager", l, nil)
-	schema := patterns.Schema[department]{Intents: queue, Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}
+	schema := patterns.Schema[department]{Intents: queue, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}
 	w.holders = must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema, copies.Holder()))
 	w.sources = must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Sources"),
-		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
+		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
 	_, err = account.Container("queue").Create(t.Context(), nil)
 	check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
 	schema.Intents = nil

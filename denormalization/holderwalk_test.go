@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // holderWalk is a small world of internal/models/holder, with the real code: one holder, whose own writers change it while its
@@ -55,7 +56,7 @@ func putsOffice(code, city string) func(ctx context.Context, p *officeProcess) e
 }
 
 func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 		return nil, err
 	}
 	p.offices, err = patterns.NewRepository(account.Table("Offices"), patterns.Schema[office]{Intents: queue,
-		Key: func(o *office) patterns.Key { return officeKey(o.Code) }}, copies.Source())
+		Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source())
 	return p, err
 }
 
@@ -116,7 +117,7 @@ func (w *holderWalk) check(ctx context.Context, s *storagetest.Service) error {
 		return err
 	}
 	m, err := p.members.Get(ctx, memberKey(1))
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ func (w *holderWalk) check(ctx context.Context, s *storagetest.Service) error {
 	o, err := p.offices.Get(ctx, officeKey(m.Office))
 	if err == nil {
 		city = o.City
-	} else if !errors.Is(err, patterns.ErrNotFound) {
+	} else if !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
 	if m.OfficeCity != city {
@@ -212,7 +213,7 @@ type insideWalk struct {
 type blindHolder struct{ patterns.Completer }
 
 func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -222,12 +223,12 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 		holder = blindHolder{holder.(patterns.Completer)}
 	}
 	p.departments, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[department]{RowPrefix: "dept",
-		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, holder)
+		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, holder)
 	if err != nil {
 		return nil, err
 	}
 	p.employees, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[employee]{RowPrefix: "empid",
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
+		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
 	return p, err
 }
 
@@ -267,14 +268,14 @@ func (w *insideWalk) check(ctx context.Context, s *storagetest.Service) error {
 		return err
 	}
 	d, err := p.departments.Get(ctx, departmentKey("Sales", "A"))
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	e, err := p.employees.Get(ctx, employeeKey("Sales", 1))
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
 	id, name := 0, ""

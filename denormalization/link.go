@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Link says which properties of entities of type S, the sources, are copied into which entities of type H, the holders.
@@ -19,18 +20,18 @@ type Link[S, H any] struct {
 	// SourceOf returns the source whose copy a holder has, false for none. With Find it is the holder's own reference, which
 	// Copy leaves alone. With Holders it is part of the copy: Copy sets what SourceOf returns, and clears it with a nil
 	// source; the writer of a new holder may set it to say whose copy the holder is to get.
-	SourceOf func(holder *H) (source patterns.Key, ok bool)
-	// Required refuses a holder whose SourceOf returns a source that does not exist, with patterns.ErrMissingReference. A
+	SourceOf func(holder *H) (source tables.Key, ok bool)
+	// Required refuses a holder whose SourceOf returns a source that does not exist, with tables.ErrMissingReference. A
 	// source that is deleted later is not refused: its holders are cleared. NewInPartition always requires the source.
 	Required bool
 	// Holders returns the keys of the holders of a source, where the source names them: the department that an employee
 	// manages. It is pure. A holder that does not exist is passed over.
-	Holders func(source *S) []patterns.Key
+	Holders func(source *S) []tables.Key
 	// Find narrows a query of all holders to those of a source, where the holders name their source: the employees of a
 	// department. It may return a query of an index of the holders instead. It gets the source's key, so that it finds the
 	// holders of a source that was deleted, too. Holders for which SourceOf returns another source are passed over. Its
 	// Select may leave out all but Properties and what Copy and SourceOf look at.
-	Find func(holders patterns.Query[H], source patterns.Key) patterns.Query[H]
+	Find func(holders tables.Query[H], source tables.Key) tables.Query[H]
 }
 
 // Options are the options of New and NewInPartition.
@@ -97,7 +98,7 @@ type relation[S, H any] struct {
 	options     Options
 	inPartition bool
 
-	codec   *patterns.Codec[H]
+	codec   *tables.Codec[H]
 	sources *patterns.Repository[S] // nil until Source was given to a repository
 	holders *patterns.Repository[H] // nil until Holder was given to a repository
 }
@@ -141,7 +142,7 @@ func attachTo[T any](r interface{ check() error }, host patterns.Host, had *patt
 }
 
 // checkTables refuses a link in the partition whose ends are on two tables.
-func (r *relation[S, H]) checkTables(sources, holders *patterns.Table) error {
+func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	if r.inPartition && !sources.Same(holders) {
 		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table, New does not", sources.Name(), holders.Name())
 	}
@@ -168,18 +169,18 @@ func (r *relation[S, H]) limit() int {
 }
 
 // tooMany is the error for a source with more holders than the limit.
-func (r *relation[S, H]) tooMany(source patterns.Key) error {
-	return &patterns.Error{Key: source, Pattern: r.name, Kind: patterns.ErrTooLarge,
+func (r *relation[S, H]) tooMany(source tables.Key) error {
+	return &tables.Error{Key: source, Pattern: r.name, Kind: tables.ErrTooLarge,
 		Err: fmt.Errorf("the source has more than %d holders, the Options.Limit of its link", r.limit())}
 }
 
 // holdersOf returns the keys of the holders that a source names, each once.
-func (r *relation[S, H]) holdersOf(source *S) ([]patterns.Key, error) {
+func (r *relation[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	if r.link.Holders == nil || source == nil {
 		return nil, nil
 	}
 	named := r.link.Holders(source)
-	keys, seen := make([]patterns.Key, 0, len(named)), make(map[patterns.Key]bool, len(named))
+	keys, seen := make([]tables.Key, 0, len(named)), make(map[tables.Key]bool, len(named))
 	for _, key := range named {
 		if seen[key] {
 			continue
@@ -200,7 +201,7 @@ func (r *relation[S, H]) holdersOf(source *S) ([]patterns.Key, error) {
 }
 
 // checkSelf refuses an entity that is its own source.
-func (r *relation[S, H]) checkSelf(source, holder patterns.Key) error {
+func (r *relation[S, H]) checkSelf(source, holder tables.Key) error {
 	if source == holder && r.sources.Table().Same(r.holders.Table()) {
 		return errors.New("an entity cannot hold a copy of itself")
 	}
@@ -209,7 +210,7 @@ func (r *relation[S, H]) checkSelf(source, holder patterns.Key) error {
 
 // names reports whether a source names a holder. With Find every holder that refers to a source counts as named by it. What the
 // link refuses names nobody.
-func (r *relation[S, H]) names(source *S, holder patterns.Key) bool {
+func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 	switch {
 	case source == nil:
 		return false
@@ -220,6 +221,6 @@ func (r *relation[S, H]) names(source *S, holder patterns.Key) bool {
 	return len(keys) <= r.limit() && slices.Contains(keys, holder)
 }
 
-func checkKey(key patterns.Key) error {
+func checkKey(key tables.Key) error {
 	return errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestNestedWriteUnderWay: a department with effects of its own is written under its own intent. Where nobody knows what
@@ -46,7 +47,7 @@ func TestLeaseOfAHolder(t *testing.T) {
 	ctx := l.Context(t.Context())
 	l.End(lease.ErrLost)
 	err := p.city.(patterns.IntentContributor).Reconcile(ctx, &patterns.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L", City: "London"}, Keys: []string{"*"}})
-	if err == nil || errors.Is(err, patterns.ErrNotFound) || counter.CountOf(storagetest.ReplaceEntity) != 0 {
+	if err == nil || errors.Is(err, tables.ErrNotFound) || counter.CountOf(storagetest.ReplaceEntity) != 0 {
 		t.Fatalf("%v; %v", err, counter.Kinds())
 	}
 }

@@ -4,19 +4,19 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // placeSeparator stands between the parts of an entity's key in intents, audits and memories; no key has it in it.
 const placeSeparator = "\t"
 
 // placeOf is an entity's key in intents, audits and memories.
-func placeOf(key patterns.Key) string { return key.Partition + placeSeparator + key.Row }
+func placeOf(key tables.Key) string { return key.Partition + placeSeparator + key.Row }
 
-func parsePlace(place string) (patterns.Key, error) {
+func parsePlace(place string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(place, placeSeparator)
 	if !ok {
-		return patterns.Key{}, errors.New("an intent names an entity without a key")
+		return tables.Key{}, errors.New("an intent names an entity without a key")
 	}
-	return patterns.Key{Partition: partition, Row: row}, nil
+	return tables.Key{Partition: partition, Row: row}, nil
 }

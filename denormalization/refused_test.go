@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type link = denormalization.Link[employee, department]
@@ -27,7 +28,7 @@ func linked(p *process, copies *denormalization.Copies[employee, department], at
 
 func wantInvalid(t testing.TB, err error, want string) {
 	t.Helper()
-	if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
@@ -50,7 +51,7 @@ func TestRefusedLinks(t *testing.T) {
 		{"limit", anywhere, false, nil, &denormalization.Options{Limit: -1}, "Options.Limit is -1"},
 		{"another table", elsewhere, true, nil, nil, "needs one table"},
 		{"Find in the partition", anywhere, true, func(l *link) {
-			l.Holders, l.Find = nil, func(q patterns.Query[department], _ patterns.Key) patterns.Query[department] { return q }
+			l.Holders, l.Find = nil, func(q tables.Query[department], _ tables.Key) tables.Query[department] { return q }
 		}, nil, "NewInPartition needs Link.Holders"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,20 +139,20 @@ func TestRefusedChanges(t *testing.T) {
 		want string
 	}{
 		{"a holder elsewhere", true, func(l *link) {
-			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{departmentKey("Marketing", "A")} }
+			l.Holders = func(*employee) []tables.Key { return []tables.Key{departmentKey("Marketing", "A")} }
 		}, "is not in the partition of its source"},
 		{"itself", false, func(l *link) {
-			l.Holders = func(e *employee) []patterns.Key { return []patterns.Key{employeeKey(e.Site, e.ID)} }
+			l.Holders = func(e *employee) []tables.Key { return []tables.Key{employeeKey(e.Site, e.ID)} }
 		}, "a copy of itself"},
 		{"no key", false, func(l *link) {
-			l.Holders = func(*employee) []patterns.Key { return []patterns.Key{{Partition: "a/b"}} }
+			l.Holders = func(*employee) []tables.Key { return []tables.Key{{Partition: "a/b"}} }
 		}, "the key of a holder"},
 		{"another property", false, func(l *link) {
 			l.Copy = func(_ *employee, d *department) { d.Budget = 7 }
 		}, "property Budget"},
 		{"too many", false, func(l *link) {
-			l.Holders = func(*employee) []patterns.Key {
-				return []patterns.Key{departmentKey("Sales", "A"), departmentKey("Sales", "B")}
+			l.Holders = func(*employee) []tables.Key {
+				return []tables.Key{departmentKey("Sales", "A"), departmentKey("Sales", "B")}
 			}
 		}, "more than 1 holders"},
 	} {
@@ -170,7 +171,7 @@ func TestRefusedChanges(t *testing.T) {
 			repo, _, err := linked(p, copies)
 			check(t, err)
 			err = repo.Insert(ctx, jones())
-			if !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
+			if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error is %v", err)
 			}
 			if counter.Count() != 0 {

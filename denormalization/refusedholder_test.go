@@ -8,18 +8,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // orphaned is a pattern of the holders that does not find what a holder needs to be written.
 type orphaned struct{ refuses bool }
 
-func (*orphaned) PatternName() string                                 { return "orphaned" }
-func (*orphaned) Attach(patterns.Host) error                          { return nil }
-func (*orphaned) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+func (*orphaned) PatternName() string                               { return "orphaned" }
+func (*orphaned) Attach(patterns.Host) error                        { return nil }
+func (*orphaned) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 
 func (o *orphaned) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
 	if o.refuses {
-		return nil, &patterns.Error{Pattern: "orphaned", Kind: patterns.ErrNotFound, Err: errors.New("the parent is not there")}
+		return nil, &tables.Error{Pattern: "orphaned", Kind: tables.ErrNotFound, Err: errors.New("the parent is not there")}
 	}
 	return nil, nil
 }
@@ -36,9 +37,9 @@ func TestRefusedHolder(t *testing.T) {
 	refusing := &orphaned{}
 	copies := denormalization.New("manager", managing(), nil)
 	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table(w.departments),
-		patterns.Schema[department]{Intents: queue, Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
+		patterns.Schema[department]{Intents: queue, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
 	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.employees),
-		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }},
+		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }},
 		copies.Source()))
 	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
 		t.Fatal(err)

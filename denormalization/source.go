@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // sourceEnd is what both kinds of Source share.
@@ -34,7 +35,7 @@ func (s *sourceEnd[S, H]) Attach(host patterns.Host) error {
 }
 
 // Remember notes the holders of a source as it was read. What the link refuses never had any.
-func (s *sourceEnd[S, H]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (s *sourceEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	if s.ready() != nil {
 		return nil, nil // each change of a source says so
 	}
@@ -50,8 +51,8 @@ func (s *sourceEnd[S, H]) Remember(entity any, _ patterns.Properties) ([]string,
 }
 
 // touched returns the holders that a change concerns: those that the source will have, then those that it had.
-func (s *sourceEnd[S, H]) touched(c *patterns.Change) (now, before []patterns.Key, err error) {
-	named := map[patterns.Key]bool{}
+func (s *sourceEnd[S, H]) touched(c *patterns.Change) (now, before []tables.Key, err error) {
+	named := map[tables.Key]bool{}
 	if c.Kind != patterns.ChangeDelete {
 		if now, err = s.holdersOf(c.Entity.(*S)); err != nil {
 			return nil, nil, err
@@ -104,7 +105,7 @@ func (s *source[S, H]) OutsideKeys(_ context.Context, c *patterns.Change) ([]str
 }
 
 // placesOf names holders in an intent.
-func (s *source[S, H]) placesOf(c *patterns.Change, now, before []patterns.Key) []string {
+func (s *source[S, H]) placesOf(c *patterns.Change, now, before []tables.Key) []string {
 	had := map[string]bool{}
 	for _, place := range c.Remembered(s.name) {
 		had[place] = true
@@ -158,7 +159,7 @@ type sourceInPartition[S, H any] struct{ sourceEnd[S, H] }
 
 // Companions implements patterns.CompanionContributor: it stages the holders of the source. Each one that the source names is
 // written, also when nothing in it changes: a writer that read it before is refused then.
-func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *patterns.Transaction) error {
+func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // the source stays as it is
 	}
@@ -181,9 +182,9 @@ func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *patterns.Ch
 }
 
 // stage stages one holder, unless the change leaves it alone.
-func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *patterns.Change, x *patterns.Transaction, key patterns.Key, names bool) error {
+func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *patterns.Change, x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.Get(ctx, key)
-	if patterns.IsAbsent(err) {
+	if tables.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *patterns.Change,
 }
 
 // Mend implements patterns.Mender. Requests: 2, and those of wanted; 2 more for each conflict.
-func (s *sourceInPartition[S, H]) Mend(ctx context.Context, place string, entity patterns.Key, wanted func(context.Context) (bool, error)) error {
+func (s *sourceInPartition[S, H]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
@@ -238,10 +239,10 @@ func unlessChanged(changed bool, err error) error {
 
 // passed makes nothing of the errors of a holder that needs no change, or does not exist.
 func passed(err error) error {
-	if errors.Is(err, patterns.ErrUnknownOutcome) {
+	if errors.Is(err, tables.ErrUnknownOutcome) {
 		return err
 	}
-	if errors.Is(err, errInStep) || patterns.IsAbsent(err) {
+	if errors.Is(err, errInStep) || tables.IsAbsent(err) {
 		return nil
 	}
 	return err

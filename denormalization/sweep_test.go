@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // swept is an operation on Jones, who manages department A before it, or is not there.
@@ -54,7 +54,7 @@ func swept(p placement, before *employee, states []string, operate func(ctx cont
 	}}
 }
 
-func (e *employee) key() patterns.Key { return employeeKey(e.Site, e.ID) }
+func (e *employee) key() tables.Key { return employeeKey(e.Site, e.ID) }
 
 func textOf(e *employee) string {
 	if e == nil {

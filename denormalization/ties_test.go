@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSourcesOfOneTimestamp: two sources that name one holder may have one Timestamp, as all rows of a change set do, and rows
@@ -57,7 +58,7 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 }
 
 // tie writes both rows in one change set, as they are, so that they have one Timestamp and ETag.
-func tie(t *testing.T, p *process, keys ...patterns.Key) {
+func tie(t *testing.T, p *process, keys ...tables.Key) {
 	t.Helper()
 	var actions []aztables.TransactionAction
 	for _, key := range keys {
@@ -74,7 +75,7 @@ func tie(t *testing.T, p *process, keys ...patterns.Key) {
 }
 
 // unmanaged reads an employee, and has them stop.
-func unmanaged(t *testing.T, p *process, key patterns.Key) *employee {
+func unmanaged(t *testing.T, p *process, key tables.Key) *employee {
 	t.Helper()
 	e := must[*employee](t)(p.employees.Get(t.Context(), key))
 	e.ManagesSite, e.Manages = "", ""

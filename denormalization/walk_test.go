@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // walked is a world small enough to be walked through: one department in a table of its own, employees, writers, workers.
@@ -64,7 +65,7 @@ func walkEmployee(id int, manages string) *employee {
 }
 
 func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +76,12 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 	p := &walkProcess{queue: queue}
 	copies := denormalization.New("manager", managing(), nil)
 	p.departments, err = patterns.NewRepository(account.Table("Departments"), patterns.Schema[department]{Intents: queue,
-		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) }}, copies.Holder())
+		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, copies.Holder())
 	if err != nil {
 		return nil, err
 	}
 	p.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Intents: queue,
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
+		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
 	return p, err
 }
 

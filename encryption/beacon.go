@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Beacon makes index keys of encrypted values, by a keyed hash: equal values have equal beacons, so that they can be looked
@@ -23,7 +23,7 @@ type Beacon struct {
 // beaconBits are those of a beacon that has no false positives in practice.
 const beaconBits = 128
 
-// CreateBeacon makes the key of a beacon, once for each name; it is patterns.ErrExists when there is one. Every beacon
+// CreateBeacon makes the key of a beacon, once for each name; it is tables.ErrExists when there is one. Every beacon
 // under one key has that key for life: with another one, nothing is found any more. Requests: 1 to wrap, 1.
 func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
@@ -34,7 +34,7 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	typed, err := patterns.Typed[keyRow](r.state.table)
+	typed, err := tables.RowsOf[keyRow](r.state.table)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (b Beacon) KeyID() DataKeyID { return idOf(b.key.bytes()) }
 //
 // each of the three preceded by 4 bytes of length. A null value has none: it is the zero Part. Where values that differ by
 // case are to be found by each other, make them equal before (compoundkey.FoldCase).
-func (b Beacon) Part(v patterns.Value) compoundkey.Part {
+func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	if v.IsNull() {
 		return compoundkey.Part{}
 	}

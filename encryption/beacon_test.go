@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestBeacons: the same value has the same one, in every process; another value, name, type or registry has another one; no
@@ -18,34 +18,34 @@ func TestBeacons(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
-	if err := w.registry.CreateBeacon(ctx, "number"); !errors.Is(err, patterns.ErrExists) {
+	if err := w.registry.CreateBeacon(ctx, "number"); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second key of the name: %v", err)
 	}
 	number := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
 	again := must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
 	salary := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
-	if number.Part(patterns.String("x")) != again.Part(patterns.String("x")) {
+	if number.Part(tables.String("x")) != again.Part(tables.String("x")) {
 		t.Error("another process makes another beacon")
 	}
 	seen := map[string]bool{}
-	for _, part := range []compoundkey.Part{number.Part(patterns.String("")), number.Part(patterns.String("x")), number.Part(patterns.String("X")), number.Part(patterns.Binary([]byte("x"))),
-		number.Part(patterns.Int32(7)), number.Part(patterns.Int64(7)), salary.Part(patterns.String("x"))} {
+	for _, part := range []compoundkey.Part{number.Part(tables.String("")), number.Part(tables.String("x")), number.Part(tables.String("X")), number.Part(tables.Binary([]byte("x"))),
+		number.Part(tables.Int32(7)), number.Part(tables.Int64(7)), salary.Part(tables.String("x"))} {
 		key := must[string](t)(compoundkey.Encode("", part))
 		if seen[key] || len(key) != 32 {
 			t.Errorf("beacon %s, %v", key, seen)
 		}
 		seen[key] = true
 	}
-	if !number.Part(patterns.Value{}).IsZero() {
+	if !number.Part(tables.Value{}).IsZero() {
 		t.Error("no value has a beacon")
 	}
-	if part := (encryption.Beacon{}).Part(patterns.String("x")); part.IsZero() || part.Err() == nil {
+	if part := (encryption.Beacon{}).Part(tables.String("x")); part.IsZero() || part.Err() == nil {
 		t.Error("a beacon without a key makes keys")
 	}
 	short := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
 	values := map[string]int{}
 	for i := range 5_000 {
-		values[must[string](t)(compoundkey.Encode("", short.Part(patterns.Int64(int64(i)))))]++
+		values[must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
 	}
 	if len(values) < 2700 || len(values) > 3100 {
 		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
@@ -53,11 +53,11 @@ func TestBeacons(t *testing.T) {
 	for what, err := range map[string]error{
 		"7 bits": second(w.registry.Beacon(ctx, "number", 7)), "129 bits": second(w.registry.Beacon(ctx, "number", 129)), "no name": w.registry.CreateBeacon(ctx, ""),
 	} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := w.registry.Beacon(ctx, "missing", 0); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := w.registry.Beacon(ctx, "missing", 0); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("one that was not made: %v", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	ctx := t.Context()
 	check(t, w.registry.CreateBeacon(ctx, "number"))
 	beacon := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
-	of := func(number string) compoundkey.Part { return beacon.Part(patterns.String(number)) }
+	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
 	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
 	})
@@ -116,9 +116,9 @@ func TestLookUpByBeacon(t *testing.T) {
 			t.Errorf("%s: %d found, %d of them right, %d filtered, %d listed; want %d", number, found, right, filtered, listed, want)
 		}
 	}
-	failing := func(yield func(*employee, error) bool) { yield(nil, patterns.ErrUnavailable) }
+	failing := func(yield func(*employee, error) bool) { yield(nil, tables.ErrUnavailable) }
 	for _, err := range encryption.Matching(failing, func(*employee) bool { return true }) {
-		if !errors.Is(err, patterns.ErrUnavailable) {
+		if !errors.Is(err, tables.ErrUnavailable) {
 			t.Errorf("an error comes out as %v", err)
 		}
 	}

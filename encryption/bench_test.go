@@ -17,11 +17,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // customer has 12 properties, 3 of them encrypted.
 type customer struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	First, Last, Email   string
 	City, Street         string
@@ -40,13 +41,13 @@ func BenchmarkEntity(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	e := encryption.New("encryption", w.registry, nil)
 	must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
-		Key: func(c *customer) patterns.Key { return patterns.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, e))
-	codec := must[*patterns.Codec[customer]](b)(patterns.NewCodec[customer]())
+		Key: func(c *customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, e))
+	codec := must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
 	c := &customer{PartitionKey: "Sales", RowKey: "empid_000223", First: "June", Last: "Jones", Email: "jonesj@contoso.com", City: "Seattle", Street: "1 Main Street", Age: 40,
 		Orders: 12, Rating: 4.5, Since: time.Unix(1_700_000_000, 0), Number: "078-05-1120", Salary: 71_000, Badge: uuid.UUID{1}}
-	plain := must[patterns.Properties](b)(codec.Encode(c))
+	plain := must[tables.Properties](b)(codec.Encode(c))
 	change := &patterns.Change{Key: aKey}
-	stored := must[patterns.Properties](b)(e.Store(b.Context(), change, plain))
+	stored := must[tables.Properties](b)(e.Store(b.Context(), change, plain))
 	block := must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
 	gcm := must[cipher.AEAD](b)(cipher.NewGCM(block))
 	sizes := []int{12 + 1, 8 + 2, 16 + 2}
@@ -98,13 +99,13 @@ func BenchmarkEntity(b *testing.B) {
 func BenchmarkChecks(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	id, key := w.dataKey(b)
-	encrypted := patterns.Properties{text("A", "078-05-1120"), {Name: "B", Value: patterns.Int64(71_000)}, {Name: "C", Value: patterns.Guid(uuid.UUID{1})}}
+	encrypted := tables.Properties{text("A", "078-05-1120"), {Name: "B", Value: tables.Int64(71_000)}, {Name: "C", Value: tables.GUID(uuid.UUID{1})}}
 	plain := slices.Clone(encrypted)
 	for i := range 9 {
 		plain = append(plain, text(fmt.Sprintf("S%d", i), "a value of some length"))
 	}
 	sign := func(_, _, name string) bool { return len(name) == 2 && name[0] == 'S' }
-	required := func(context.Context, patterns.Key) (map[string]string, error) {
+	required := func(context.Context, tables.Key) (map[string]string, error) {
 		return map[string]string{"tenant": "contoso"}, nil
 	}
 	var indexes []patterns.Pattern
@@ -139,12 +140,12 @@ func BenchmarkChecks(b *testing.B) {
 		}
 	}
 	rest := plain[len(encrypted):]
-	version1 := append(must[patterns.Properties](b)(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted)), rest...)
+	version1 := append(must[tables.Properties](b)(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted)), rest...)
 	write := []func(){func() { check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
 	read := []func(){func() { check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
 	for _, c := range cases {
 		change := &patterns.Change{Key: aKey, Entity: c.entity}
-		stored := must[patterns.Properties](b)(c.Store(b.Context(), change, plain))
+		stored := must[tables.Properties](b)(c.Store(b.Context(), change, plain))
 		write = append(write, func() { check(b, second(c.Store(b.Context(), change, plain))) })
 		read = append(read, func() { check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })
 	}

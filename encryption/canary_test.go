@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // printed returns every text that a value can be made to give: by the verbs of fmt, in JSON and by slog; and of an error, also
@@ -75,7 +76,7 @@ func (e *quotingError) Error() string { return "cannot read " + e.Value }
 func (e *quotingError) Unwrap() error { return e.Err }
 
 type confidant struct {
-	patterns.Meta
+	tables.Meta
 	ID     string
 	Spoken talkative       `encrypt:"true"`
 	Listed struct{ N int } `table:",json" encrypt:"true"`
@@ -88,12 +89,12 @@ func TestErrorsHoldNoPlaintext(t *testing.T) {
 	table := w.account.Table("Confidants")
 	check(t, table.Create(ctx))
 	r := must[*patterns.Repository[confidant]](t)(patterns.NewRepository(table, patterns.Schema[confidant]{
-		Key: func(c *confidant) patterns.Key { return patterns.Key{Partition: "p", Row: c.ID} },
+		Key: func(c *confidant) tables.Key { return tables.Key{Partition: "p", Row: c.ID} },
 	}, encryption.New("encryption", w.registry, nil)))
 	a := loaderIn(t, w, "Confidants", &encryption.Options{Resolver: func(_, _, name string) bool { return name == "Listed" || name == "Spoken" }})
-	read := func(id string, p ...patterns.Property) error {
-		key := patterns.Key{Partition: "p", Row: id}
-		put(t, table, &patterns.Entity{Key: key, Properties: a.stored(t, key, p...)})
+	read := func(id string, p ...tables.Property) error {
+		key := tables.Key{Partition: "p", Row: id}
+		put(t, table, &tables.Entity{Key: key, Properties: a.stored(t, key, p...)})
 		return second(r.Get(ctx, key))
 	}
 	errWrite := r.Insert(ctx, &confidant{ID: "1", Spoken: "no " + canary})
@@ -131,12 +132,12 @@ func TestCanaries(t *testing.T) {
 	fresh := func(o *encryption.RegistryOptions) *patterns.Repository[employee] {
 		return must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, o), nil))
 	}
-	number := x.beacon.Part(patterns.String(canary))
+	number := x.beacon.Part(tables.String(canary))
 	large, twin := june("Sales", 3), june("Works", 1)
 	large.Number, twin.Number = canary+strings.Repeat("x", 70_000), canary
 	errs := map[string]error{
 		"an insert of what is there": x.repo.Insert(ctx, june("Sales", 1)), "a value that is too large": x.repo.Insert(ctx, large), "a merge": x.repo.Merge(ctx, e, "Number"),
-		"a condition":                second(x.repo.Query().Partition("Sales").Where(patterns.Eq("Number", canary)).First(ctx)),
+		"a condition":                second(x.repo.Query().Partition("Sales").Where(tables.Eq("Number", canary)).First(ctx)),
 		"a wrapper without the key":  w.open(t, localKey(t, "none", 9), nil).Check(ctx),
 		"a key that is not trusted":  fresh(&encryption.RegistryOptions{Trusted: []encryption.DataKeyID{{1}}}).Insert(ctx, june("Sales", 4)),
 		"a stream of something else": second(opened(streamOf(t, w.registry, ""), binding, []byte(canary))),
@@ -154,9 +155,9 @@ func TestCanaries(t *testing.T) {
 		}
 	}
 	for name := range map[string]bool{"Wrapped": true, "Check": true} {
-		key := patterns.Key{Partition: "datakeys", Row: "current"}
+		key := tables.Key{Partition: "datakeys", Row: "current"}
 		named, _ := keys.read(t, key)["DataKey"].(string)
-		at := patterns.Key{Partition: "datakeys", Row: "key_" + named}
+		at := tables.Key{Partition: "datakeys", Row: "key_" + named}
 		row, intact := keys.read(t, at), keys.read(t, at)
 		row[name] = base64.StdEncoding.EncodeToString([]byte(canary))
 		keys.put(t, at, row)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestCommitment: what is right under AES-GCM and HMAC, and says that it is of another key, is refused: by a value alone, with its
@@ -17,16 +17,16 @@ func TestCommitment(t *testing.T) {
 		check(t, err)
 		id = info.ID
 	}
-	wrapped, _ := bag(t, a.keys, patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}).Get("Wrapped").Bytes()
+	wrapped, _ := bag(t, a.keys, tables.Key{Partition: "datakeys", Row: "key_" + id.String()}).Get("Wrapped").Bytes()
 	key := must[[]byte](t)(a.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
-	value, seal, stream, err := encryption.Uncommitted(key, id, "employees", aKey, "A", patterns.String("x"))
+	value, seal, stream, err := encryption.Uncommitted(key, id, "employees", aKey, "A", tables.String("x"))
 	check(t, err)
-	p := patterns.Properties{{Name: "A", Value: patterns.Binary(value)}}
+	p := tables.Properties{{Name: "A", Value: tables.Binary(value)}}
 	_, err = a.Load(t.Context(), partOf(aKey), p)
 	refusedBy(t, err, "a value")
-	_, err = a.Load(t.Context(), allOf(aKey), append(p, patterns.Property{Name: encryption.SealProperty, Value: patterns.Binary(seal)}))
+	_, err = a.Load(t.Context(), allOf(aKey), append(p, tables.Property{Name: encryption.SealProperty, Value: tables.Binary(seal)}))
 	refusedBy(t, err, "a row")
-	_, err = a.Load(t.Context(), partOf(aKey), patterns.Properties{{Name: encryption.SealProperty, Value: patterns.Binary(seal)}})
+	_, err = a.Load(t.Context(), partOf(aKey), tables.Properties{{Name: encryption.SealProperty, Value: tables.Binary(seal)}})
 	refusedBy(t, err, "a seal")
 	_, err = opened(streamOf(t, a.registry, ""), nil, stream)
 	refusedBy(t, err, "a stream")

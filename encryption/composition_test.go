@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // indexes are of every kind: full and lean, in the partition and outside.
@@ -36,7 +37,7 @@ func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Reposi
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(t.Context()))
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
 	}, encryption.New("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue
@@ -92,8 +93,8 @@ func TestVerifyAndRepair(t *testing.T) {
 	for d, err := range r.Verify(ctx, o) {
 		t.Errorf("%+v, %v", d, err)
 	}
-	check(t, r.Table().Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "Sales", Row: "lean_000003"}))
-	check(t, r.Table().Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "badge_Sales", Row: "000002"}))
+	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
+	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
 	repaired := 0
 	for _, err := range r.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *o}) {
 		check(t, err)
@@ -162,7 +163,7 @@ func TestMover(t *testing.T) {
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
 	check(t, second(worker.Drain(ctx)))
 	check(t, sameEmployee(must[*employee](t)(archive.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
-	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("it is still in its old place: %v", err)
 	}
 }
@@ -174,7 +175,7 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 	ctx := t.Context()
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(ctx))
-	table := func() *patterns.Table {
+	table := func() *tables.Table {
 		made := w.account.Table(w.s.TableName(t))
 		check(t, made.Create(ctx))
 		return made
@@ -194,19 +195,19 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		"not signed":           {encryption.Options{Resolver: only("A")}, "property S"},
 		"not in its partition": {encryption.Options{Resolver: func(partition, _, name string) bool { return partition == "p" && name == "A" }, Sign: only("S")}, "property A"},
 	} {
-		key := patterns.Key{Partition: "p", Row: "1"}
+		key := tables.Key{Partition: "p", Row: "1"}
 		archive := anythings(t, table(), w.registry, &c.o)
-		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]patterns.Value{"A": patterns.String(canary), "S": patterns.String("x"), "P": patterns.String("y")}}
+		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.String(canary), "S": tables.String("x"), "P": tables.String("y")}}
 		check(t, source.Insert(ctx, e))
 		mover := must[*eventual.Mover[anything]](t)(eventual.NewMover(queue, "archive "+what, source, eventual.ToRepository(archive, func(e *anything) { e.PartitionKey = "archived" }), nil))
 		err := mover.Move(ctx, e)
 		check(t, second(must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
-		_, moved := archive.Get(ctx, patterns.Key{Partition: "archived", Row: "1"})
+		_, moved := archive.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
 		if c.refused == "" {
 			check(t, err, moved)
 			continue
 		}
-		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, patterns.ErrNotFound) {
+		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, tables.ErrNotFound) {
 			t.Errorf("%s: %v; in the destination: %v", what, err, moved)
 		}
 		check(t, second(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))

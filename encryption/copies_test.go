@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // intruder writes rows as they are, with all their system properties, as whoever can write the table can.
@@ -28,7 +29,7 @@ func intrude(t testing.TB, s *storagetest.Service, table string) intruder {
 	return intruder{service.NewClient(table)}
 }
 
-func (i intruder) read(t testing.TB, key patterns.Key) map[string]any {
+func (i intruder) read(t testing.TB, key tables.Key) map[string]any {
 	t.Helper()
 	answer := must[aztables.GetEntityResponse](t)(i.client.GetEntity(t.Context(), key.Partition, key.Row, nil))
 	row := map[string]any{}
@@ -42,14 +43,14 @@ func (i intruder) read(t testing.TB, key patterns.Key) map[string]any {
 }
 
 // put stores a row under a key, in the place of whatever is there.
-func (i intruder) put(t testing.TB, key patterns.Key, row map[string]any) {
+func (i intruder) put(t testing.TB, key tables.Key, row map[string]any) {
 	t.Helper()
 	row["PartitionKey"], row["RowKey"] = key.Partition, key.Row
 	text := must[[]byte](t)(json.Marshal(row))
 	check(t, second(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
 }
 
-func (i intruder) copy(t testing.TB, from, to patterns.Key) {
+func (i intruder) copy(t testing.TB, from, to tables.Key) {
 	t.Helper()
 	i.put(t, to, i.read(t, from))
 }
@@ -66,42 +67,42 @@ type lookups struct {
 func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *lookups {
 	t.Helper()
 	x := &lookups{}
-	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, patterns.ErrExists) {
+	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, tables.ErrExists) {
 		check(t, err)
 	}
 	x.beacon = must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	key := func(e *employee) compoundkey.Part { return x.beacon.Part(patterns.String(e.Number)) }
+	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
 	x.near, x.nearLean = intrapartition.NewIndex("near", key), intrapartition.NewIndex("nearlean", key).Keep("Salary")
 	x.far, x.farLean = interpartition.NewIndex("far", key), interpartition.NewIndex("farlean", key).Keep("Salary")
 	x.list = indexentities.NewInPartition("list", key)
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(t.Context()))
 	x.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
 	}, encryption.New("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
 	check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
 }
 
 // row is where an index has the copy of a value.
-func (x *lookups) row(t testing.TB, index, number string) patterns.Key {
+func (x *lookups) row(t testing.TB, index, number string) tables.Key {
 	t.Helper()
-	key := patterns.Key{Partition: "Sales", Row: must[string](t)(compoundkey.Encode(index, x.beacon.Part(patterns.String(number))))}
+	key := tables.Key{Partition: "Sales", Row: must[string](t)(compoundkey.Encode(index, x.beacon.Part(tables.String(number))))}
 	if strings.HasPrefix(index, "far") {
-		key = patterns.Key{Partition: index + "_Sales", Row: must[string](t)(compoundkey.Encode("", x.beacon.Part(patterns.String(number))))}
+		key = tables.Key{Partition: index + "_Sales", Row: must[string](t)(compoundkey.Encode("", x.beacon.Part(tables.String(number))))}
 	}
 	return key
 }
 
 // reads are all ways to look a value up.
 func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*employee, error) {
-	part := x.beacon.Part(patterns.String(number))
+	part := x.beacon.Part(tables.String(number))
 	first := func(seq func(func(*employee, error) bool)) (found *employee, err error) {
-		err = patterns.ErrNotFound
+		err = tables.ErrNotFound
 		seq(func(e *employee, failed error) bool { found, err = e, failed; return false })
 		return found, err
 	}
-	query := func(q patterns.Query[employee], err error) (*employee, error) {
+	query := func(q tables.Query[employee], err error) (*employee, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +168,7 @@ func TestLookUpsAreNotRedirected(t *testing.T) {
 		e, err := read()
 		if e != nil || err == nil {
 			t.Errorf("%s: a look-up of A returns the entity with number %q, salary %d", what, e.Number, e.Salary)
-		} else if !errors.Is(err, encryption.ErrNotAuthentic) && !errors.Is(err, patterns.ErrNotFound) {
+		} else if !errors.Is(err, encryption.ErrNotAuthentic) && !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -194,7 +195,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	check(t, queue.Create(ctx))
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
 	}, encryption.New("encryption", w.registry, nil), lean))
 	must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
@@ -210,12 +211,12 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	}
 	requests("before", 2)
 	rows := intrude(t, s, "Employees")
-	intact := rows.read(t, patterns.Key{Partition: "lean_Sales", Row: "000001"})
-	rows.copy(t, patterns.Key{Partition: "lean_Sales", Row: "000000"}, patterns.Key{Partition: "lean_Sales", Row: "000001"})
-	if e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, patterns.ErrNotFound) {
+	intact := rows.read(t, tables.Key{Partition: "lean_Sales", Row: "000001"})
+	rows.copy(t, tables.Key{Partition: "lean_Sales", Row: "000000"}, tables.Key{Partition: "lean_Sales", Row: "000001"})
+	if e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a forged copy: %+v, %v", e, err)
 	}
-	rows.put(t, patterns.Key{Partition: "lean_Sales", Row: "000001"}, intact)
+	rows.put(t, tables.Key{Partition: "lean_Sales", Row: "000001"}, intact)
 	check(t, second(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
 	requests("afterwards", 1)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestAttaching: one encryption serves one repository, and has a registry.
@@ -23,15 +24,15 @@ func TestAttaching(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	e := encryption.New("encryption", w.registry, nil)
 	repository := func(e *encryption.Encryption) error {
-		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) patterns.Key { return aKey }}, e))
+		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
 	check(t, repository(e))
-	if err := repository(e); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
+	if err := repository(e); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
 	check(t, e.Attach(nil), repository(e)) // given back, it serves another one
 	for what, registry := range map[string]*encryption.Registry{"none": nil, "one that was not made": {}} {
-		if err := repository(encryption.New("encryption", registry, nil)); !errors.Is(err, patterns.ErrInvalid) {
+		if err := repository(encryption.New("encryption", registry, nil)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("registry: %s: %v", what, err)
 		}
 	}
@@ -39,12 +40,12 @@ func TestAttaching(t *testing.T) {
 		t.Errorf("a merge that comes all the same: %v", err)
 	}
 	type stamp struct {
-		patterns.Meta
+		tables.Meta
 		Secret string `encrypt:"true"`
 		Seal   []byte `table:"_encryptionSeal"`
 	}
-	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) patterns.Key { return aKey }}, encryption.New("encryption", w.registry, nil))
-	if !errors.Is(err, patterns.ErrInvalid) {
+	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) tables.Key { return aKey }}, encryption.New("encryption", w.registry, nil))
+	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a field by the seal's name: %v", err)
 	}
 }
@@ -84,7 +85,7 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 		}}
 		client := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
 		w := must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
-		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if w.Holds(vaultKeyID+"/v1", "RSA1_5") {
@@ -124,7 +125,7 @@ func TestVaultKeyOfAES(t *testing.T) {
 		t.Errorf("%q by %s, %v", got, wrapped.Algorithm, err)
 	}
 	wrapped.Bytes = flipped(wrapped.Bytes)
-	if _, err := w.Unwrap(t.Context(), wrapped); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := w.Unwrap(t.Context(), wrapped); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("what was changed: %v", err)
 	}
 }
@@ -146,7 +147,7 @@ func TestRivalsForTheNextKey(t *testing.T) {
 	for _, err := range errs {
 		if err == nil {
 			made++
-		} else if !errors.Is(err, patterns.ErrConflict) {
+		} else if !errors.Is(err, tables.ErrConflict) {
 			t.Error(err)
 		}
 	}
@@ -161,7 +162,7 @@ func TestRivalsForTheNextKey(t *testing.T) {
 		t.Errorf("%d keys more were made than are there", made)
 	}
 	check(t, w.registry.Check(t.Context()))
-	put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "datakeys", Row: "key_zz"}, Properties: patterns.Properties{text("Algorithm", "none")}})
+	put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "datakeys", Row: "key_zz"}, Properties: tables.Properties{text("Algorithm", "none")}})
 	for info, err := range w.registry.DataKeys(t.Context()) {
 		check(t, err)
 		if info.WrappedBy == "local" {

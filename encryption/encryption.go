@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Options are the options of an Encryption; nil is the same as the zero value.
@@ -25,7 +26,7 @@ type Options struct {
 	// are not stored, and that whoever reads must have. With others, a read is ErrNotAuthentic. It runs at each write and
 	// read of an entity, also in workers, Verify and Rebuild, whose context.Context may have no request behind it: there it
 	// can go by the key. It returns the same pairs for an entity for as long as the data lives. Its error ends the operation.
-	Context func(ctx context.Context, entity patterns.Key) (map[string]string, error)
+	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
 	// Scope is bound into everything, such as a tenant or an environment: what was written in one is not read in another,
 	// also where both have the same data keys, tables and keys. It stays the same for as long as the data lives.
 	Scope string
@@ -167,7 +168,7 @@ func isOurs(name string) bool {
 }
 
 // declared reports whether a property is to be encrypted.
-func (e *Encryption) declared(key patterns.Key, property string) bool {
+func (e *Encryption) declared(key tables.Key, property string) bool {
 	if slices.Contains(e.tagged, property) {
 		return true
 	}
@@ -175,7 +176,7 @@ func (e *Encryption) declared(key patterns.Key, property string) bool {
 }
 
 // signs reports whether a property that is not encrypted is to be signed.
-func (e *Encryption) signs(key patterns.Key, property string) bool {
+func (e *Encryption) signs(key tables.Key, property string) bool {
 	if slices.Contains(e.signed, property) || slices.Contains(e.sealed, property) {
 		return true
 	}
@@ -183,14 +184,14 @@ func (e *Encryption) signs(key patterns.Key, property string) bool {
 }
 
 // place is what the values of an entity are bound to. Names of tables do not differ by case.
-func (e *Encryption) place(ctx context.Context, key patterns.Key) (place, error) {
+func (e *Encryption) place(ctx context.Context, key tables.Key) (place, error) {
 	at := place{scope: e.options.Scope, table: strings.ToLower(e.host.Table().Name()), partition: key.Partition, row: key.Row}
 	if e.options.Context == nil {
 		return at, nil
 	}
 	pairs, err := e.options.Context(ctx, key)
 	if err != nil {
-		return at, &patterns.Error{Op: "Context", Kind: patterns.ErrInvalid, Err: err}
+		return at, &tables.Error{Op: "Context", Kind: tables.ErrInvalid, Err: err}
 	}
 	at.required = encodeContext(pairs)
 	return at, nil
@@ -211,7 +212,7 @@ func (e *Encryption) Filterable(property string) bool {
 }
 
 // Protects implements patterns.PropertyProtector.
-func (e *Encryption) Protects(entity patterns.Key, property string) patterns.Protection {
+func (e *Encryption) Protects(entity tables.Key, property string) patterns.Protection {
 	switch {
 	case e.declared(entity, property):
 		return patterns.Encrypted

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRoundTrip: every type comes back, and nothing of it is in the stored row.
@@ -32,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s is stored as %#v", name, stored.Get(name))
 		}
 	}
-	if name, _ := stored.Get("Name").Str(); name != "June Jones" || stored.Properties.Has("Phone") {
+	if name, _ := stored.Get("Name").Text(); name != "June Jones" || stored.Properties.Has("Phone") {
 		t.Error("a plain property is not stored as it is, or a nil one is stored")
 	}
 	phone := "+1"
@@ -48,15 +49,15 @@ func TestRoundTrip(t *testing.T) {
 
 // anything takes any property; a resolver chooses.
 type anything struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
-	Rest                 map[string]patterns.Value `table:",rest"`
+	Rest                 map[string]tables.Value `table:",rest"`
 }
 
-func anythings(t testing.TB, table *patterns.Table, registry *encryption.Registry, o *encryption.Options) *patterns.Repository[anything] {
+func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry, o *encryption.Options) *patterns.Repository[anything] {
 	t.Helper()
 	return must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
-		Key: func(a *anything) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 	}, encryption.New("encryption", registry, o)))
 }
 
@@ -68,9 +69,9 @@ func TestResolver(t *testing.T) {
 	r := anythings(t, table, w.registry, &encryption.Options{Plain: []string{"City"}, Resolver: func(partition, row, property string) bool {
 		return partition == "Secret" && (row == "all" || strings.HasPrefix(property, "S"))
 	}})
-	for _, key := range []patterns.Key{{Partition: "Secret", Row: "all"}, {Partition: "Secret", Row: "some"}, {Partition: "Open", Row: "all"}} {
-		wrote := &anything{PartitionKey: key.Partition, RowKey: key.Row, Rest: map[string]patterns.Value{
-			"S1": patterns.String("x"), "S2": patterns.Int32(-7), "P": patterns.Double(math.Inf(-1)), "City": patterns.String("Seattle")}}
+	for _, key := range []tables.Key{{Partition: "Secret", Row: "all"}, {Partition: "Secret", Row: "some"}, {Partition: "Open", Row: "all"}} {
+		wrote := &anything{PartitionKey: key.Partition, RowKey: key.Row, Rest: map[string]tables.Value{
+			"S1": tables.String("x"), "S2": tables.Int32(-7), "P": tables.Double(math.Inf(-1)), "City": tables.String("Seattle")}}
 		check(t, r.Insert(t.Context(), wrote))
 		stored := bag(t, table, key)
 		for name, value := range wrote.Rest {
@@ -91,8 +92,8 @@ func TestResolver(t *testing.T) {
 		}
 	}
 	for name, allowed := range map[string]bool{"City": true, "P": false, "S1": false, encryption.SealProperty: false} {
-		_, err := r.Query().Partition("Open").Where(patterns.Eq(name, "x")).First(t.Context())
-		if wants := map[bool]error{true: patterns.ErrNotFound, false: patterns.ErrInvalid}[allowed]; !errors.Is(err, wants) {
+		_, err := r.Query().Partition("Open").Where(tables.Eq(name, "x")).First(t.Context())
+		if wants := map[bool]error{true: tables.ErrNotFound, false: tables.ErrInvalid}[allowed]; !errors.Is(err, wants) {
 			t.Errorf("a condition on %s: %v", name, err)
 		}
 	}
@@ -102,20 +103,20 @@ func TestResolver(t *testing.T) {
 func TestEveryValue(t *testing.T) {
 	e := loader(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
-		moment, err := patterns.DateTime(time.Unix(rapid.Int64Range(-11_000_000_000, 250_000_000_000).Draw(t, "s"), 100*rapid.Int64Range(0, 9_999_999).Draw(t, "100ns")))
+		moment, err := tables.DateTime(time.Unix(rapid.Int64Range(-11_000_000_000, 250_000_000_000).Draw(t, "s"), 100*rapid.Int64Range(0, 9_999_999).Draw(t, "100ns")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		values := []patterns.Value{
-			patterns.String(rapid.String().Draw(t, "string")), patterns.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "binary")),
-			patterns.Boolean(rapid.Bool().Draw(t, "bool")), patterns.Int32(rapid.Int32().Draw(t, "int32")), patterns.Int64(rapid.Int64().Draw(t, "int64")),
-			patterns.Double(rapid.Float64().Draw(t, "double")), moment, patterns.Guid(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid"))),
+		values := []tables.Value{
+			tables.String(rapid.String().Draw(t, "string")), tables.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "binary")),
+			tables.Boolean(rapid.Bool().Draw(t, "bool")), tables.Int32(rapid.Int32().Draw(t, "int32")), tables.Int64(rapid.Int64().Draw(t, "int64")),
+			tables.Double(rapid.Float64().Draw(t, "double")), moment, tables.GUID(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid"))),
 		}
-		var p patterns.Properties
+		var p tables.Properties
 		for i, v := range values {
 			p.Set(string(rune('A'+i)), v)
 		}
-		key := patterns.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
+		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
 		stored, err := e.Store(background(), &patterns.Change{Key: key}, p)
 		if err != nil {
 			t.Fatal(err)
@@ -137,18 +138,18 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := must[patterns.Properties](t)(padded.Store(t.Context(), &patterns.Change{Key: aKey}, patterns.Properties{{Name: "A", Value: patterns.String(strings.Repeat("x", n))}}))
+		stored := must[tables.Properties](t)(padded.Store(t.Context(), &patterns.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
-		read := must[patterns.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
-		if s, _ := read.Get("A").Str(); len(s) != n {
+		read := must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
+		if s, _ := read.Get("A").Text(); len(s) != n {
 			t.Errorf("%d characters came back as %d", n, len(s))
 		}
 	}
 	if len(sizes) != 1 {
 		t.Errorf("lengths 0 to 62 have %d sizes", len(sizes))
 	}
-	if _, err := employeesOf(padded.table, padded.registry, &encryption.Options{Padding: 1 << 20}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := employeesOf(padded.table, padded.registry, &encryption.Options{Padding: 1 << 20}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a padding of 1 MiB: %v", err)
 	}
 }
@@ -164,31 +165,31 @@ func TestRefusals(t *testing.T) {
 	counted := *w.s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	r = must[*patterns.Repository[employee]](t)(employeesOf(open(t, &counted).Table(r.Table().Name()), w.registry, nil))
-	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
+	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
 		t.Errorf("a merge: %v", err)
 	}
 	for _, property := range []string{"Number", "Photo", encryption.SealProperty} {
-		if _, err := r.Query().Partition("Sales").Where(patterns.Eq(property, "078-05-1120")).First(ctx); !errors.Is(err, patterns.ErrInvalid) || strings.Contains(err.Error(), "078") {
+		if _, err := r.Query().Partition("Sales").Where(tables.Eq(property, "078-05-1120")).First(ctx); !errors.Is(err, tables.ErrInvalid) || strings.Contains(err.Error(), "078") {
 			t.Errorf("a condition on %s: %v", property, err)
 		}
 	}
 	big := june("Sales", 2)
 	big.Number = strings.Repeat("é", 32_768)
-	if err := r.Insert(ctx, big); !errors.Is(err, patterns.ErrTooLarge) {
+	if err := r.Insert(ctx, big); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a value that does not fit with its header: %v", err)
 	}
 	if counter.Count() != 0 {
 		t.Errorf("%d requests were made", counter.Count())
 	}
 	rest := anythings(t, r.Table(), w.registry, &encryption.Options{Resolver: func(_, _, p string) bool { return p == "S" }})
-	for name, v := range map[string]patterns.Value{"P": patterns.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: patterns.Int32(1), "_ClientEncryptionMetadata1": patterns.String("{}")} {
-		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]patterns.Value{name: v}}); !errors.Is(err, patterns.ErrInvalid) {
+	for name, v := range map[string]tables.Value{"P": tables.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: tables.Int32(1), "_ClientEncryptionMetadata1": tables.String("{}")} {
+		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]tables.Value{name: v}}); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a plain %s %#v: %v", name, v, err)
 		}
 	}
 	empty := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
 	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
-	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "CreateDataKey") {
+	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "CreateDataKey") {
 		t.Errorf("an insert without any data key: %v", err)
 	}
 }

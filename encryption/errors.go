@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ErrNotAuthentic is the one error of everything that is read and is not what was written under its key: it does not tell
-// which check failed. It is a patterns.ErrGarbled.
+// which check failed. It is a tables.ErrGarbled.
 const ErrNotAuthentic = constantError("not what was encrypted under this key")
 
 // constantError is an error that nobody can change.
@@ -18,18 +18,18 @@ type constantError string
 func (e constantError) Error() string { return string(e) }
 
 // Is makes errors.Is see the kind.
-func (e constantError) Is(kind error) bool { return kind == patterns.ErrGarbled }
+func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
 
 // errMerge is the guide's reason.
 var errMerge = errors.New("a merge is refused: the encrypted properties that stay were written under another key than those that it sends, and could not be read together any more; use Replace")
 
 // invalidf is the error of bad input, before any request. It never has a value in it.
-func invalidf(op, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+func invalidf(op, format string, args ...any) *tables.Error {
+	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // unreadable reports whether err says that a data key is not to be had from what is stored, in contrast to one that cannot
 // be had just now. On reading it must not be told from any other mark of tampering.
 func unreadable(err error) bool {
-	return errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrInvalid)
+	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid)
 }

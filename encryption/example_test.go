@@ -11,11 +11,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Person has two properties that nobody but the program is to read.
 type Person struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -23,18 +24,18 @@ type Person struct {
 	Salary     int64  `encrypt:"true"`
 }
 
-func keyOfPerson(p *Person) patterns.Key {
-	return patterns.Key{Partition: p.Department, Row: compoundkey.Join("empid", compoundkey.Int(p.ID, 6))}
+func keyOfPerson(p *Person) tables.Key {
+	return tables.Key{Partition: p.Department, Row: compoundkey.Join("empid", compoundkey.Int(p.ID, 6))}
 }
 
 // openPeople opens the repository, with an index by the number, of which the service sees a keyed hash only.
-func openPeople(ctx context.Context, account *patterns.Account, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
+func openPeople(ctx context.Context, account *tables.Account, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
 	beacon, err := registry.Beacon(ctx, "number", 32)
 	if err != nil {
 		return nil, nil, err
 	}
 	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part {
-		return compoundkey.Tuple(beacon.Part(patterns.String(p.Number)), compoundkey.Int(p.ID, 6))
+		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
 	})
 	people, err := patterns.NewRepository(account.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
 		encryption.New("encryption", registry, nil), byNumber)
@@ -42,11 +43,11 @@ func openPeople(ctx context.Context, account *patterns.Account, registry *encryp
 		return nil, nil, err
 	}
 	find := func(ctx context.Context, number string) (*Person, error) {
-		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(beacon.Part(patterns.String(number))))
+		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(beacon.Part(tables.String(number))))
 		for p, err := range encryption.Matching(hits, func(p *Person) bool { return p.Number == number }) {
 			return p, err
 		}
-		return nil, patterns.ErrNotFound
+		return nil, tables.ErrNotFound
 	}
 	return people, find, nil
 }
@@ -95,8 +96,8 @@ func Example() {
 	}
 	fmt.Println(stored.Get("Name").Any(), stored.Get("Salary").Type())
 
-	tampered := &patterns.Entity{Key: stored.Key, Properties: stored.Properties}
-	tampered.Set("Salary", patterns.Int64(710_000))
+	tampered := &tables.Entity{Key: stored.Key, Properties: stored.Properties}
+	tampered.Set("Salary", tables.Int64(710_000))
 	if err := rows.Upsert(ctx, tampered); err != nil {
 		log.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func Example() {
 }
 
 // rotateWrappingKey puts a new wrapping key in the place of an old one. No entity is touched.
-func rotateWrappingKey(ctx context.Context, keys *patterns.Table, next, old encryption.KeyWrapper) error {
+func rotateWrappingKey(ctx context.Context, keys *tables.Table, next, old encryption.KeyWrapper) error {
 	registry, err := encryption.NewRegistry(keys, encryption.NewChain(next, old), nil)
 	if err != nil {
 		return err
@@ -176,12 +177,12 @@ func Example_rotation() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

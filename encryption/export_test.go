@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The parts that tests hold against vectors, and count.
@@ -41,7 +41,7 @@ type RegistryRows struct {
 func (r *Registry) OpenRows(ctx context.Context, rows *RegistryRows) (DataKeyID, []byte, error) {
 	id, ok := parseDataKeyID(rows.DataKey)
 	if !ok || keyRowKey(id) != rows.Row {
-		return id, nil, patterns.ErrGarbled // current names no key, or another row is read
+		return id, nil, tables.ErrGarbled // current names no key, or another row is read
 	}
 	key, err := r.state.unwrap(ctx, &keyRow{RowKey: rows.Row, Wrapped: rows.Wrapped, WrappedBy: rows.WrappedBy, Algorithm: rows.Algorithm, State: rows.State,
 		Check: rows.Check, Created: rows.Created})
@@ -53,8 +53,8 @@ func (r *Registry) OpenRows(ctx context.Context, rows *RegistryRows) (DataKeyID,
 }
 
 // SealUnder makes a row under a given salt and data key, so that it is the same each time: properties encrypted and signed, and copies.
-func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition, row string, required map[string]string, encrypted, signed patterns.Properties,
-	copies []patterns.Key, padding int) (sealed [][]byte, seal []byte, err error) {
+func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition, row string, required map[string]string, encrypted, signed tables.Properties,
+	copies []tables.Key, padding int) (sealed [][]byte, seal []byte, err error) {
 	o := origin{version: version2, key: id, salt: salt}
 	keys, err := derive(key, domainValue(version2), id, &salt)
 	if err != nil {
@@ -78,7 +78,7 @@ func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition,
 }
 
 // Uncommitted makes a row of one value, and an empty stream, which are right in all but the key commitment.
-func Uncommitted(key []byte, id DataKeyID, table string, entity patterns.Key, name string, v patterns.Value) (value, seal, stream []byte, err error) {
+func Uncommitted(key []byte, id DataKeyID, table string, entity tables.Key, name string, v tables.Value) (value, seal, stream []byte, err error) {
 	o, keys, err := newWrite(key, domainValue(version2), version2, id)
 	if err != nil {
 		return nil, nil, nil, err
@@ -97,7 +97,7 @@ func Uncommitted(key []byte, id DataKeyID, table string, entity patterns.Key, na
 }
 
 // SealVersion1 makes a row of one value as version 1 did.
-func SealVersion1(key []byte, id DataKeyID, table string, entity patterns.Key, name string, v patterns.Value) (value, seal []byte, err error) {
+func SealVersion1(key []byte, id DataKeyID, table string, entity tables.Key, name string, v tables.Value) (value, seal []byte, err error) {
 	o, keys, err := newWrite(key, domainValue(version1), version1, id)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +110,7 @@ func SealVersion1(key []byte, id DataKeyID, table string, entity patterns.Key, n
 }
 
 // SealRowVersion1 makes a row of several values as version 1 did, under keys of its own.
-func SealRowVersion1(key []byte, id DataKeyID, table string, entity patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func SealRowVersion1(key []byte, id DataKeyID, table string, entity tables.Key, p tables.Properties) (tables.Properties, error) {
 	o, keys, err := newWrite(key, domainValue(version1), version1, id)
 	if err != nil {
 		return nil, err
@@ -119,13 +119,13 @@ func SealRowVersion1(key []byte, id DataKeyID, table string, entity patterns.Key
 	context := at.context(domainValue(version1), version1)
 	h := header{kind: kindSeal, origin: o}
 	seal := appendCount(h.append(nil), len(p))
-	out := make(patterns.Properties, 0, len(p)+1)
+	out := make(tables.Properties, 0, len(p)+1)
 	for i, property := range p {
-		out = append(out, patterns.Property{Name: property.Name, Value: patterns.Binary(keys.seal(o, context, property.Name, i, property.Value, 0))})
+		out = append(out, tables.Property{Name: property.Name, Value: tables.Binary(keys.seal(o, context, property.Name, i, property.Value, 0))})
 		seal = appendName(seal, property.Name)
 	}
 	seal = append(seal, keys.sealMAC(at, version1, seal)...)
-	return append(out, patterns.Property{Name: SealProperty, Value: patterns.Binary(seal)}), nil
+	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(seal)}), nil
 }
 
 // EncodeContext is what a required context is bound as.
@@ -162,10 +162,10 @@ func (c Cache) Len() int {
 }
 
 // ParseValue reads what was authenticated: code, octets and padding.
-func ParseValue(padded []byte, code byte) (patterns.Value, bool) {
+func ParseValue(padded []byte, code byte) (tables.Value, bool) {
 	plain, ok := unpad(padded)
 	if !ok {
-		return patterns.Value{}, false
+		return tables.Value{}, false
 	}
 	return parseValue(plain, code)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // edited is intact with a mask over the bytes from at on, and without its last bytes, or with further ones.
@@ -30,7 +31,7 @@ func edited(intact []byte, at uint16, mask []byte, cut int8) []byte {
 // bytes of another one are never right.
 func FuzzEncryptedRow(f *testing.F) {
 	a := loaderIn(f, worldOn(f, storagetest.Simulator(f, nil)), "Employees", &encryption.Options{Sign: func(_, _, name string) bool { return name == "S" }})
-	p := a.stored(f, aKey, text("A", "a secret"), patterns.Property{Name: "B", Value: patterns.Int64(42)}, text("S", "signed"))
+	p := a.stored(f, aKey, text("A", "a secret"), tables.Property{Name: "B", Value: tables.Int64(42)}, text("S", "signed"))
 	intact := func(name string) []byte { b, _ := p.Get(name).Bytes(); return b }
 	value, other, seal := intact("A"), intact("B"), intact(encryption.SealProperty)
 	const own, exchanged, swapped, foreign = 0, 1, 2, 3
@@ -55,7 +56,7 @@ func FuzzEncryptedRow(f *testing.F) {
 		if ok && (2*named+18*signedNames+16*copies > len(gotSeal)) {
 			t.Fatalf("a seal of %d bytes names %d, %d and %d things", len(gotSeal), named, signedNames, copies)
 		}
-		changed := with(with(with(p, "A", patterns.Binary(gotValue)), encryption.SealProperty, patterns.Binary(gotSeal)), "S", patterns.String(signed))
+		changed := with(with(with(p, "A", tables.Binary(gotValue)), encryption.SealProperty, tables.Binary(gotSeal)), "S", tables.String(signed))
 		same := bytes.Equal(gotValue, value) && bytes.Equal(gotSeal, seal) && signed == "signed"
 		for _, of := range []patterns.Reading{allOf(aKey), partOf(aKey)} {
 			read, err := a.Load(t.Context(), of, changed)
@@ -78,8 +79,8 @@ func FuzzEncryptedRow(f *testing.F) {
 func FuzzRegistryRow(f *testing.F) {
 	w := worldOn(f, storagetest.Simulator(f, nil))
 	id, key := w.dataKey(f)
-	row := bag(f, w.keys, patterns.Key{Partition: "datakeys", Row: "key_" + id.String()})
-	current := bag(f, w.keys, patterns.Key{Partition: "datakeys", Row: "current"})
+	row := bag(f, w.keys, tables.Key{Partition: "datakeys", Row: "key_" + id.String()})
+	current := bag(f, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	made, _ := row.Get("Created").Time()
 	since, _ := current.Get("Since").Time()
 	wrapped, check, currentCheck := octetsOf(row, "Wrapped"), octetsOf(row, "Check"), octetsOf(current, "Check")
@@ -101,13 +102,13 @@ func FuzzRegistryRow(f *testing.F) {
 			t.Fatalf("the registry hands out %s", handed)
 		case err != nil && same:
 			t.Fatal(err)
-		case err != nil && !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrGarbled):
+		case err != nil && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrGarbled):
 			t.Fatalf("%v is neither invalid nor garbled", err)
 		}
 	})
 }
 
-func octetsOf(e *patterns.Entity, name string) []byte {
+func octetsOf(e *tables.Entity, name string) []byte {
 	b, _ := e.Get(name).Bytes()
 	return b
 }

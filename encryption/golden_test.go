@@ -23,6 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 var makeGolden = flag.Bool("make-golden", false, "make the golden files that are missing; those that are there are never changed")
@@ -32,12 +33,12 @@ type golden struct {
 	Registry map[string]map[string]string // row key, property, text or hexadecimal
 	Scope    string
 	Table    string
-	Key      patterns.Key
+	Key      tables.Key
 	Padding  int
 	Row      map[string]string // property, hexadecimal
 	Signed   map[string]string // property, text; from version 2
 	Context  map[string]string // from version 2
-	Copies   []patterns.Key    // from version 2
+	Copies   []tables.Key      // from version 2
 	Beacon   string            // of "078-05-1120"
 	Binding  string
 	Stream   string // hexadecimal
@@ -45,11 +46,11 @@ type golden struct {
 }
 
 // goldenValues are the properties A to H of the golden row, one of each type.
-func goldenValues(t testing.TB) patterns.Properties {
-	moment := must[patterns.Value](t)(patterns.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
-	return patterns.Properties{text("A", "078-05-1120 é€😀"), {Name: "B", Value: patterns.Binary([]byte{0, 0x80, 0xff})}, {Name: "C", Value: patterns.Boolean(true)},
-		{Name: "D", Value: patterns.Int32(-2)}, {Name: "E", Value: patterns.Int64(-1 << 60)}, {Name: "F", Value: patterns.Double(-0.1)}, {Name: "G", Value: moment},
-		{Name: "H", Value: patterns.Guid(uuid.MustParse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"))}}
+func goldenValues(t testing.TB) tables.Properties {
+	moment := must[tables.Value](t)(tables.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
+	return tables.Properties{text("A", "078-05-1120 é€😀"), {Name: "B", Value: tables.Binary([]byte{0, 0x80, 0xff})}, {Name: "C", Value: tables.Boolean(true)},
+		{Name: "D", Value: tables.Int32(-2)}, {Name: "E", Value: tables.Int64(-1 << 60)}, {Name: "F", Value: tables.Double(-0.1)}, {Name: "G", Value: moment},
+		{Name: "H", Value: tables.GUID(uuid.MustParse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"))}}
 }
 
 const goldenPlain = "a photo of June, stored apart"
@@ -68,7 +69,7 @@ func goldenWorld(t testing.TB) *world {
 func (g *golden) options() *encryption.Options {
 	o := &encryption.Options{Scope: g.Scope, Padding: g.Padding}
 	if len(g.Context) > 0 {
-		o.Context = func(context.Context, patterns.Key) (map[string]string, error) { return g.Context, nil }
+		o.Context = func(context.Context, tables.Key) (map[string]string, error) { return g.Context, nil }
 	}
 	if len(g.Signed) > 0 {
 		o.Sign = func(_, _, property string) bool { return g.Signed[property] != "" }
@@ -98,21 +99,21 @@ func goldenIsRead(t *testing.T, file string) {
 	check(t, json.Unmarshal(must[[]byte](t)(os.ReadFile(filepath.FromSlash(file))), &g))
 	w := goldenWorld(t)
 	for row, properties := range g.Registry {
-		var p patterns.Properties
+		var p tables.Properties
 		for name, value := range properties {
 			switch name {
 			case "Wrapped", "Check":
-				p.Set(name, patterns.Binary(unhex(t, value)))
+				p.Set(name, tables.Binary(unhex(t, value)))
 			case "Created", "Since":
-				p.Set(name, must[patterns.Value](t)(patterns.DateTime(must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
+				p.Set(name, must[tables.Value](t)(tables.DateTime(must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
 			default:
-				p.Set(name, patterns.String(value))
+				p.Set(name, tables.String(value))
 			}
 		}
-		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "golden", Row: row}, Properties: p})
+		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "golden", Row: row}, Properties: p})
 	}
 	if file == golden1 {
-		if err := w.registry.Check(t.Context()); !errors.Is(err, patterns.ErrInvalid) || strings.Count(err.Error(), "AcceptUnbound") != 2 {
+		if err := w.registry.Check(t.Context()); !errors.Is(err, tables.ErrInvalid) || strings.Count(err.Error(), "AcceptUnbound") != 2 {
 			t.Errorf("Check of rows that are bound to no registry: %v", err)
 		}
 		unbound := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden", AcceptUnbound: true})
@@ -124,16 +125,16 @@ func goldenIsRead(t *testing.T, file string) {
 	}
 	check(t, w.registry.Check(t.Context()))
 	a := loaderIn(t, w, g.Table, g.options())
-	var p patterns.Properties
+	var p tables.Properties
 	for name, value := range g.Row {
-		p.Set(name, patterns.Binary(unhex(t, value)))
+		p.Set(name, tables.Binary(unhex(t, value)))
 	}
 	want := goldenValues(t)
 	for name, value := range g.Signed {
-		p.Set(name, patterns.String(value))
+		p.Set(name, tables.String(value))
 		want = append(want, text(name, value))
 	}
-	read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
+	read := must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
 	for _, at := range g.Copies {
 		if proven, err := a.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
 			t.Errorf("a copy in %v: %v, %v", at, proven, err)
@@ -145,7 +146,7 @@ func goldenIsRead(t *testing.T, file string) {
 		}
 	}
 	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	if got := must[string](t)(compoundkey.Encode("", beacon.Part(patterns.String("078-05-1120")))); got != g.Beacon {
+	if got := must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))); got != g.Beacon {
 		t.Errorf("the beacon is %s, was %s", got, g.Beacon)
 	}
 	plain, err := opened(streamOf(t, w.registry, g.Scope), []byte(g.Binding), unhex(t, g.Stream))
@@ -164,7 +165,7 @@ func goldenIsStillWritten(t *testing.T, w *world, g *golden) {
 	id, salt := encryption.DataKeyID(seal[8:24]), [32]byte(seal[24:56])
 	row := g.Registry["key_"+id.String()]
 	key := must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: row["WrappedBy"], Algorithm: row["Algorithm"], Bytes: unhex(t, row["Wrapped"])}))
-	values, signed := goldenValues(t), patterns.Properties{}
+	values, signed := goldenValues(t), tables.Properties{}
 	for _, name := range slices.Sorted(maps.Keys(g.Signed)) {
 		signed = append(signed, text(name, g.Signed[name]))
 	}
@@ -191,7 +192,7 @@ func writeGolden(t *testing.T, file string) {
 	check(t, w.registry.CreateBeacon(t.Context(), "number"))
 	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain,
 		Signed: map[string]string{"EntityType": "Employee@3", "Name": "June Jones"}, Context: map[string]string{"tenant": "contoso", "region": "west"},
-		Copies: []patterns.Key{{Partition: aKey.Partition, Row: must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
+		Copies: []tables.Key{{Partition: aKey.Partition, Row: must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
 	for row, err := range w.keys.Entities().Query().Partition("golden").All(t.Context()) {
 		check(t, err)
 		texts := map[string]string{}
@@ -213,13 +214,13 @@ func writeGolden(t *testing.T, file string) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range must[patterns.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}
 	}
 	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	g.Beacon = must[string](t)(compoundkey.Encode("", beacon.Part(patterns.String("078-05-1120"))))
+	g.Beacon = must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120"))))
 	s := streamOf(t, w.registry, g.Scope)
 	var b bytes.Buffer
 	_, err := b.ReadFrom(must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))

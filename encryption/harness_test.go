@@ -14,11 +14,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // employee has an encrypted property of every type.
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -33,8 +34,8 @@ type employee struct {
 	Phone      *string   `encrypt:"true"`
 }
 
-func employeeKey(department string, id int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func employeeKey(department string, id int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
 func june(department string, id int) *employee {
@@ -45,8 +46,8 @@ func june(department string, id int) *employee {
 // world is a table of entities and one of data keys.
 type world struct {
 	s        *storagetest.Service
-	account  *patterns.Account
-	keys     *patterns.Table
+	account  *tables.Account
+	keys     *tables.Table
 	registry *encryption.Registry
 	wrapper  encryption.KeyWrapper
 }
@@ -66,9 +67,9 @@ func worldOn(t testing.TB, s *storagetest.Service) *world {
 	return w
 }
 
-func open(t testing.TB, s *storagetest.Service) *patterns.Account {
+func open(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	return must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func localKey(t testing.TB, id string, seed byte) encryption.LocalKey {
@@ -90,29 +91,29 @@ func (w *world) employees(t testing.TB, table string, o *encryption.Options, oth
 	return r
 }
 
-func employeesOf(table *patterns.Table, registry *encryption.Registry, o *encryption.Options, others ...patterns.Pattern) (*patterns.Repository[employee], error) {
+func employeesOf(table *tables.Table, registry *encryption.Registry, o *encryption.Options, others ...patterns.Pattern) (*patterns.Repository[employee], error) {
 	return patterns.NewRepository(table, patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, append([]patterns.Pattern{encryption.New("encryption", registry, o)}, others...)...)
 }
 
 // bags are the rows of a table as they are stored.
-func bag(t testing.TB, table *patterns.Table, key patterns.Key) *patterns.Entity {
+func bag(t testing.TB, table *tables.Table, key tables.Key) *tables.Entity {
 	t.Helper()
-	return must[*patterns.Entity](t)(table.Entities().Get(t.Context(), key))
+	return must[*tables.Entity](t)(table.Entities().Get(t.Context(), key))
 }
 
 // put stores a row behind the library's back.
-func put(t testing.TB, table *patterns.Table, e *patterns.Entity) {
+func put(t testing.TB, table *tables.Table, e *tables.Entity) {
 	t.Helper()
-	plain := &patterns.Entity{Key: e.Key, Properties: e.Properties}
+	plain := &tables.Entity{Key: e.Key, Properties: e.Properties}
 	check(t, table.Entities().Upsert(t.Context(), plain))
 }
 
 // refusedBy checks that an error is the one error, and returns its text.
 func refusedBy(t testing.TB, err error, what string) string {
 	t.Helper()
-	if !errors.Is(err, encryption.ErrNotAuthentic) || !errors.Is(err, patterns.ErrGarbled) {
+	if !errors.Is(err, encryption.ErrNotAuthentic) || !errors.Is(err, tables.ErrGarbled) {
 		t.Fatalf("%s: %v", what, err)
 	}
 	return err.Error()
@@ -120,7 +121,7 @@ func refusedBy(t testing.TB, err error, what string) string {
 
 func sameEmployee(a, b *employee) error {
 	x, y := *a, *b
-	x.Meta, y.Meta = patterns.Meta{}, patterns.Meta{}
+	x.Meta, y.Meta = tables.Meta{}, tables.Meta{}
 	if fmt.Sprintf("%+v", x) != fmt.Sprintf("%+v", y) {
 		return fmt.Errorf("read %+v, and wrote %+v", x, y)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // badWrapper wraps to what cannot be unwrapped any more, or unwraps to another key.
@@ -94,10 +95,10 @@ func TestVaultThatAnswersWrong(t *testing.T) {
 		reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
 		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
 		refusedBy(t, err, what)
-		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, patterns.ErrInvalid) {
+		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		if err := wrong.Check(t.Context()); !errors.Is(err, patterns.ErrGarbled) {
+		if err := wrong.Check(t.Context()); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: Check: %v", what, err)
 		}
 	}
@@ -115,9 +116,9 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 		}
 		before := anythings(t, table, w.registry, choose("A"))
 		for row, rest := range map[string]string{"1": "AB", "2": "AP", "3": "A"} {
-			properties := map[string]patterns.Value{}
+			properties := map[string]tables.Value{}
 			for _, name := range rest {
-				properties[string(name)] = patterns.String("x")
+				properties[string(name)] = tables.String("x")
 			}
 			check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
 		}
@@ -127,14 +128,14 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 		read, closeUp := migrating.Get, anythings(t, table, w.registry, choose("AB")).Get
 		if byTags {
 			type tagged struct {
-				patterns.Meta
+				tables.Meta
 				PartitionKey, RowKey string
-				A                    string                    `encrypt:"true" table:"A,omitempty"`
-				B                    string                    `encrypt:"true" table:"B,omitempty"`
-				Rest                 map[string]patterns.Value `table:",rest"`
+				A                    string                  `encrypt:"true" table:"A,omitempty"`
+				B                    string                  `encrypt:"true" table:"B,omitempty"`
+				Rest                 map[string]tables.Value `table:",rest"`
 			}
 			of := must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
-				Key: func(a *tagged) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+				Key: func(a *tagged) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 			}, encryption.New("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
 			p, err := encryption.Reencrypt(t.Context(), of, nil)
 			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
@@ -147,7 +148,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			}
 		}
 		for _, row := range []string{"1", "2", "3"} {
-			check(t, second(read(t.Context(), patterns.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), patterns.Key{Partition: "Sales", Row: row})))
+			check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
 		if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Rewritten != 0 {
 			t.Errorf("again: %+v", p)
@@ -164,10 +165,10 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 	writer := func() *patterns.Repository[employee] {
 		return must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	}
-	current := bag(t, w.keys, patterns.Key{Partition: "datakeys", Row: "current"})
+	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	for what, id := range map[string]string{"no id": "xyz", "half an id": "00112233", "a key that is not there": strings.Repeat("0", 32)} {
-		put(t, w.keys, &patterns.Entity{Key: current.Key, Properties: with(current.Properties, "DataKey", patterns.String(id))})
-		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+		put(t, w.keys, &tables.Entity{Key: current.Key, Properties: with(current.Properties, "DataKey", tables.String(id))})
+		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
@@ -177,7 +178,7 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 		check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
 	}
 	check(t, w.keys.Drop(ctx))
-	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, patterns.ErrTableNotFound) || errors.Is(err, encryption.ErrNotAuthentic) {
+	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrTableNotFound) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("without the registry's table: %v", err)
 	}
 }
@@ -190,15 +191,15 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 		"a chain": encryption.Chain{}, "a chain of nothing": encryption.NewChain(nil), "a chain with nothing": encryption.NewChain(nil, localKey(t, "x", 1), nil)} {
 		_, err := wrapper.Wrap(t.Context(), key)
 		_, err2 := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "y", Algorithm: encryption.AlgorithmA256KW})
-		if !errors.Is(err, patterns.ErrInvalid) || !errors.Is(err2, patterns.ErrInvalid) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
+		if !errors.Is(err, tables.ErrInvalid) || !errors.Is(err2, tables.ErrInvalid) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
 			t.Errorf("%s: %v, %v", what, err, err2)
 		}
-		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s makes a data key: %v", what, err)
 		}
 	}
 	for _, o := range []*encryption.RegistryOptions{{TTL: -1}, {MaxUses: -1}, {Name: "a/b"}} {
-		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -217,7 +218,7 @@ func TestSlowClocks(t *testing.T) {
 	check(t, second(w.registry.CreateDataKey(t.Context())))
 	ahead := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	ahead.SetNow(func() time.Time { return time.Now().Add(24*time.Hour + 10*time.Minute) })
-	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, patterns.ErrConflict) {
+	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("10 minutes after the longest TTL: %v", err)
 	}
 	ahead.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func unhex(t testing.TB, text string) []byte {
@@ -46,18 +46,18 @@ func TestKeyWrapVectors(t *testing.T) {
 		for bit := range 8 * len(want) { // every bit, every length, a wrong key
 			changed := slices.Clone(want)
 			changed[bit/8] ^= 1 << (bit % 8)
-			if got, err := encryption.KeyUnwrap(wrapping, changed); !errors.Is(err, patterns.ErrGarbled) || got != nil {
+			if got, err := encryption.KeyUnwrap(wrapping, changed); !errors.Is(err, tables.ErrGarbled) || got != nil {
 				t.Fatalf("%s: bit %d changed: %v", v.name, bit, err)
 			}
 		}
 		for n := range len(want) {
-			if got, err := encryption.KeyUnwrap(wrapping, want[:n]); !errors.Is(err, patterns.ErrGarbled) || got != nil {
+			if got, err := encryption.KeyUnwrap(wrapping, want[:n]); !errors.Is(err, tables.ErrGarbled) || got != nil {
 				t.Errorf("%s: cut to %d bytes: %v", v.name, n, err)
 			}
 		}
 		wrong := slices.Clone(wrapping)
 		wrong[0] ^= 1
-		if _, err := encryption.KeyUnwrap(wrong, want); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := encryption.KeyUnwrap(wrong, want); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: another key: %v", v.name, err)
 		}
 	}
@@ -85,13 +85,13 @@ func TestLocalWrappers(t *testing.T) {
 			changed.Bytes = slices.Clone(wrapped.Bytes)
 			changed.Bytes[i] ^= 0x10
 			if i%16 == 0 || wrapped.KeyID == "aes" {
-				if _, err := w.Unwrap(ctx, changed); !errors.Is(err, patterns.ErrGarbled) {
+				if _, err := w.Unwrap(ctx, changed); !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("%s, byte %d changed: %v", wrapped.KeyID, i, err)
 				}
 			}
 		}
 		for _, other := range []encryption.KeyWrapper{localKey(t, "other", 1), encryption.NewChain(localKey(t, "other", 1)), encryption.LocalKey{}, encryption.LocalRSAKey{}} {
-			if _, err := other.Unwrap(ctx, wrapped); !errors.Is(err, patterns.ErrInvalid) || other.Holds(wrapped.KeyID, wrapped.Algorithm) {
+			if _, err := other.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrInvalid) || other.Holds(wrapped.KeyID, wrapped.Algorithm) {
 				t.Errorf("a wrapper without the key %s: %v", wrapped.KeyID, err)
 			}
 		}
@@ -108,7 +108,7 @@ func TestLocalWrappers(t *testing.T) {
 		"no table":    second(encryption.NewRegistry(nil, local, nil)),
 		"no registry": second(encryption.NewStream(nil, nil)),
 	} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

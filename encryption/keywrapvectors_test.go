@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // shiftWrap is RFC 3394 again, by the shifting form of section 2.2.1, with any initial value and any number of blocks, so that what
@@ -44,7 +44,7 @@ func TestKeyWrapOfWrongWrappers(t *testing.T) {
 	}
 	refused := func(wrapping, wrapped []byte, what string) {
 		t.Helper()
-		if got, err := encryption.KeyUnwrap(wrapping, wrapped); !errors.Is(err, patterns.ErrGarbled) || got != nil || err.Error() != "garbled answer: not a key that was wrapped under this one" {
+		if got, err := encryption.KeyUnwrap(wrapping, wrapped); !errors.Is(err, tables.ErrGarbled) || got != nil || err.Error() != "garbled answer: not a key that was wrapped under this one" {
 			t.Errorf("%s: %x, %v", what, got, err)
 		}
 	}

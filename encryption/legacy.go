@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The client-side encryption of the storage libraries for .NET, Java and Python, which is read and never written: strings
@@ -50,7 +50,7 @@ type legacyCipher struct {
 }
 
 // open decrypts one value. There is no MAC; padding and text are looked at together, so that the error is one.
-func (c *legacyCipher) open(name string, v patterns.Value) string {
+func (c *legacyCipher) open(name string, v tables.Value) string {
 	sealed, binary := v.Bytes()
 	whole := len(sealed) > 0 && len(sealed)%aes.BlockSize == 0
 	if !binary || !whole {
@@ -79,14 +79,14 @@ func pkcs7(b []byte) (length, ok int) {
 }
 
 // loadLegacy decrypts an entity of the old libraries. A wrapping key that cannot be asked just now is the only other error.
-func (e *Encryption) loadLegacy(ctx context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func (e *Encryption) loadLegacy(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	c, err := e.legacyCipher(ctx, key, p)
 	if err != nil {
 		return nil, err
 	}
 	names, listed := parseLegacyNames(c.open(legacyNames, p.Get(legacyNames)))
 	c.intact = c.intact && listed
-	out := make(patterns.Properties, 0, len(p))
+	out := make(tables.Properties, 0, len(p))
 	found := 0
 	for _, property := range p {
 		switch {
@@ -94,7 +94,7 @@ func (e *Encryption) loadLegacy(ctx context.Context, key patterns.Key, p pattern
 			continue
 		case slices.Contains(names, property.Name):
 			found++
-			property.Value = patterns.String(c.open(property.Name, property.Value))
+			property.Value = tables.String(c.open(property.Name, property.Value))
 		case isEncrypted(property) || e.declared(key, property.Name) && !e.options.AcceptPlaintext:
 			c.intact = false
 		}
@@ -107,8 +107,8 @@ func (e *Encryption) loadLegacy(ctx context.Context, key patterns.Key, p pattern
 }
 
 // legacyCipher unwraps the content key. Where it cannot, the rest of the work is done with another one.
-func (e *Encryption) legacyCipher(ctx context.Context, key patterns.Key, p patterns.Properties) (*legacyCipher, error) {
-	text, intact := p.Get(legacyMetadata).Str()
+func (e *Encryption) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
+	text, intact := p.Get(legacyMetadata).Text()
 	var l legacyEnvelope
 	if json.Unmarshal([]byte(text), &l) != nil || l.EncryptionAgent.Protocol != "1.0" || l.EncryptionAgent.EncryptionAlgorithm != "AES_CBC_256" || len(l.ContentEncryptionIV) != aes.BlockSize {
 		intact = false

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func unbase64(t testing.TB, text string) []byte {
@@ -26,17 +26,17 @@ func unbase64(t testing.TB, text string) []byte {
 const legacyVector = `{"WrappedContentKey":{"KeyId":"key1","EncryptedKey":"pwSKxpJkwCS2zCaykh0m8e4OApeLuQ4FiahZ9zdwxaLL1HsWqQ4DSw==","Algorithm":"A256KW"},"EncryptionAgent":{"Protocol":"1.0","EncryptionAlgorithm":"AES_CBC_256"},"ContentEncryptionIV":"obTAQcYeFQ3IU7Jfcema7Q==","KeyWrappingMetadata":{}}`
 
 // legacyRow is an entity as the .NET library has written it; every value is sampleValue.
-func legacyRow(t testing.TB) (encryption.LocalKey, patterns.Key, patterns.Properties) {
+func legacyRow(t testing.TB) (encryption.LocalKey, tables.Key, tables.Properties) {
 	t.Helper()
 	key := must[encryption.LocalKey](t)(encryption.NewLocalKey("key1", unbase64(t, "rFz7+tv4hRiWdWUJMFlxl1xxtU/qFUeTriGaxwEcxjU=")))
-	binary := func(text string) patterns.Value { return patterns.Binary(unbase64(t, text)) }
-	return key, patterns.Key{Partition: "pk", Row: "netUp"}, patterns.Properties{
+	binary := func(text string) tables.Value { return tables.Binary(unbase64(t, text)) }
+	return key, tables.Key{Partition: "pk", Row: "netUp"}, tables.Properties{
 		{Name: "sampleProp", Value: binary("27cLSlSFqy9C0xUCr57XAA==")},
 		{Name: "sampleProp2", Value: binary("pZR6Ln/DwbwyyOCEezL/hg==")},
 		{Name: "sampleProp3", Value: binary("JOix4N8eX/WuCtIvlD2QxQ==")},
-		{Name: "_ClientEncryptionMetadata1", Value: patterns.String(legacyVector)},
+		{Name: "_ClientEncryptionMetadata1", Value: tables.String(legacyVector)},
 		{Name: "_ClientEncryptionMetadata2", Value: binary("MWA7LlvXSJnKhf8f7MVhfjWECkxrCyCXGIlYY6ucpr34IVDU7fN6IHvKxV15WiXp")},
-		{Name: "plain", Value: patterns.Int32(5)},
+		{Name: "plain", Value: tables.Int32(5)},
 	}
 }
 
@@ -44,38 +44,38 @@ func legacyRow(t testing.TB) (encryption.LocalKey, patterns.Key, patterns.Proper
 func TestLegacyVector(t *testing.T) {
 	kek, key, p := legacyRow(t)
 	a := loader(t, &encryption.Options{Legacy: kek, Resolver: func(_, _, property string) bool { return strings.HasPrefix(property, "sample") }})
-	read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(key), p))
-	if len(read) != 4 || read.Get("plain") != patterns.Int32(5) {
+	read := must[tables.Properties](t)(a.Load(t.Context(), allOf(key), p))
+	if len(read) != 4 || read.Get("plain") != tables.Int32(5) {
 		t.Fatalf("%d properties are read", len(read))
 	}
 	for _, name := range []string{"sampleProp", "sampleProp2", "sampleProp3"} {
-		if read.Get(name) != patterns.String("sampleValue") {
+		if read.Get(name) != tables.String("sampleValue") {
 			t.Errorf("%s is %#v", name, read.Get(name))
 		}
 	}
-	garbled := map[string]patterns.Properties{
+	garbled := map[string]tables.Properties{
 		"no list":         without(p, "_ClientEncryptionMetadata2"),
 		"no value":        without(p, "sampleProp2"),
 		"no metadata":     without(p, "_ClientEncryptionMetadata1"),
-		"a plain value":   with(p, "sampleProp", patterns.String("sampleValue")),
-		"a cut value":     with(p, "sampleProp", patterns.Binary(unbase64(t, "27cLSlSFqy9C0xUCr57XAA==")[:15])),
-		"an empty value":  with(p, "sampleProp", patterns.Binary(nil)),
-		"a declared one":  with(p, "sample4", patterns.String("x")),
+		"a plain value":   with(p, "sampleProp", tables.String("sampleValue")),
+		"a cut value":     with(p, "sampleProp", tables.Binary(unbase64(t, "27cLSlSFqy9C0xUCr57XAA==")[:15])),
+		"an empty value":  with(p, "sampleProp", tables.Binary(nil)),
+		"a declared one":  with(p, "sample4", tables.String("x")),
 		"another's value": with(p, "sampleProp", p.Get("_ClientEncryptionMetadata2")),
 	}
 	last, _ := p.Get("sampleProp").Bytes()
 	last[len(last)-1] ^= 1
-	garbled["a padding"] = with(p, "sampleProp", patterns.Binary(last))
+	garbled["a padding"] = with(p, "sampleProp", tables.Binary(last))
 	for _, change := range [][2]string{{"key1", "key2"}, {"pwSK", "pwSL"}, {"A256KW", "A128KW"}, {"A256KW", "none"}, {`"1.0"`, `"2.0"`}, {"AES_CBC_256", "AES_GCM_256"}, {"obTA", "obTB"},
 		{`"obTAQcYeFQ3IU7Jfcema7Q=="`, `""`}, {`{"Wrapped`, `["Wrapped`}, {`,"KeyWrappingMetadata":{}`, ``}} {
-		garbled[change[0]] = with(p, "_ClientEncryptionMetadata1", patterns.String(strings.Replace(legacyVector, change[0], change[1], 1)))
+		garbled[change[0]] = with(p, "_ClientEncryptionMetadata1", tables.String(strings.Replace(legacyVector, change[0], change[1], 1)))
 	}
 	texts := map[string]bool{}
 	for what, changed := range garbled {
 		_, err := a.Load(t.Context(), allOf(key), changed)
 		texts[refusedBy(t, err, what)] = true
 	}
-	_, err := a.Load(t.Context(), allOf(patterns.Key{Partition: "pk", Row: "netDown"}), p)
+	_, err := a.Load(t.Context(), allOf(tables.Key{Partition: "pk", Row: "netDown"}), p)
 	texts[refusedBy(t, err, "another row")] = true
 	strict := loaderIn(t, a.world, "Employees", nil)
 	_, err = strict.Load(t.Context(), allOf(key), p)
@@ -100,7 +100,7 @@ func legacyWrapped(t testing.TB, size int, content []byte) (encryption.KeyWrappe
 // TestLegacyLibraries: IVs and lists as each library made them, every key wrap, and a list that is not JSON.
 func TestLegacyLibraries(t *testing.T) {
 	content, iv := sha256.Sum256([]byte("content key")), make([]byte, 16)
-	key := patterns.Key{Partition: "Sales", Row: "empid_000001"}
+	key := tables.Key{Partition: "Sales", Row: "empid_000001"}
 	for name, c := range map[string]struct {
 		kek               int
 		metadata, list    string
@@ -122,22 +122,22 @@ func TestLegacyLibraries(t *testing.T) {
 		if c.partitionGoesLast {
 			keys = key.Row + key.Partition
 		}
-		encryptPadded := func(name, plain string, first byte) patterns.Value {
+		encryptPadded := func(name, plain string, first byte) tables.Value {
 			block := must[cipher.Block](t)(aes.NewCipher(content[:]))
 			vector := sha256.Sum256(append(slices.Clone(iv), keys+name...))
 			n := 16 - len(plain)%16
 			b := append([]byte(plain), slices.Repeat([]byte{byte(n)}, n)...)
 			b[len(plain)] += first
 			cipher.NewCBCEncrypter(block, vector[:16]).CryptBlocks(b, b)
-			return patterns.Binary(b)
+			return tables.Binary(b)
 		}
-		encrypt := func(name, plain string) patterns.Value { return encryptPadded(name, plain, 0) }
-		p := patterns.Properties{{Name: "A", Value: encrypt("A", "naïve")}, {Name: "B", Value: encrypt("B", "")},
-			{Name: "_ClientEncryptionMetadata1", Value: patterns.String(string(must[[]byte](t)(json.Marshal(metadata))))},
+		encrypt := func(name, plain string) tables.Value { return encryptPadded(name, plain, 0) }
+		p := tables.Properties{{Name: "A", Value: encrypt("A", "naïve")}, {Name: "B", Value: encrypt("B", "")},
+			{Name: "_ClientEncryptionMetadata1", Value: tables.String(string(must[[]byte](t)(json.Marshal(metadata))))},
 			{Name: "_ClientEncryptionMetadata2", Value: encrypt("_ClientEncryptionMetadata2", c.list)}}
 		a := loader(t, &encryption.Options{Legacy: wrapper})
 		read, err := a.Load(t.Context(), allOf(key), p)
-		if err != nil || read.Get("A") != patterns.String("naïve") || read.Get("B") != patterns.String("") || len(read) != 2 {
+		if err != nil || read.Get("A") != tables.String("naïve") || read.Get("B") != tables.String("") || len(read) != 2 {
 			t.Errorf("%s: %#v, %v", name, read, err)
 		}
 		_, err = a.Load(t.Context(), allOf(key), with(p, "A", encryptPadded("A", "naïve", 1)))
@@ -151,7 +151,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 	kek, key, p := legacyRow(t)
 	table := w.account.Table(w.s.TableName(t))
 	check(t, table.Create(t.Context()))
-	put(t, table, &patterns.Entity{Key: key, Properties: p})
+	put(t, table, &tables.Entity{Key: key, Properties: p})
 	declared := func(_, _, property string) bool { return strings.HasPrefix(property, "sample") }
 	strict := anythings(t, table, w.registry, &encryption.Options{Resolver: declared})
 	if _, err := strict.Get(t.Context(), key); !errors.Is(err, encryption.ErrNotAuthentic) {
@@ -163,7 +163,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 		t.Fatalf("%+v, %v", progress, err)
 	}
 	read := must[*anything](t)(strict.Get(t.Context(), key))
-	if len(read.Rest) != 4 || read.Rest["sampleProp3"] != patterns.String("sampleValue") {
+	if len(read.Rest) != 4 || read.Rest["sampleProp3"] != tables.String("sampleValue") {
 		t.Errorf("%d properties", len(read.Rest))
 	}
 }

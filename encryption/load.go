@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Load implements patterns.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read nobody
 // can tell what was left out from what somebody has removed; each value that is there is checked.
-func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
 		return nil, s.note(e, key, p)
@@ -28,7 +29,7 @@ func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p patterns.P
 	return nil, ErrNotAuthentic
 }
 
-func isEncrypted(p patterns.Property) bool {
+func isEncrypted(p tables.Property) bool {
 	b, binary := p.Value.Bytes()
 	return binary && looksEncrypted(b)
 }
@@ -36,7 +37,7 @@ func isEncrypted(p patterns.Property) bool {
 // row is the decryption of one row. It goes on to the end whatever is wrong, so that the time it takes does not tell.
 type row struct {
 	e       *Encryption
-	key     patterns.Key
+	key     tables.Key
 	at      place
 	context []byte
 	keys    *writeKeys
@@ -45,7 +46,7 @@ type row struct {
 }
 
 // begin fetches the keys of a row. A key that is not to be had is a mark of tampering like others.
-func (e *Encryption) begin(ctx context.Context, key patterns.Key, o origin, genuine bool) (*row, error) {
+func (e *Encryption) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
 	at, err := e.place(ctx, key)
 	if err != nil {
 		return nil, err
@@ -77,16 +78,16 @@ func (e *Encryption) acceptsVersion1() bool {
 }
 
 // open decrypts a property; index is its place, -1 to go by its header.
-func (r *row) open(p patterns.Property, index int) patterns.Property {
+func (r *row) open(p tables.Property, index int) tables.Property {
 	stored, _ := p.Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
 	v, opened := r.keys.open(h, r.context, p.Name, stored)
 	r.genuine = r.genuine && ok && opened && h.origin == r.origin && (index < 0 || int(h.index) == index)
-	return patterns.Property{Name: p.Name, Value: v}
+	return tables.Property{Name: p.Name, Value: v}
 }
 
 // plain passes on a property that is neither encrypted nor signed.
-func (r *row) plain(p patterns.Property) patterns.Property {
+func (r *row) plain(p tables.Property) tables.Property {
 	undeclared := r.e.options.AcceptPlaintext || !r.e.declared(r.key, p.Name) && !r.mustBeSigned(p.Name)
 	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
 	return p
@@ -102,14 +103,14 @@ func (r *row) mustBeSigned(name string) bool {
 }
 
 // signedAs checks a property against what the seal says of it.
-func (r *row) signedAs(p patterns.Property, s signedValue) patterns.Property {
+func (r *row) signedAs(p tables.Property, s signedValue) tables.Property {
 	code := r.keys.signedDigest(p.Name, p.Value)
 	r.genuine = r.genuine && subtle.ConstantTimeCompare(code[:], s.code[:]) == 1
 	return p
 }
 
 // loadSealed decrypts and checks what the seal names.
-func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p patterns.Properties, partial bool) (patterns.Properties, error) {
+func (e *Encryption) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
 	r, err := e.begin(ctx, key, s.origin, ok)
@@ -118,7 +119,7 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 	}
 	verified := r.keys.verifies(&s, r.at)
 	r.genuine = r.genuine && verified
-	out := make(patterns.Properties, 0, len(p))
+	out := make(tables.Properties, 0, len(p))
 	found := 0
 	for _, property := range p {
 		if property.Name == SealProperty {
@@ -148,7 +149,7 @@ func (e *Encryption) loadSealed(ctx context.Context, key patterns.Key, p pattern
 
 // loadProjected decrypts what there is of a row without its seal: values of one and the same write, of version 1. In version 2
 // whatever is read in part comes with the seal.
-func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+func (e *Encryption) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	if !e.acceptsVersion1() && !e.options.AcceptPlaintext {
 		return nil, ErrNotAuthentic
 	}
@@ -169,7 +170,7 @@ func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patt
 	if err != nil {
 		return nil, err
 	}
-	out := make(patterns.Properties, 0, len(p))
+	out := make(tables.Properties, 0, len(p))
 	for _, property := range p {
 		if isEncrypted(property) {
 			out = append(out, r.open(property, -1))
@@ -185,7 +186,7 @@ func (e *Encryption) loadProjected(ctx context.Context, key patterns.Key, p patt
 
 // ProvesCopy implements patterns.CopyAuthenticator: the seal lists the rows that held copies when the entity was written. A copy in
 // another row may belong to an index that was attached later.
-func (e *Encryption) ProvesCopy(ctx context.Context, of patterns.Reading, table *patterns.Table, at patterns.Key, p patterns.Properties) (bool, error) {
+func (e *Encryption) ProvesCopy(ctx context.Context, of patterns.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
 	if !ok || s.version == version1 {

@@ -6,16 +6,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-var aKey = patterns.Key{Partition: "Sales", Row: "empid_000223"}
+var aKey = tables.Key{Partition: "Sales", Row: "empid_000223"}
 
 // attached is an encryption of a repository of anything, for tests that call Store and Load themselves, many times. A
 // resolver of its own chooses A to H.
 type attached struct {
 	*encryption.Encryption
 	*world
-	table *patterns.Table
+	table *tables.Table
 }
 
 func loader(t testing.TB, o *encryption.Options) attached {
@@ -36,21 +37,21 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, other
 	}
 	a := attached{Encryption: encryption.New("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
 	must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
-		Key: func(a *anything) patterns.Key { return patterns.Key{Partition: a.PartitionKey, Row: a.RowKey} },
+		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 	}, append([]patterns.Pattern{a.Encryption}, others...)...))
 	return a
 }
 
 // stored encrypts properties for a key.
-func (a attached) stored(t testing.TB, key patterns.Key, p ...patterns.Property) patterns.Properties {
+func (a attached) stored(t testing.TB, key tables.Key, p ...tables.Property) tables.Properties {
 	t.Helper()
-	return must[patterns.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: key}, p))
+	return must[tables.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: key}, p))
 }
 
-func text(name, s string) patterns.Property {
-	return patterns.Property{Name: name, Value: patterns.String(s)}
+func text(name, s string) tables.Property {
+	return tables.Property{Name: name, Value: tables.String(s)}
 }
 
 // allOf and partOf are readings of a whole row, and of some of its properties.
-func allOf(key patterns.Key) patterns.Reading  { return patterns.Reading{Key: key} }
-func partOf(key patterns.Key) patterns.Reading { return patterns.Reading{Key: key, Partial: true} }
+func allOf(key tables.Key) patterns.Reading  { return patterns.Reading{Key: key} }
+func partOf(key tables.Key) patterns.Reading { return patterns.Reading{Key: key, Partial: true} }

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value: not of an intent, whose index has
@@ -22,9 +23,9 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
 	check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
-		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(patterns.String(e.Number)) })
+		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) })
 		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-			Key: func(e *employee) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
+			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
 		}, encryption.New("encryption", w.registry, nil), byNumber))
 		check(t, r.Table().Create(ctx))
 		return r

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestOutages: while the table does not answer, every operation says so: nothing takes it for tampering, for a key that is not there, or
@@ -26,28 +27,28 @@ func TestOutages(t *testing.T) {
 	stream := sealed(t, streamOf(t, w.open(t, w.wrapper, nil), ""), content(100))
 	blob := &ranged{blob: stream}
 	other := localKey(t, "other", 2)
-	operations := map[string]func(account *patterns.Account, r *encryption.Registry) error{
-		"DataKeys": func(_ *patterns.Account, r *encryption.Registry) (err error) {
+	operations := map[string]func(account *tables.Account, r *encryption.Registry) error{
+		"DataKeys": func(_ *tables.Account, r *encryption.Registry) (err error) {
 			for _, err = range r.DataKeys(ctx) {
 			}
 			return err
 		},
-		"Check":        func(_ *patterns.Account, r *encryption.Registry) error { return r.Check(ctx) },
-		"Rewrap":       func(_ *patterns.Account, r *encryption.Registry) error { return second(r.Rewrap(ctx)) },
-		"Beacon":       func(_ *patterns.Account, r *encryption.Registry) error { return second(r.Beacon(ctx, "number", 0)) },
-		"CreateBeacon": func(_ *patterns.Account, r *encryption.Registry) error { return r.CreateBeacon(ctx, "another") },
-		"RemoveUnusedDataKey": func(a *patterns.Account, r *encryption.Registry) error {
+		"Check":        func(_ *tables.Account, r *encryption.Registry) error { return r.Check(ctx) },
+		"Rewrap":       func(_ *tables.Account, r *encryption.Registry) error { return second(r.Rewrap(ctx)) },
+		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return second(r.Beacon(ctx, "number", 0)) },
+		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error { return r.CreateBeacon(ctx, "another") },
+		"RemoveUnusedDataKey": func(a *tables.Account, r *encryption.Registry) error {
 			r.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 			err := r.RemoveUnusedDataKey(ctx, encryption.DataKeyID{1}, a.Table("Employees"))
-			if errors.Is(err, patterns.ErrNotFound) {
+			if errors.Is(err, tables.ErrNotFound) {
 				return nil // it came as far as to look for the key
 			}
 			return err
 		},
-		"Uses": func(a *patterns.Account, _ *encryption.Registry) error {
+		"Uses": func(a *tables.Account, _ *encryption.Registry) error {
 			return second(encryption.Uses(ctx, a.Table("Employees")))
 		},
-		"Reencrypt": func(a *patterns.Account, r *encryption.Registry) error {
+		"Reencrypt": func(a *tables.Account, r *encryption.Registry) error {
 			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			p, err := encryption.Reencrypt(ctx, repository, nil)
 			if p.Failed > 0 {
@@ -55,22 +56,22 @@ func TestOutages(t *testing.T) {
 			}
 			return err
 		},
-		"a projection": func(a *patterns.Account, r *encryption.Registry) error {
+		"a projection": func(a *tables.Account, r *encryption.Registry) error {
 			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			return second(repository.Query().Partition("Sales").Select("Number").First(ctx))
 		},
-		"Insert": func(a *patterns.Account, r *encryption.Registry) error {
+		"Insert": func(a *tables.Account, r *encryption.Registry) error {
 			err := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
 			_ = whole.DeleteUnconditional(ctx, employeeKey("Works", 1))
 			return err
 		},
-		"Seal": func(_ *patterns.Account, r *encryption.Registry) error {
+		"Seal": func(_ *tables.Account, r *encryption.Registry) error {
 			return second(streamOf(t, r, "").Seal(ctx, binding, bytes.NewReader(nil)))
 		},
-		"Open": func(_ *patterns.Account, r *encryption.Registry) error {
+		"Open": func(_ *tables.Account, r *encryption.Registry) error {
 			return second(opened(streamOf(t, r, ""), binding, stream))
 		},
-		"OpenRange": func(_ *patterns.Account, r *encryption.Registry) error {
+		"OpenRange": func(_ *tables.Account, r *encryption.Registry) error {
 			return second(streamOf(t, r, "").OpenRange(ctx, binding, int64(len(stream)), 0, 5, blob.fetch))
 		},
 	}
@@ -86,7 +87,7 @@ func TestOutages(t *testing.T) {
 				break
 			}
 			points++
-			if err == nil || errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrInvalid) {
+			if err == nil || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("%s, call %d: %v", name, i, err)
 			}
 		}
@@ -116,7 +117,7 @@ func TestOutagesOfTheVault(t *testing.T) {
 		"CreateDataKey": second(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": second(fresh.Beacon(ctx, "number", 0)), "Rewrap": second(fresh.Rewrap(ctx)),
 		"Check": fresh.Check(ctx), "Seal": second(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": second(a.Load(ctx, allOf(key), p)),
 	} {
-		if err == nil || errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrInvalid) {
+		if err == nil || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 	c := sealed(t, s, content(3*chunk))
 	var none encryption.Stream
 	for what, err := range map[string]error{"Seal": second(none.Seal(ctx, nil, bytes.NewReader(nil))), "Open": second(none.Open(ctx, nil, bytes.NewReader(c)))} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s of no stream: %v", what, err)
 		}
 	}

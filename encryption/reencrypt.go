@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ReencryptOptions are the options of Reencrypt; nil is the same as the zero value.
@@ -20,7 +21,7 @@ type ReencryptOptions struct {
 	// Progress is called after each page of at most 1,000 entities.
 	Progress func(ReencryptProgress)
 	// Failed is called, one call at a time, with each entity that could not be written, and why. The run goes on.
-	Failed func(key patterns.Key, err error)
+	Failed func(key tables.Key, err error)
 }
 
 // ReencryptProgress is how far a run is.
@@ -108,7 +109,7 @@ func (r *reencryption[T]) all(ctx context.Context) (ReencryptProgress, error) {
 
 // read narrows a query down to what tells whether an entity is to be written: its seal and, where there may be plaintext of what
 // was declared since, that.
-func (r *reencryption[T]) read(q patterns.Query[T]) patterns.Query[T] {
+func (r *reencryption[T]) read(q tables.Query[T]) tables.Query[T] {
 	o, names := r.encryption.options, []string{SealProperty}
 	switch {
 	case o.AcceptPlaintext && (o.Resolver != nil || o.Sign != nil):
@@ -121,7 +122,7 @@ func (r *reencryption[T]) read(q patterns.Query[T]) patterns.Query[T] {
 
 // pages goes through a query. Nothing is decrypted to see what is to be done. after is where a run resumes that has come to
 // the query's end.
-func (r *reencryption[T]) pages(ctx context.Context, q patterns.Query[T], token, prefix, after string) (ReencryptProgress, error) {
+func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) (ReencryptProgress, error) {
 	q = r.read(q)
 	for {
 		s := &survey{current: r.current}
@@ -170,9 +171,9 @@ func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
 	return ctx.Err()
 }
 
-func (r *reencryption[T]) rewriteOne(ctx context.Context, key patterns.Key) {
+func (r *reencryption[T]) rewriteOne(ctx context.Context, key tables.Key) {
 	_, err := r.repository.Update(ctx, key, func(*T) error { return nil })
-	if errors.Is(err, patterns.ErrNotFound) || ctx.Err() != nil {
+	if errors.Is(err, tables.ErrNotFound) || ctx.Err() != nil {
 		return // deleted meanwhile; or the run is over, and the page will be gone through again
 	}
 	r.mu.Lock()
@@ -198,14 +199,14 @@ type survey struct {
 }
 
 type surveyed struct {
-	entity patterns.Key
+	entity tables.Key
 	done   bool // under the current key, with all that is declared
 }
 
 // note takes down how an entity is. The seal is not checked: whoever changes it makes the entity be written once more, or
 // not, and is found out when it is read. No entity is made of what was read of it, which other patterns could not tell the type
 // or the version of.
-func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties) error {
+func (s *survey) note(e *Encryption, entity tables.Key, p tables.Properties) error {
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)
 	done := ok && seal.key == s.current && seal.version == version2
@@ -217,5 +218,5 @@ func (s *survey) note(e *Encryption, entity patterns.Key, p patterns.Properties)
 	s.mu.Lock()
 	s.found = append(s.found, surveyed{entity: entity, done: done})
 	s.mu.Unlock()
-	return patterns.ErrLeftOut
+	return tables.ErrLeftOut
 }

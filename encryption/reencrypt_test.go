@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func byName() *intrapartition.Index[employee] {
@@ -40,7 +41,7 @@ func TestReencrypt(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		if err := w.registry.RemoveUnusedDataKey(ctx, old, r.Table()); !errors.Is(err, patterns.ErrConflict) {
+		if err := w.registry.RemoveUnusedDataKey(ctx, old, r.Table()); !errors.Is(err, tables.ErrConflict) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -49,7 +50,7 @@ func TestReencrypt(t *testing.T) {
 	refused("its successor is new")
 	w.registry.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 	refused("it has uses")
-	if err := w.registry.RemoveUnusedDataKey(ctx, old); !errors.Is(err, patterns.ErrInvalid) {
+	if err := w.registry.RemoveUnusedDataKey(ctx, old); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no table to look at: %v", err)
 	}
 
@@ -62,7 +63,7 @@ func TestReencrypt(t *testing.T) {
 		var at encryption.ReencryptProgress
 		p, err := encryption.Reencrypt(stopped, r, &encryption.ReencryptOptions{Partitions: []string{"Sales", "Works"}, Resume: progress.Resume, Concurrency: 3,
 			Progress: func(p encryption.ReencryptProgress) { at = p; stop(cut) },
-			Failed:   func(key patterns.Key, err error) { t.Errorf("%v: %v", key, err) }})
+			Failed:   func(key tables.Key, err error) { t.Errorf("%v: %v", key, err) }})
 		stop(nil)
 		progress.Entities += at.Entities
 		progress.Rewritten += at.Rewritten
@@ -92,7 +93,7 @@ func TestReencrypt(t *testing.T) {
 	}
 	check(t, w.registry.Check(ctx))
 	for what, o := range map[string]*encryption.ReencryptOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1}} {
-		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -149,11 +150,11 @@ func TestReencryptUnderWriters(t *testing.T) {
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
 	check(t, table.Create(ctx))
-	before := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](table))
+	before := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	for id := range 12 { // in plaintext, from before
-		check(t, before.Insert(ctx, &patterns.Entity{Key: employeeKey("Sales", id), Properties: patterns.Properties{
-			text("Department", "Sales"), {Name: "ID", Value: patterns.Int64(int64(id))}, text("Name", "June"), {Name: "Salary", Value: patterns.Int64(0)},
-			{Name: "Born", Value: must[patterns.Value](t)(patterns.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
+		check(t, before.Insert(ctx, &tables.Entity{Key: employeeKey("Sales", id), Properties: tables.Properties{
+			text("Department", "Sales"), {Name: "ID", Value: tables.Int64(int64(id))}, text("Name", "June"), {Name: "Salary", Value: tables.Int64(0)},
+			{Name: "Born", Value: must[tables.Value](t)(tables.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
 	}
 	r := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
 	check(t, r.Insert(ctx, june("Sales", 99)))
@@ -173,8 +174,8 @@ func TestReencryptUnderWriters(t *testing.T) {
 		}
 		done <- nil
 	}()
-	var failed []patterns.Key
-	p, err := encryption.Reencrypt(ctx, r, &encryption.ReencryptOptions{Failed: func(key patterns.Key, err error) {
+	var failed []tables.Key
+	p, err := encryption.Reencrypt(ctx, r, &encryption.ReencryptOptions{Failed: func(key tables.Key, err error) {
 		refusedBy(t, err, "the broken one")
 		failed = append(failed, key)
 	}})

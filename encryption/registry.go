@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Registry holds data keys: random, each stored wrapped under a KeyWrapper's, in one partition of a table.
@@ -64,7 +64,7 @@ const (
 
 // registry is what lies behind a Registry, behind a pointer, so that fmt never comes to the keys.
 type registry struct {
-	table   *patterns.Table
+	table   *tables.Table
 	wrapper KeyWrapper
 	name    string
 	ttl     time.Duration
@@ -78,7 +78,7 @@ type registry struct {
 }
 
 // NewRegistry makes a registry on a table, which has to be there. It makes no request.
-func NewRegistry(table *patterns.Table, wrapper KeyWrapper, o *RegistryOptions) (*Registry, error) {
+func NewRegistry(table *tables.Table, wrapper KeyWrapper, o *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if o == nil {
 		o = &RegistryOptions{}
@@ -126,7 +126,7 @@ const (
 
 // keyRow is a wrapped key.
 type keyRow struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	Wrapped              []byte
 	WrappedBy            string
@@ -142,7 +142,7 @@ func (k *keyRow) wrapped() WrappedKey {
 
 // currentRow says which data key is for new writes.
 type currentRow struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	DataKey              string
 	Since                time.Time
@@ -181,7 +181,7 @@ func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, e
 // stamp is the time, as the service can hold it.
 func (r *registry) stamp() time.Time { return r.now().UTC().Truncate(time.Millisecond) }
 
-// unwrap returns the key in a row. patterns.ErrGarbled says that it is not the one which was put there.
+// unwrap returns the key in a row. tables.ErrGarbled says that it is not the one which was put there.
 func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
 		return nil, errNoWrapper(row.wrapped())
@@ -204,18 +204,18 @@ func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
 
-// errNotTrusted is a patterns.ErrInvalid: an option does not have it, or the row is not what its maker has put there.
+// errNotTrusted is a tables.ErrInvalid: an option does not have it, or the row is not what its maker has put there.
 func errNotTrusted(id DataKeyID) error {
-	return fmt.Errorf("%w: a key with the id %s, which is not among RegistryOptions.Trusted", patterns.ErrInvalid, id)
+	return fmt.Errorf("%w: a key with the id %s, which is not among RegistryOptions.Trusted", tables.ErrInvalid, id)
 }
 
 // fetch reads and unwraps the key in a row.
 func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
-	rows, err := patterns.Typed[keyRow](r.table)
+	rows, err := tables.RowsOf[keyRow](r.table)
 	if err != nil {
 		return heldKey{}, err
 	}
-	stored, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: row})
+	stored, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: row})
 	if err != nil {
 		return heldKey{}, err
 	}
@@ -245,17 +245,17 @@ func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
 
 // readCurrent reads which data key the table says is for new writes. The row comes also where it names none.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
-	rows, err := patterns.Typed[currentRow](r.table)
+	rows, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {
 		return nil, DataKeyID{}, err
 	}
-	row, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: rowCurrent})
+	row, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: rowCurrent})
 	if err != nil {
 		return nil, DataKeyID{}, err
 	}
 	id, ok := parseDataKeyID(row.DataKey)
 	if !ok {
-		return row, DataKeyID{}, fmt.Errorf("%w: the registry's row %q names no data key", patterns.ErrGarbled, rowCurrent)
+		return row, DataKeyID{}, fmt.Errorf("%w: the registry's row %q names no data key", tables.ErrGarbled, rowCurrent)
 	}
 	return row, id, nil
 }
@@ -280,7 +280,7 @@ func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 		key, err = r.dataKey(ctx, id)
 	}
 	if err != nil && unreadable(err) {
-		return id, nil, &patterns.Error{Op: "Store", Kind: patterns.ErrInvalid, Err: errUnusableKey}
+		return id, nil, &tables.Error{Op: "Store", Kind: tables.ErrInvalid, Err: errUnusableKey}
 	}
 	return id, key, err
 }
@@ -316,7 +316,7 @@ func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 
 // rows yields the wrapped keys whose row keys begin with a prefix.
 func (r *registry) rows(ctx context.Context, prefix string) iter.Seq2[*keyRow, error] {
-	typed, err := patterns.Typed[keyRow](r.table)
+	typed, err := tables.RowsOf[keyRow](r.table)
 	if err != nil {
 		return func(yield func(*keyRow, error) bool) { yield(nil, err) }
 	}

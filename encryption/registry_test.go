@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // counting counts the calls of a wrapper, and may hold them up.
@@ -49,7 +50,7 @@ func TestCache(t *testing.T) {
 	a := loaderIn(t, w, "Employees", nil)
 
 	store := func(ctx context.Context) error {
-		_, err := a.Store(ctx, &patterns.Change{Key: aKey}, patterns.Properties{text("A", "1")})
+		_, err := a.Store(ctx, &patterns.Change{Key: aKey}, tables.Properties{text("A", "1")})
 		return err
 	}
 	giveUp, cancel := context.WithCancel(t.Context())
@@ -80,7 +81,7 @@ func TestCache(t *testing.T) {
 	now = now.Add(time.Minute)
 	wrapper.fail.Store(true)
 	for range 3 {
-		if err := store(t.Context()); !errors.Is(err, errDown) || errors.Is(err, patterns.ErrInvalid) {
+		if err := store(t.Context()); !errors.Is(err, errDown) || errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("while the vault is down: %v", err)
 		}
 	}
@@ -102,7 +103,7 @@ func TestRivalsForTheFirstKey(t *testing.T) {
 			_, err := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rivals"}).CreateDataKey(t.Context())
 			if err == nil {
 				made.Add(1)
-			} else if !errors.Is(err, patterns.ErrConflict) {
+			} else if !errors.Is(err, tables.ErrConflict) {
 				t.Errorf("a rival: %v", err)
 			}
 		})
@@ -131,7 +132,7 @@ func TestRewrap(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	before := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(patterns.String("x"))
+	before := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
 	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	check(t, r.Insert(ctx, june("Sales", 2)))
 
@@ -153,7 +154,7 @@ func TestRewrap(t *testing.T) {
 	for id := range 2 {
 		must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
 	}
-	if after := must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(patterns.String("x")); after != before {
+	if after := must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")); after != before {
 		t.Error("the beacon is another one")
 	}
 	// The old key cannot unwrap, readers with it get the one error, writers a reason, and Check tells more.
@@ -161,13 +162,13 @@ func TestRewrap(t *testing.T) {
 	reader = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "without the wrapping key")
-	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
 		t.Errorf("a write without the wrapping key: %v", err)
 	}
-	if err := old.Check(ctx); !errors.Is(err, patterns.ErrInvalid) || strings.Count(err.Error(), vaultKeyID+"/v2") != 3 {
+	if err := old.Check(ctx); !errors.Is(err, tables.ErrInvalid) || strings.Count(err.Error(), vaultKeyID+"/v2") != 3 {
 		t.Errorf("Check: %v", err)
 	}
-	if _, err := old.Rewrap(ctx); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := old.Rewrap(ctx); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Rewrap without the wrapping key: %v", err)
 	}
 }
@@ -179,7 +180,7 @@ func TestSwappedDataKeys(t *testing.T) {
 	r := w.employees(t, w.s.TableName(t), nil)
 	check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
 	second := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-	var rows []*patterns.Entity
+	var rows []*tables.Entity
 	for row, err := range w.keys.Entities().Query().Partition("datakeys").All(ctx) {
 		check(t, err)
 		if row.Key.Row != "current" {
@@ -187,16 +188,16 @@ func TestSwappedDataKeys(t *testing.T) {
 		}
 	}
 	for i := range rows {
-		put(t, w.keys, &patterns.Entity{Key: rows[i].Key, Properties: rows[(i+1)%len(rows)].Properties})
+		put(t, w.keys, &tables.Entity{Key: rows[i].Key, Properties: rows[(i+1)%len(rows)].Properties})
 	}
 	fresh := w.open(t, w.wrapper, nil)
 	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
-	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a write under %v, which was swapped: %v", second, err)
 	}
-	if _, err := fresh.Beacon(ctx, "number", 0); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := fresh.Beacon(ctx, "number", 0); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a beacon, which was swapped: %v", err)
 	}
 }

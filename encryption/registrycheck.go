@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Check, in a registry's row of a key, is HMAC-SHA256, with the key itself, over
@@ -85,17 +85,17 @@ func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:
-		return fmt.Errorf("%w: State of the row is neither %q nor %q", patterns.ErrGarbled, stateActive, stateRetired)
+		return fmt.Errorf("%w: State of the row is neither %q nor %q", tables.ErrGarbled, stateActive, stateRetired)
 	case len(r.trusted) > 0:
 	case !isSymmetric(row.Algorithm) && !r.accepts.anyWrapping:
-		return fmt.Errorf("%w: the key is wrapped by %q, and whoever has the public half of such a wrapping key can wrap one; name its id in RegistryOptions.Trusted, or set TrustTable", patterns.ErrInvalid, row.Algorithm)
+		return fmt.Errorf("%w: the key is wrapped by %q, and whoever has the public half of such a wrapping key can wrap one; name its id in RegistryOptions.Trusted, or set TrustTable", tables.ErrInvalid, row.Algorithm)
 	case row.State == "" && !r.accepts.unbound:
 		return errUnbound
 	}
 	return nil
 }
 
-var errUnbound = fmt.Errorf("%w: the row was made before its Check covered registry, table and state; set RegistryOptions.AcceptUnbound until Rewrap has bound all rows", patterns.ErrInvalid)
+var errUnbound = fmt.Errorf("%w: the row was made before its Check covered registry, table and state; set RegistryOptions.AcceptUnbound until Rewrap has bound all rows", tables.ErrInvalid)
 
 // isSymmetric reports whether only a holder of the wrapping key can wrap by an algorithm.
 func isSymmetric(algorithm string) bool {
@@ -111,7 +111,7 @@ func (r *registry) writable(ctx context.Context) (DataKeyID, error) {
 		return r.trusted[0], nil
 	}
 	row, id, err := r.readCurrent(ctx)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return id, errors.Join(errNoDataKey, err)
 	}
 	if err != nil {
@@ -131,11 +131,11 @@ func (r *registry) checkCurrent(row *currentRow, key heldKey) error {
 	case !bound && !r.accepts.unbound && len(r.trusted) == 0:
 		return errUnbound
 	case bound && !hmac.Equal(r.currentCheck(key.bytes(), row.Since), row.Check):
-		return fmt.Errorf("%w: Check of the registry's row %q does not fit", patterns.ErrGarbled, rowCurrent)
+		return fmt.Errorf("%w: Check of the registry's row %q does not fit", tables.ErrGarbled, rowCurrent)
 	case key.state == stateRetired:
-		return fmt.Errorf("%w: the registry's row %q names data key %s, which is retired", patterns.ErrGarbled, rowCurrent, row.DataKey)
+		return fmt.Errorf("%w: the registry's row %q names data key %s, which is retired", tables.ErrGarbled, rowCurrent, row.DataKey)
 	case bound && !r.newest.advance(row.Since):
-		return fmt.Errorf("%w: the registry's row %q is older than one that this program has used", patterns.ErrGarbled, rowCurrent)
+		return fmt.Errorf("%w: the registry's row %q is older than one that this program has used", tables.ErrGarbled, rowCurrent)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRegistryReplay: a wrapped data key that was copied to the registry of another tenant, under the same wrapping key, is neither
@@ -23,7 +24,7 @@ func TestRegistryReplay(t *testing.T) {
 	other := w.account.Table("OtherKeys")
 	check(t, other.Create(ctx))
 	tenants := map[string]struct {
-		table *patterns.Table
+		table *tables.Table
 		name  string
 	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
 	for what, tenant := range tenants {
@@ -31,30 +32,30 @@ func TestRegistryReplay(t *testing.T) {
 		check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
 		from := intrude(t, w.s, tenant.table.Name())
 		to := intrude(t, w.s, w.keys.Name())
-		theirs, _ := from.read(t, patterns.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
-		ours := to.read(t, patterns.Key{Partition: "datakeys", Row: "current"})
+		theirs, _ := from.read(t, tables.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
+		ours := to.read(t, tables.Key{Partition: "datakeys", Row: "current"})
 		for _, row := range []string{"key_" + theirs, "beacon_theirs", "current"} {
-			to.put(t, patterns.Key{Partition: "datakeys", Row: row}, from.read(t, patterns.Key{Partition: tenant.name, Row: row}))
+			to.put(t, tables.Key{Partition: "datakeys", Row: row}, from.read(t, tables.Key{Partition: tenant.name, Row: row}))
 		}
 		r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
 		check(t, r.Table().CreateIfMissing(ctx))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, patterns.ErrInvalid) {
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: a write under their key: %v", what, err)
 		}
 		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
-		to.put(t, patterns.Key{Partition: "datakeys", Row: "current"}, forged)
+		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, forged)
 		fresh := w.open(t, w.wrapper, nil)
 		r = must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, patterns.ErrInvalid) {
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: a write under their key, with our own row: %v", what, err)
 		}
-		if _, err := fresh.Beacon(ctx, "theirs", 0); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := fresh.Beacon(ctx, "theirs", 0); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: their beacon: %v", what, err)
 		}
 		if err := fresh.Check(ctx); err == nil || !strings.Contains(err.Error(), theirs) {
 			t.Errorf("%s: Check: %v", what, err)
 		}
-		to.put(t, patterns.Key{Partition: "datakeys", Row: "current"}, ours)
+		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, ours)
 	}
 }
 
@@ -64,12 +65,12 @@ func TestRetiredDataKeys(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	rows := intrude(t, w.s, w.keys.Name())
-	current := patterns.Key{Partition: "datakeys", Row: "current"}
+	current := tables.Key{Partition: "datakeys", Row: "current"}
 	r := w.employees(t, "Employees", nil)
 	check(t, r.Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
-	old := patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}
-	backup := map[patterns.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
+	old := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
+	backup := map[tables.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
 	if backup[old]["State"] != "active" {
 		t.Errorf("the state of the first key is %v", backup[old]["State"])
 	}
@@ -81,10 +82,10 @@ func TestRetiredDataKeys(t *testing.T) {
 	refuses := func(what string, registry *encryption.Registry) {
 		t.Helper()
 		writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
-		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		if err := registry.Check(ctx); !errors.Is(err, patterns.ErrGarbled) {
+		if err := registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: Check: %v", what, err)
 		}
 		check(t, second(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
@@ -97,7 +98,7 @@ func TestRetiredDataKeys(t *testing.T) {
 	rows.put(t, old, forged)
 	fresh := w.open(t, w.wrapper, nil)
 	writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
-	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a state that was changed: %v", err)
 	}
 	refusedBy(t, second(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
@@ -165,13 +166,13 @@ func TestPublicWrappingKeys(t *testing.T) {
 	refusedBy(t, second(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
 	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": second(strict.Beacon(ctx, "number", 0)),
 		"Rewrap": second(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
-		if !errors.Is(err, patterns.ErrInvalid) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
+		if !errors.Is(err, tables.ErrInvalid) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
 	check(t, second(unknown.CreateDataKey(ctx)))
-	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a wrapper of an unknown algorithm: %v", err)
 	}
 }
@@ -194,7 +195,7 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	ctx := t.Context()
 	check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
-	key := patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}
+	key := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	intact := bag(t, w.keys, key)
 	check(t, second(w.registry.CreateDataKey(ctx)))
 	counter := &storagetest.RequestCounter{}
@@ -203,7 +204,7 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	for what, damage := range map[string]func(){
 		"damaged": func() {
 			wrapped, _ := intact.Get("Wrapped").Bytes()
-			put(t, w.keys, &patterns.Entity{Key: key, Properties: with(intact.Properties, "Wrapped", patterns.Binary(flipped(bytes.Clone(wrapped))))})
+			put(t, w.keys, &tables.Entity{Key: key, Properties: with(intact.Properties, "Wrapped", tables.Binary(flipped(bytes.Clone(wrapped))))})
 		},
 		"missing": func() { check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
 	} {

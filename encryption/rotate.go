@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // CreateDataKey makes a data key that new writes use from now on, in other programs within their TTL. The first one has to
-// be made before anything is written. It is patterns.ErrConflict when somebody else made one at the same time; theirs is as good.
+// be made before anything is written. It is tables.ErrConflict when somebody else made one at the same time; theirs is as good.
 // The one that it replaces is retired in the same transaction: it decrypts, and is never again one to write with. Requests: 1 to
 // wrap, 1 to read, 1 transaction; where there was one, 1 more to read and 1 to unwrap.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
@@ -26,7 +26,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 		return DataKeyID{}, err
 	}
 	current, _, err := s.readCurrent(ctx)
-	first := errors.Is(err, patterns.ErrNotFound)
+	first := errors.Is(err, tables.ErrNotFound)
 	if current == nil && !first { // one that names no key is replaced
 		return DataKeyID{}, err
 	}
@@ -43,8 +43,8 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
-	if errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome) {
-		return DataKeyID{}, &patterns.Error{Op: op, Table: s.table.Name(), Kind: patterns.ErrConflict, Err: errors.New("somebody else made the first data key")}
+	if errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrUnknownOutcome) {
+		return DataKeyID{}, &tables.Error{Op: op, Table: s.table.Name(), Kind: tables.ErrConflict, Err: errors.New("somebody else made the first data key")}
 	}
 	if err != nil {
 		return DataKeyID{}, err
@@ -60,11 +60,11 @@ func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, t
 	if !ok {
 		return nil, time.Time{}, nil
 	}
-	rows, err := patterns.Typed[keyRow](r.table)
+	rows, err := tables.RowsOf[keyRow](r.table)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	row, err := rows.Get(ctx, patterns.Key{Partition: r.name, Row: keyRowKey(id)})
+	row, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: keyRowKey(id)})
 	var key []byte
 	if err == nil {
 		key, err = r.unwrap(ctx, row)
@@ -110,8 +110,8 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 	return err
 }
 
-func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
-	typed, err := patterns.Typed[T](table)
+func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
+	typed, err := tables.RowsOf[T](table)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func entityOf[T any](table *patterns.Table, row *T) (*patterns.Entity, error) {
 // registry. Requests: 3, 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; 1 more to unwrap and 1 to write where it
 // changes; for an unbound "current" 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
-	typed, err := patterns.Typed[keyRow](r.state.table)
+	typed, err := tables.RowsOf[keyRow](r.state.table)
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +147,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 				continue
 			}
 			err = typed.Replace(ctx, row)
-			if errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrNotFound) {
+			if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
 				continue // another Rewrap has it, or it was removed
 			}
 			if err != nil {
@@ -164,7 +164,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 
 // bindCurrent adds the check to a row "current" from before there was one.
 func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
-	typed, err := patterns.Typed[currentRow](r.table)
+	typed, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyI
 		return err
 	}
 	row.Check = r.currentCheck(key, row.Since)
-	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, patterns.ErrConflict) {
+	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, tables.ErrConflict) {
 		return err // whoever came first has bound it, or named another key
 	}
 	return nil
@@ -251,7 +251,7 @@ func (r *Registry) Check(ctx context.Context) error {
 	}
 	for _, id := range wanted {
 		if !found[id] {
-			problems = append(problems, fmt.Errorf("%w: the registry has no key %s", patterns.ErrNotFound, id))
+			problems = append(problems, fmt.Errorf("%w: the registry has no key %s", tables.ErrNotFound, id))
 		}
 	}
 	return errors.Join(problems...)
@@ -274,39 +274,39 @@ const settleTime = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
 // the entities, and those of their copies elsewhere. Whatever was, in another table, a blob (UsesInBlobs) or a backup, is
-// lost for good. It is patterns.ErrConflict for the current key and a Trusted one, while other programs may still write with it (24 hours, the
+// lost for good. It is tables.ErrConflict for the current key and a Trusted one, while other programs may still write with it (24 hours, the
 // longest TTL, and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
 // key among RegistryOptions.Trusted are ended or changed before. Requests: those of Uses, 3 more.
-func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, tables ...*patterns.Table) error {
+func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state
 	refuse := func(kind error, format string, args ...any) error {
-		return &patterns.Error{Op: op, Table: s.table.Name(), Kind: kind, Err: fmt.Errorf(format, args...)}
+		return &tables.Error{Op: op, Table: s.table.Name(), Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
-	if len(tables) == 0 {
-		return refuse(patterns.ErrInvalid, "it names no table to look at")
+	if len(among) == 0 {
+		return refuse(tables.ErrInvalid, "it names no table to look at")
 	}
 	row, current, err := s.readCurrent(ctx)
 	switch {
 	case err != nil:
 		return err
 	case current == id || slices.Contains(s.trusted, id):
-		return refuse(patterns.ErrConflict, "data key %s is the current one, or trusted", id)
+		return refuse(tables.ErrConflict, "data key %s is the current one, or trusted", id)
 	case s.now().Before(row.Since.Add(maxTTL + settleTime)):
-		return refuse(patterns.ErrConflict, "data key %s may be in use until %v after its successor was made", id, maxTTL+settleTime)
+		return refuse(tables.ErrConflict, "data key %s may be in use until %v after its successor was made", id, maxTTL+settleTime)
 	}
-	uses, err := Uses(ctx, tables...)
+	uses, err := Uses(ctx, among...)
 	if err != nil {
 		return err
 	}
 	if uses[id] != 0 {
-		return refuse(patterns.ErrConflict, "data key %s has %d uses", id, uses[id])
+		return refuse(tables.ErrConflict, "data key %s has %d uses", id, uses[id])
 	}
-	typed, err := patterns.Typed[keyRow](s.table)
+	typed, err := tables.RowsOf[keyRow](s.table)
 	if err != nil {
 		return err
 	}
-	key, err := typed.Get(ctx, patterns.Key{Partition: s.name, Row: keyRowKey(id)})
+	key, err := typed.Get(ctx, tables.Key{Partition: s.name, Row: keyRowKey(id)})
 	if err == nil {
 		err = typed.Delete(ctx, key)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestFailuresDoTheSameWork: whichever check fails, the row is decrypted to its end, so that neither requests nor time tell which.
@@ -21,14 +21,14 @@ func TestFailuresDoTheSameWork(t *testing.T) {
 	w.registry = must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), vault, nil))
 	a := loaderIn(t, w, "Employees", nil)
 	p := a.stored(t, aKey, text("A", "a secret of some length"), text("B", "another secret of some length"), text("P", "plain"))
-	other := a.stored(t, patterns.Key{Partition: "Sales", Row: "empid_000224"}, text("A", "a secret of some length"), text("B", "another secret of some length"), text("P", "plain"))
-	flip := func(name string, at int) patterns.Properties {
+	other := a.stored(t, tables.Key{Partition: "Sales", Row: "empid_000224"}, text("A", "a secret of some length"), text("B", "another secret of some length"), text("P", "plain"))
+	flip := func(name string, at int) tables.Properties {
 		b, _ := p.Get(name).Bytes()
 		b = slices.Clone(b)
 		b[(at+len(b))%len(b)] ^= 1
-		return with(p, name, patterns.Binary(b))
+		return with(p, name, tables.Binary(b))
 	}
-	changes := map[string]patterns.Properties{"all of another row": other, "the seal of another row": with(p, encryption.SealProperty, other.Get(encryption.SealProperty)),
+	changes := map[string]tables.Properties{"all of another row": other, "the seal of another row": with(p, encryption.SealProperty, other.Get(encryption.SealProperty)),
 		"two values exchanged": with(with(p, "A", p.Get("B")), "B", p.Get("A"))}
 	for what, at := range map[string]int{"magic": 0, "format version": 3, "kind": 4, "type": 5, "place": 7, "data key": 10, "salt": 30, "commitment": 60, "ciphertext": 90, "tag": -1} {
 		changes["a value's "+what] = flip("A", at)
@@ -37,7 +37,7 @@ func TestFailuresDoTheSameWork(t *testing.T) {
 	for what, at := range map[string]int{"magic": 0, "format version": 3, "kind": 4, "salt": 30, "commitment": 60, "number of names": 89, "a name's length": 91, "a name": 92, "MAC": -1} {
 		changes["the seal's "+what] = flip(encryption.SealProperty, at)
 	}
-	work := func(p patterns.Properties) float64 {
+	work := func(p tables.Properties) float64 {
 		return testing.AllocsPerRun(10, func() { _, _ = a.Load(background(), allOf(aKey), p) })
 	}
 	whole := work(p)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. It authenticates the row: which properties are
@@ -65,13 +65,13 @@ func (k *writeKeys) digest(texts ...string) (d digest) {
 	return d
 }
 
-func (k *writeKeys) signedDigest(name string, v patterns.Value) digest {
+func (k *writeKeys) signedDigest(name string, v tables.Value) digest {
 	octets, _ := appendValue(nil, v)
 	return k.digest(domainSigned, name, string(octets))
 }
 
 // copyDigest is that of a row which holds a copy. Names of tables do not differ by case.
-func (k *writeKeys) copyDigest(table string, row patterns.Key) digest {
+func (k *writeKeys) copyDigest(table string, row tables.Key) digest {
 	return k.digest(domainCopy, strings.ToLower(table), row.Partition, row.Row)
 }
 

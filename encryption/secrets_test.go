@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSecretsAreNotPrinted: keys come out of nothing, by no verb, in JSON, in logs; as they are, behind pointers, and as
@@ -32,10 +33,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	a.stored(t, aKey, text("A", "1")) // so that the key is in the cache
 
 	secrets := []string{string(raw), private.D.String(), private.D.Text(16), private.Primes[0].String()}
-	row := bag(t, w.keys, patterns.Key{Partition: "printed", Row: "key_" + id.String()})
+	row := bag(t, w.keys, tables.Key{Partition: "printed", Row: "key_" + id.String()})
 	wrapped, _ := row.Get("Wrapped").Bytes()
 	dataKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
-	row = bag(t, w.keys, patterns.Key{Partition: "printed", Row: "beacon_b"})
+	row = bag(t, w.keys, tables.Key{Partition: "printed", Row: "beacon_b"})
 	wrapped, _ = row.Get("Wrapped").Bytes()
 	beaconKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	for _, key := range [][]byte{raw, dataKey, beaconKey} {
@@ -70,8 +71,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		t.Errorf("they print as %s", got)
 	}
 	for _, err := range []error{
-		second(a.Load(t.Context(), allOf(aKey), patterns.Properties{text("A", "078-05-1120")})),
-		second(a.Store(t.Context(), &patterns.Change{Key: aKey}, patterns.Properties{{Name: "P", Value: patterns.Binary([]byte("TPE\x01078-05-1120"))}})),
+		second(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
+		second(a.Store(t.Context(), &patterns.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
 		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
 		second(encryption.NewLocalKey("x", raw[:9])),
 	} {

@@ -13,11 +13,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // account has a property that is encrypted, and two that are signed.
 type account struct {
-	patterns.Meta
+	tables.Meta
 	ID     string
 	Email  string `encrypt:"sign"`
 	Role   string `table:",omitempty" encrypt:"sign"`
@@ -28,13 +29,13 @@ type account struct {
 func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern) *patterns.Repository[account] {
 	t.Helper()
 	r := must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
-		Key: func(a *account) patterns.Key { return patterns.Key{Partition: "p", Row: "acc_" + a.ID} }, RowPrefix: "acc",
+		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, RowPrefix: "acc",
 	}, append([]patterns.Pattern{encryption.New("encryption", w.registry, o)}, others...)...))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
 
-func accountKey(id string) patterns.Key { return patterns.Key{Partition: "p", Row: "acc_" + id} }
+func accountKey(id string) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + id} }
 
 // TestSignedProperties: they are stored in plain and can be in conditions; one that was changed, removed, added or exchanged for that
 // of another version is refused, in the row, in a copy and in a projection; what is not signed is not.
@@ -50,7 +51,7 @@ func TestSignedProperties(t *testing.T) {
 	if whole["Email"] != "june@contoso.com" || whole["Role"] != "reader" {
 		t.Errorf("signed properties are stored as %v, %v", whole["Email"], whole["Role"])
 	}
-	found := must[*account](t)(r.Query().Partition("p").Where(patterns.Eq("Email", "june@contoso.com")).First(ctx))
+	found := must[*account](t)(r.Query().Partition("p").Where(tables.Eq("Email", "june@contoso.com")).First(ctx))
 	if found.ID != "1" || found.Role != "reader" {
 		t.Errorf("a condition finds %+v", found)
 	}
@@ -61,7 +62,7 @@ func TestSignedProperties(t *testing.T) {
 	}
 	attempt := func(what string, change func(row map[string]any)) {
 		t.Helper()
-		for _, key := range []patterns.Key{accountKey("1"), {Partition: "p", Row: "city_Seattle"}} {
+		for _, key := range []tables.Key{accountKey("1"), {Partition: "p", Row: "city_Seattle"}} {
 			row, intact := rows.read(t, key), rows.read(t, key)
 			change(row)
 			rows.put(t, key, row)
@@ -93,8 +94,8 @@ func TestSignedByTheResolver(t *testing.T) {
 	table := w.account.Table("Rest")
 	check(t, table.Create(t.Context()))
 	r := anythings(t, table, w.registry, &encryption.Options{Sign: func(_, _, name string) bool { return name != "Free" }})
-	check(t, r.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]patterns.Value{"A": patterns.Int64(1), "Free": patterns.Int64(1)}}))
-	rows, key := intrude(t, w.s, "Rest"), patterns.Key{Partition: "p", Row: "1"}
+	check(t, r.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
+	rows, key := intrude(t, w.s, "Rest"), tables.Key{Partition: "p", Row: "1"}
 	row := rows.read(t, key)
 	row["Free"] = "2"
 	rows.put(t, key, row)
@@ -137,7 +138,7 @@ type tenantKey struct{}
 func TestRequiredContext(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	missing := errors.New("the request has no tenant")
-	r := w.accounts(t, &encryption.Options{Context: func(ctx context.Context, _ patterns.Key) (map[string]string, error) {
+	r := w.accounts(t, &encryption.Options{Context: func(ctx context.Context, _ tables.Key) (map[string]string, error) {
 		tenant, _ := ctx.Value(tenantKey{}).(string)
 		if tenant == "" {
 			return nil, missing
@@ -156,7 +157,7 @@ func TestRequiredContext(t *testing.T) {
 		refusedBy(t, second(r.Query().Partition("p").Select("Secret").First(as(tenant))), tenant+", a projection")
 	}
 	for what, err := range map[string]error{"a read": second(r.Get(t.Context(), accountKey("1"))), "a write": r.Insert(t.Context(), &account{ID: "2"})} {
-		if !errors.Is(err, missing) || !errors.Is(err, patterns.ErrInvalid) || errors.Is(err, patterns.ErrGarbled) {
+		if !errors.Is(err, missing) || !errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s without a tenant: %v", what, err)
 		}
 	}
@@ -179,21 +180,21 @@ func TestVersion1Rows(t *testing.T) {
 	id, key := w.dataKey(t)
 	for i := range 3 {
 		at := accountKey(fmt.Sprint(i))
-		secret, seal, err := encryption.SealVersion1(key, id, "accounts", at, "Secret", patterns.String("x"))
+		secret, seal, err := encryption.SealVersion1(key, id, "accounts", at, "Secret", tables.String("x"))
 		check(t, err)
-		put(t, table, &patterns.Entity{Key: at, Properties: patterns.Properties{text("ID", fmt.Sprint(i)), text("Email", "june@contoso.com"), text("City", ""),
-			{Name: "Secret", Value: patterns.Binary(secret)}, {Name: encryption.SealProperty, Value: patterns.Binary(seal)}}})
+		put(t, table, &tables.Entity{Key: at, Properties: tables.Properties{text("ID", fmt.Sprint(i)), text("Email", "june@contoso.com"), text("City", ""),
+			{Name: "Secret", Value: tables.Binary(secret)}, {Name: encryption.SealProperty, Value: tables.Binary(seal)}}})
 	}
 	type plain struct {
-		patterns.Meta
+		tables.Meta
 		ID, Email, City string
 		Secret          string `encrypt:"true"`
 	}
 	of := func(o *encryption.Options, others ...patterns.Pattern) *patterns.Repository[plain] {
 		return must[*patterns.Repository[plain]](t)(patterns.NewRepository(table, patterns.Schema[plain]{
-			Key: func(p *plain) patterns.Key { return accountKey(p.ID) }}, append([]patterns.Pattern{encryption.New("encryption", w.registry, o)}, others...)...))
+			Key: func(p *plain) tables.Key { return accountKey(p.ID) }}, append([]patterns.Pattern{encryption.New("encryption", w.registry, o)}, others...)...))
 	}
-	nothing := func(context.Context, patterns.Key) (map[string]string, error) { return nil, nil }
+	nothing := func(context.Context, tables.Key) (map[string]string, error) { return nil, nil }
 	signing := func(_, _, name string) bool { return name == "Email" }
 	for what, c := range map[string]struct {
 		o       encryption.Options
@@ -245,7 +246,7 @@ func (w *world) dataKey(t testing.TB) (encryption.DataKeyID, []byte) {
 		if !info.Current {
 			continue
 		}
-		wrapped, _ := bag(t, w.keys, patterns.Key{Partition: "datakeys", Row: "key_" + info.ID.String()}).Get("Wrapped").Bytes()
+		wrapped, _ := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "key_" + info.ID.String()}).Get("Wrapped").Bytes()
 		return info.ID, must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: info.WrappedBy, Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
 	}
 	t.Fatal("the registry has no current data key")

@@ -11,11 +11,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // person has an essay to encrypt and a photo that a resolver may choose.
 type person struct {
-	patterns.Meta
+	tables.Meta
 	ID    int
 	Essay string `encrypt:"true"`
 	Photo []byte
@@ -37,8 +38,8 @@ func TestSpilledIsRefused(t *testing.T) {
 			if !spillFirst {
 				both[0], both[1] = both[1], both[0]
 			}
-			_, err := patterns.NewRepository(w.account.Table("People"), patterns.Schema[person]{Key: func(p *person) patterns.Key { return employeeKey("Sales", p.ID) }, Intents: queue}, both...)
-			if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), property) {
+			_, err := patterns.NewRepository(w.account.Table("People"), patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", p.ID) }, Intents: queue}, both...)
+			if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), property) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -59,8 +60,8 @@ func TestUsesInPackedRows(t *testing.T) {
 	check(t, table.Create(t.Context()))
 	for cut := range 90 {
 		first, last := packed[:cut], packed[cut:]
-		put(t, table, &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "1"}, Properties: patterns.Properties{text("Pack01", first[len(first)/2:]), text("Pack00", first[:len(first)/2])}})
-		put(t, table, &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "2"}, Properties: patterns.Properties{text("Pack00", last)}})
+		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "1"}, Properties: tables.Properties{text("Pack01", first[len(first)/2:]), text("Pack00", first[:len(first)/2])}})
+		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "2"}, Properties: tables.Properties{text("Pack00", last)}})
 		if uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), table)); uses[id] != 1 {
 			t.Errorf("cut at %d: %v", cut, uses)
 		}

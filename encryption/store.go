@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Store implements patterns.PropertyTransformer: it encrypts what is declared, under keys of this write alone, and adds the
 // seal. A dry run makes no request and uses a key that is thrown away; what it returns has the right size.
-func (e *Encryption) Store(ctx context.Context, change *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (e *Encryption) Store(ctx context.Context, change *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	if change.Kind == patterns.ChangeMerge {
 		return nil, errMerge
 	}
@@ -54,7 +55,7 @@ func (e *Encryption) copiesOf(change *patterns.Change, keys *writeKeys) (copies 
 			made, err := x.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
-					copies = append(copies, keys.copyDigest(e.host.Table().Name(), patterns.Key{Partition: change.Key.Partition, Row: made[i].RowKey}))
+					copies = append(copies, keys.copyDigest(e.host.Table().Name(), tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}))
 				}
 			}
 		}
@@ -81,18 +82,18 @@ func (e *Encryption) writeKey(ctx context.Context, dryRun bool) (id DataKeyID, k
 }
 
 // seal encrypts the named properties, which are sorted, signs those that are declared so, and adds the seal.
-func (e *Encryption) seal(p patterns.Properties, c *contents, at place, o origin, keys *writeKeys) patterns.Properties {
+func (e *Encryption) seal(p tables.Properties, c *contents, at place, o origin, keys *writeKeys) tables.Properties {
 	context := at.context(domainValue(o.version), o.version)
-	entity := patterns.Key{Partition: at.partition, Row: at.row}
-	out := make(patterns.Properties, 0, len(p)+1)
+	entity := tables.Key{Partition: at.partition, Row: at.row}
+	out := make(tables.Properties, 0, len(p)+1)
 	for _, property := range p {
 		if index, encrypted := slices.BinarySearch(c.names, property.Name); encrypted {
-			property.Value = patterns.Binary(keys.seal(o, context, property.Name, index, property.Value, e.options.Padding))
+			property.Value = tables.Binary(keys.seal(o, context, property.Name, index, property.Value, e.options.Padding))
 		} else if !property.Value.IsNull() && e.signs(entity, property.Name) {
 			c.signed = append(c.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
 		}
 		out = append(out, property)
 	}
 	slices.SortFunc(c.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) })
-	return append(out, patterns.Property{Name: SealProperty, Value: patterns.Binary(keys.appendSeal(o, at, c))})
+	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, c))})
 }

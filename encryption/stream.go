@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of 65,536 bytes of plaintext and a tag, the last one
@@ -215,7 +215,7 @@ func (r *chunkReader) next() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !last && r.number == maxChunks:
-		return nil, &patterns.Error{Op: "Seal", Kind: patterns.ErrTooLarge}
+		return nil, &tables.Error{Op: "Seal", Kind: tables.ErrTooLarge}
 	case last && n < r.least:
 		return nil, ErrNotAuthentic
 	}

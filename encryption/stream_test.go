@@ -13,8 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const chunk = 64 << 10
@@ -204,7 +204,7 @@ func TestStreamRanges(t *testing.T) {
 		}
 		refusedBy(t, err, "a range of a changed stream")
 	}
-	if _, err := s.OpenRange(t.Context(), binding, int64(len(c)), -1, 5, (&ranged{blob: c}).fetch); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := s.OpenRange(t.Context(), binding, int64(len(c)), -1, 5, (&ranged{blob: c}).fetch); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a range before the beginning: %v", err)
 	}
 	if _, err := s.OpenRange(t.Context(), binding, 5, 0, 5, (&ranged{blob: c}).fetch); !errors.Is(err, encryption.ErrNotAuthentic) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type inner struct {
@@ -28,60 +29,60 @@ type self struct {
 
 type (
 	flat struct { // the tag of an embedded struct's field counts
-		patterns.Meta
+		tables.Meta
 		inner
 		Renamed string `table:"Other" encrypt:"true"`
 		Not     string `encrypt:"false"`
 		Self    self   `table:",json"`
 	}
 	ofKey struct {
-		patterns.Meta
+		tables.Meta
 		RowKey string `encrypt:"true"`
 	}
 	ofTime struct {
-		patterns.Meta
+		tables.Meta
 		Timestamp time.Time `encrypt:"true"`
 	}
 	leftOut struct {
-		patterns.Meta
+		tables.Meta
 		Secret string `table:"-" encrypt:"true"`
 	}
 	unexported struct {
-		patterns.Meta
+		tables.Meta
 		secret string `encrypt:"true"`
 	}
 	ofRest struct {
-		patterns.Meta
-		Rest map[string]patterns.Value `table:",rest" encrypt:"true"`
+		tables.Meta
+		Rest map[string]tables.Value `table:",rest" encrypt:"true"`
 	}
 	misspelt struct {
-		patterns.Meta
+		tables.Meta
 		Secret string `encrypt:"yes"`
 	}
 	whole struct {
-		patterns.Meta
+		tables.Meta
 		Inner inner `table:",json"`
 	}
 	wholeSlice struct {
-		patterns.Meta
+		tables.Meta
 		Inners []*inner `table:",json"`
 	}
 	embeddedWhole struct {
-		patterns.Meta
+		tables.Meta
 		inner `table:"Inner,json"`
 	}
 	hides struct {
-		patterns.Meta
+		tables.Meta
 		outerHides
 		Other string `encrypt:"true"`
 	}
 	ofSeal struct {
-		patterns.Meta
+		tables.Meta
 		Seal   []byte `table:"_encryptionSeal"`
 		Secret string `encrypt:"true"`
 	}
 	none struct {
-		patterns.Meta
+		tables.Meta
 		Name string
 	}
 )
@@ -92,7 +93,7 @@ func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[
 	t.Helper()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	check(t, w.account.Table("Things").Create(t.Context()))
-	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) patterns.Key { return aKey }}, encryption.New("encryption", w.registry, o))
+	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) tables.Key { return aKey }}, encryption.New("encryption", w.registry, o))
 }
 
 // TestTagsWithoutEffect: a tag that would leave in plain what was meant to be secret is refused when it is declared.
@@ -113,7 +114,7 @@ func TestTagsWithoutEffect(t *testing.T) {
 		"a tag and Plain":          second(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
 	}
 	for what, err := range refused {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -121,7 +122,7 @@ func TestTagsWithoutEffect(t *testing.T) {
 	r := must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
 	check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
 	stored := bag(t, r.Table(), aKey)
-	for name, want := range map[string]patterns.Type{"Secret": patterns.TypeBinary, "Other": patterns.TypeBinary, "Open": patterns.TypeString, "Not": patterns.TypeString, "Self": patterns.TypeString} {
+	for name, want := range map[string]tables.Type{"Secret": tables.TypeBinary, "Other": tables.TypeBinary, "Open": tables.TypeString, "Not": tables.TypeString, "Self": tables.TypeString} {
 		if stored.Get(name).Type() != want {
 			t.Errorf("%s is stored as %v", name, stored.Get(name).Type())
 		}
@@ -149,12 +150,12 @@ func TestOneErrorForAll(t *testing.T) {
 				continue
 			}
 			b[at] ^= 0x40
-			put(t, r.Table(), &patterns.Entity{Key: whole.Key, Properties: with(whole.Properties, name, patterns.Binary(b))})
+			put(t, r.Table(), &tables.Entity{Key: whole.Key, Properties: with(whole.Properties, name, tables.Binary(b))})
 			_, err := r.Get(ctx, employeeKey("Sales", 1))
 			texts[refusedBy(t, err, name)] = true
 			_, err = r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { t.Error("a broken entity is handed out"); return nil })
 			refusedBy(t, err, name)
-			if errors.Is(err, patterns.ErrNotFound) || errors.Is(err, patterns.ErrInvalid) {
+			if errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("%v", err)
 			}
 		}
@@ -167,7 +168,7 @@ func TestOneErrorForAll(t *testing.T) {
 	}
 	put(t, r.Table(), whole)
 	part := must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
-	if err := r.Replace(ctx, part); !errors.Is(err, patterns.ErrInvalid) {
+	if err := r.Replace(ctx, part); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a write of what was read in part: %v", err)
 	}
 }
@@ -177,8 +178,8 @@ func TestForgottenPattern(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	s := *storagetest.Simulator(t, nil)
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, counter)
-	_, err := patterns.NewRepository(open(t, &s).Table("Employees"), patterns.Schema[flat]{Key: func(*flat) patterns.Key { return patterns.Key{} }})
-	if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Secret") || counter.Count() != 0 {
+	_, err := patterns.NewRepository(open(t, &s).Table("Employees"), patterns.Schema[flat]{Key: func(*flat) tables.Key { return tables.Key{} }})
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Secret") || counter.Count() != 0 {
 		t.Errorf("after %d requests: %v", counter.Count(), err)
 	}
 }

@@ -6,27 +6,27 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // with returns p with another value of one property.
-func with(p patterns.Properties, name string, v patterns.Value) patterns.Properties {
+func with(p tables.Properties, name string, v tables.Value) tables.Properties {
 	p = slices.Clone(p)
 	p.Set(name, v)
 	return p
 }
 
-func without(p patterns.Properties, names ...string) patterns.Properties {
-	return slices.DeleteFunc(slices.Clone(p), func(x patterns.Property) bool { return slices.Contains(names, x.Name) })
+func without(p tables.Properties, names ...string) tables.Properties {
+	return slices.DeleteFunc(slices.Clone(p), func(x tables.Property) bool { return slices.Contains(names, x.Name) })
 }
 
 // TestEveryByteCounts: with any bit of any byte of anything encrypted changed, or the end cut off or extended, the row is
 // refused, by one and the same error; whole, and where only that property and the seal, or that property alone, were read.
 func TestEveryByteCounts(t *testing.T) {
 	a := loader(t, nil)
-	p := a.stored(t, aKey, text("A", "a secret"), patterns.Property{Name: "B", Value: patterns.Int64(42)}, text("P", "plain"))
+	p := a.stored(t, aKey, text("A", "a secret"), tables.Property{Name: "B", Value: tables.Int64(42)}, text("P", "plain"))
 	texts, points := map[string]bool{}, 0
-	refused := func(changed patterns.Properties, what string) {
+	refused := func(changed tables.Properties, what string) {
 		t.Helper()
 		points++
 		out, err := a.Load(t.Context(), allOf(aKey), changed)
@@ -45,12 +45,12 @@ func TestEveryByteCounts(t *testing.T) {
 			for _, bit := range bits {
 				changed := slices.Clone(whole)
 				changed[i] ^= bit
-				refused(with(p, name, patterns.Binary(changed)), fmt.Sprintf("%s, byte %d", name, i))
+				refused(with(p, name, tables.Binary(changed)), fmt.Sprintf("%s, byte %d", name, i))
 			}
-			refused(with(p, name, patterns.Binary(whole[:i])), fmt.Sprintf("%s cut at %d", name, i))
+			refused(with(p, name, tables.Binary(whole[:i])), fmt.Sprintf("%s cut at %d", name, i))
 		}
-		refused(with(p, name, patterns.Binary(append(slices.Clone(whole), 0))), name+" extended")
-		for _, v := range []patterns.Value{patterns.String("a secret"), patterns.Int64(42), patterns.Binary(nil), patterns.Boolean(true)} {
+		refused(with(p, name, tables.Binary(append(slices.Clone(whole), 0))), name+" extended")
+		for _, v := range []tables.Value{tables.String("a secret"), tables.Int64(42), tables.Binary(nil), tables.Boolean(true)} {
 			refused(with(p, name, v), fmt.Sprintf("%s replaced by %v", name, v.Type()))
 		}
 	}
@@ -60,7 +60,7 @@ func TestEveryByteCounts(t *testing.T) {
 			changed := slices.Clone(whole)
 			changed[i] ^= 1
 			for _, beside := range []string{"P", encryption.SealProperty} {
-				_, err := a.Load(t.Context(), partOf(aKey), patterns.Properties{{Name: name, Value: patterns.Binary(changed)}, {Name: beside, Value: p.Get(beside)}})
+				_, err := a.Load(t.Context(), partOf(aKey), tables.Properties{{Name: name, Value: tables.Binary(changed)}, {Name: beside, Value: p.Get(beside)}})
 				texts[refusedBy(t, err, fmt.Sprintf("a projection, %s, byte %d", name, i))] = true
 				points++
 			}
@@ -84,30 +84,30 @@ func TestRemovedAndAdded(t *testing.T) {
 	p := a.stored(t, aKey, text("A", "1"), text("B", "2"), text("P", "plain"))
 	empty := a.stored(t, aKey, text("P", "plain"))
 	other := a.stored(t, aKey, text("A", "1"), text("B", "2"), text("C", "3"), text("P", "plain"))
-	for what, changed := range map[string]patterns.Properties{
+	for what, changed := range map[string]tables.Properties{
 		"A removed":                       without(p, "A"),
 		"both removed":                    without(p, "A", "B"),
 		"the seal removed":                without(p, encryption.SealProperty),
 		"a value and the seal":            without(p, "A", encryption.SealProperty),
 		"all that is encrypted":           without(p, "A", "B", encryption.SealProperty),
-		"C of another version":            append(slices.Clone(p), patterns.Property{Name: "C", Value: other.Get("C")}),
+		"C of another version":            append(slices.Clone(p), tables.Property{Name: "C", Value: other.Get("C")}),
 		"C in plain":                      append(slices.Clone(p), text("C", "3")),
 		"A copied to a plain one":         with(p, "P", p.Get("A")),
 		"the seal of an empty one":        with(p, encryption.SealProperty, empty.Get(encryption.SealProperty)),
 		"plaintext with an empty seal":    append(slices.Clone(empty), text("A", "1")),
-		"ciphertext with an empty seal":   append(slices.Clone(empty), patterns.Property{Name: "A", Value: p.Get("A")}),
+		"ciphertext with an empty seal":   append(slices.Clone(empty), tables.Property{Name: "A", Value: p.Get("A")}),
 		"plaintext alone":                 {text("A", "1"), text("P", "plain")},
 		"nothing":                         nil,
 		"the old libraries' metadata":     append(slices.Clone(p), text("_ClientEncryptionMetadata1", "{}")),
 		"the old libraries' and no seal":  append(without(p, encryption.SealProperty), text("_ClientEncryptionMetadata1", "{}")),
-		"A named otherwise":               append(without(p, "A"), patterns.Property{Name: "a", Value: p.Get("A")}),
+		"A named otherwise":               append(without(p, "A"), tables.Property{Name: "a", Value: p.Get("A")}),
 		"the seal of more properties":     with(p, encryption.SealProperty, other.Get(encryption.SealProperty)),
 		"another version's, but the seal": with(other, encryption.SealProperty, p.Get(encryption.SealProperty)),
 	} {
 		_, err := a.Load(t.Context(), allOf(aKey), changed)
 		refusedBy(t, err, what)
 	}
-	if read := must[patterns.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
+	if read := must[tables.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
 		t.Errorf("an entity with nothing to encrypt has %d properties", len(read))
 	}
 }
@@ -120,14 +120,14 @@ func TestEveryPairSwapped(t *testing.T) {
 	scoped := loaderIn(t, home.world, "Employees", &encryption.Options{Scope: "tenant B"})
 	elsewhere := loaderIn(t, home.world, "Managers", nil)
 	foreign := loaderIn(t, stranger, "Employees", nil)
-	row, partition := patterns.Key{Partition: "Sales", Row: "empid_000224"}, patterns.Key{Partition: "Salesempid", Row: "_000223"}
-	values := []patterns.Property{text("A", "same"), text("B", "same"), {Name: "C", Value: patterns.Binary([]byte("same"))}}
+	row, partition := tables.Key{Partition: "Sales", Row: "empid_000224"}, tables.Key{Partition: "Salesempid", Row: "_000223"}
+	values := []tables.Property{text("A", "same"), text("B", "same"), {Name: "C", Value: tables.Binary([]byte("same"))}}
 	rows := map[string]struct {
 		attached
-		key patterns.Key
-		p   patterns.Properties
+		key tables.Key
+		p   tables.Properties
 	}{}
-	add := func(name string, a attached, key patterns.Key) {
+	add := func(name string, a attached, key tables.Key) {
 		entry := rows[name]
 		entry.attached, entry.key, entry.p = a, key, a.stored(t, key, values...)
 		rows[name] = entry
@@ -180,7 +180,7 @@ func TestPartial(t *testing.T) {
 	older := a.stored(t, aKey, text("A", "1"), text("B", "2"), text("P", "plain"))
 	for what, names := range map[string][]string{"one": {"A", encryption.SealProperty}, "both": {"B", "A", encryption.SealProperty}, "a plain one": {"P"},
 		"a plain one and one": {"P", "A", encryption.SealProperty}, "the seal": {encryption.SealProperty}, "none": {}} {
-		var projected patterns.Properties
+		var projected tables.Properties
 		for _, name := range names {
 			projected.Set(name, p.Get(name))
 		}
@@ -189,7 +189,7 @@ func TestPartial(t *testing.T) {
 			t.Errorf("%s: %d properties, %v", what, len(read), err)
 		}
 		for _, x := range read {
-			if want := map[string]string{"A": "1", "B": "2", "P": "plain"}[x.Name]; x.Value != patterns.String(want) {
+			if want := map[string]string{"A": "1", "B": "2", "P": "plain"}[x.Name]; x.Value != tables.String(want) {
 				t.Errorf("%s: %s is %#v", what, x.Name, x.Value)
 			}
 		}
@@ -198,7 +198,7 @@ func TestPartial(t *testing.T) {
 			refusedBy(t, err, what+", as all that there is")
 		}
 	}
-	for what, projected := range map[string]patterns.Properties{
+	for what, projected := range map[string]tables.Properties{
 		"plaintext":                  {text("A", "1")},
 		"one without the seal":       {{Name: "A", Value: p.Get("A")}},
 		"plaintext beside":           {{Name: "B", Value: p.Get("B")}, text("A", "1")},
@@ -216,7 +216,7 @@ func TestAcceptPlaintext(t *testing.T) {
 	strict := loader(t, nil)
 	a := loaderIn(t, strict.world, "Employees", &encryption.Options{AcceptPlaintext: true})
 	p := strict.stored(t, aKey, text("A", "1"), text("P", "plain"))
-	for what, accepted := range map[string]patterns.Properties{
+	for what, accepted := range map[string]tables.Properties{
 		"a row from before":          {text("A", "1"), text("P", "plain")},
 		"a property declared since":  append(slices.Clone(p), text("B", "2")),
 		"a row that is encrypted":    p,
@@ -226,11 +226,11 @@ func TestAcceptPlaintext(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for what, refused := range map[string]patterns.Properties{
+	for what, refused := range map[string]tables.Properties{
 		"the seal removed":    without(p, encryption.SealProperty),
-		"a value in plain":    with(p, "A", patterns.String("1")),
+		"a value in plain":    with(p, "A", tables.String("1")),
 		"a value removed":     without(p, "A"),
-		"a copied ciphertext": append(slices.Clone(p), patterns.Property{Name: "B", Value: p.Get("A")}),
+		"a copied ciphertext": append(slices.Clone(p), tables.Property{Name: "B", Value: p.Get("A")}),
 	} {
 		_, err := a.Load(t.Context(), allOf(aKey), refused)
 		refusedBy(t, err, what)

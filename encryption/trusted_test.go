@@ -16,10 +16,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // planted is the row of a key that is somebody else's, right in all that the public half of the wrapping key is enough for.
-func planted(t testing.TB, public encryption.KeyWrapper, table *patterns.Table, key []byte, row string) patterns.Properties {
+func planted(t testing.TB, public encryption.KeyWrapper, table *tables.Table, key []byte, row string) tables.Properties {
 	t.Helper()
 	wrapped := must[encryption.WrappedKey](t)(public.Wrap(t.Context(), key))
 	id := hmac.New(sha256.New, key)
@@ -30,8 +31,8 @@ func planted(t testing.TB, public encryption.KeyWrapper, table *patterns.Table, 
 		mac.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(field))), field...))
 	}
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(created.UnixMilli())))
-	return patterns.Properties{{Name: "Wrapped", Value: patterns.Binary(wrapped.Bytes)}, {Name: "Check", Value: patterns.Binary(mac.Sum(nil))}, text("State", "active"),
-		{Name: "Created", Value: must[patterns.Value](t)(patterns.DateTime(created))}, text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
+	return tables.Properties{{Name: "Wrapped", Value: tables.Binary(wrapped.Bytes)}, {Name: "Check", Value: tables.Binary(mac.Sum(nil))}, text("State", "active"),
+		{Name: "Created", Value: must[tables.Value](t)(tables.DateTime(created))}, text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
 }
 
 // TestTrusted: who can write the registry's table, and knows the public half of its wrapping key, makes no program write or read
@@ -79,7 +80,7 @@ func TestTrusted(t *testing.T) {
 	// Keys of theirs in the rows of ours.
 	key := bytes.Repeat([]byte{7}, 32)
 	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
-		put(t, w.keys, &patterns.Entity{Key: patterns.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
+		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
 	}
 	check(t, second(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
 	w.registry = in(ours, beacon)
@@ -87,7 +88,7 @@ func TestTrusted(t *testing.T) {
 	_, err = strict.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a key of theirs in the row of ours")
 	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": second(w.registry.Beacon(ctx, "number", 0)), "Rewrap": second(w.registry.Rewrap(ctx))} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestTrustedRotation(t *testing.T) {
 		check(t, second(generations[3].Get(ctx, employeeKey("Sales", i))))
 	}
 	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, old}})
-	if err := trusting.RemoveUnusedDataKey(ctx, old, table); !errors.Is(err, patterns.ErrConflict) {
+	if err := trusting.RemoveUnusedDataKey(ctx, old, table); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a trusted key is removed: %v", err)
 	}
 }

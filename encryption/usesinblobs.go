@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // blobsAtOnce is how many blobs are looked at at once.
@@ -33,7 +33,7 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 			return nil, blobError(op, err)
 		}
 		if page.Segment == nil {
-			return nil, &patterns.Error{Op: op, Kind: patterns.ErrGarbled, Err: errors.New("a page without blobs")}
+			return nil, &tables.Error{Op: op, Kind: tables.ErrGarbled, Err: errors.New("a page without blobs")}
 		}
 		if err := countBlobs(ctx, blobs, page.Segment.BlobItems, uses); err != nil {
 			return nil, blobError(op, err)
@@ -80,7 +80,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 		err = closing
 	}
 	if err == nil && n < headerSize { // it was listed as longer: the answer was cut off, and would make a use be missed
-		err = &patterns.Error{Op: "UsesInBlobs", Kind: patterns.ErrGarbled, Err: errors.New("an answer without the header")}
+		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("an answer without the header")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)
 	return h.key, ok, err
@@ -88,13 +88,13 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 
 // blobError is an error of the blob service in this library's words.
 func blobError(op string, err error) error {
-	var own *patterns.Error
+	var own *tables.Error
 	if errors.As(err, &own) {
 		return err
 	}
-	e := patterns.ServiceError(op, "", err)
-	if errors.Is(e.Kind, patterns.ErrNotFound) {
-		e.Kind = patterns.ErrInvalid // the container is not there
+	e := tables.ServiceError(op, "", err)
+	if errors.Is(e.Kind, tables.ErrNotFound) {
+		e.Kind = tables.ErrInvalid // the container is not there
 	}
 	return e
 }

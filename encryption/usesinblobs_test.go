@@ -10,8 +10,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestUsesInBlobs: sealed blobs are counted by their data keys, others are not, under a prefix or in the whole container.
@@ -48,7 +48,7 @@ func TestUsesInBlobs(t *testing.T) {
 		t.Errorf("%d in the whole container", total)
 	}
 	for what, err := range map[string]error{"no container": second(encryption.UsesInBlobs(ctx, nil, "")), "one that is not there": second(encryption.UsesInBlobs(ctx, w.account.Container("not-there"), ""))} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

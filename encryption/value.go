@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding:
@@ -37,34 +37,34 @@ const (
 const padMark = 0x80
 
 // appendValue appends code and octets of a value; code 0 is null, which is never stored.
-func appendValue(dst []byte, v patterns.Value) (out []byte, code byte) {
+func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
 	switch v.Type() {
-	case patterns.TypeString:
-		s, _ := v.Str()
+	case tables.TypeString:
+		s, _ := v.Text()
 		return append(append(dst, codeString), s...), codeString
-	case patterns.TypeBinary:
+	case tables.TypeBinary:
 		b, _ := v.Bytes()
 		return append(append(dst, codeBinary), b...), codeBinary
-	case patterns.TypeBoolean:
+	case tables.TypeBoolean:
 		b, _ := v.Bool()
 		if b {
 			return append(dst, codeBoolean, 1), codeBoolean
 		}
 		return append(dst, codeBoolean, 0), codeBoolean
-	case patterns.TypeInt32:
+	case tables.TypeInt32:
 		i, _ := v.Int()
 		return binary.BigEndian.AppendUint32(append(dst, codeInt32), uint32(i)), codeInt32
-	case patterns.TypeInt64:
+	case tables.TypeInt64:
 		i, _ := v.Int()
 		return binary.BigEndian.AppendUint64(append(dst, codeInt64), uint64(i)), codeInt64
-	case patterns.TypeDouble:
+	case tables.TypeDouble:
 		f, _ := v.Float()
 		return binary.BigEndian.AppendUint64(append(dst, codeDouble), math.Float64bits(f)), codeDouble
-	case patterns.TypeDateTime:
+	case tables.TypeDateTime:
 		t, _ := v.Time()
 		ticks, _ := edm.Ticks(t) // a Value has no time that has none
 		return binary.BigEndian.AppendUint64(append(dst, codeDateTime), uint64(ticks)), codeDateTime
-	case patterns.TypeGuid:
+	case tables.TypeGUID:
 		u, _ := v.UUID()
 		return append(append(dst, codeGuid), u[:]...), codeGuid
 	}
@@ -72,38 +72,38 @@ func appendValue(dst []byte, v patterns.Value) (out []byte, code byte) {
 }
 
 // parseValue is the inverse of appendValue.
-func parseValue(b []byte, code byte) (v patterns.Value, ok bool) {
+func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
 	if len(b) == 0 || b[0] != code {
 		return v, false
 	}
 	b = b[1:]
 	switch code {
 	case codeString:
-		return patterns.String(string(b)), utf8.Valid(b)
+		return tables.String(string(b)), utf8.Valid(b)
 	case codeBinary:
-		return patterns.Binary(b), true
+		return tables.Binary(b), true
 	case codeBoolean:
-		return patterns.Boolean(len(b) == 1 && b[0] == 1), len(b) == 1 && b[0] <= 1
+		return tables.Boolean(len(b) == 1 && b[0] == 1), len(b) == 1 && b[0] <= 1
 	case codeInt32:
 		if len(b) == 4 {
-			return patterns.Int32(int32(binary.BigEndian.Uint32(b))), true
+			return tables.Int32(int32(binary.BigEndian.Uint32(b))), true
 		}
 	case codeInt64:
 		if len(b) == 8 {
-			return patterns.Int64(int64(binary.BigEndian.Uint64(b))), true
+			return tables.Int64(int64(binary.BigEndian.Uint64(b))), true
 		}
 	case codeDouble:
 		if len(b) == 8 {
-			return patterns.Double(math.Float64frombits(binary.BigEndian.Uint64(b))), true
+			return tables.Double(math.Float64frombits(binary.BigEndian.Uint64(b))), true
 		}
 	case codeDateTime:
 		if len(b) == 8 {
-			v, err := patterns.DateTime(edm.TimeOfTicks(int64(binary.BigEndian.Uint64(b))))
+			v, err := tables.DateTime(edm.TimeOfTicks(int64(binary.BigEndian.Uint64(b))))
 			return v, err == nil
 		}
 	case codeGuid:
 		if len(b) == 16 {
-			return patterns.Guid(uuid.UUID(b)), true
+			return tables.GUID(uuid.UUID(b)), true
 		}
 	}
 	return v, false
@@ -133,7 +133,7 @@ func unpad(b []byte) ([]byte, bool) {
 }
 
 // seal encrypts one value.
-func (k *writeKeys) seal(o origin, context []byte, name string, index int, v patterns.Value, multiple int) []byte {
+func (k *writeKeys) seal(o origin, context []byte, name string, index int, v tables.Value, multiple int) []byte {
 	plain, code := appendValue(make([]byte, 0, 64), v)
 	plain = pad(plain, multiple)
 	h := header{kind: kindValue, typeCode: code, index: uint16(index), origin: o}
@@ -143,7 +143,7 @@ func (k *writeKeys) seal(o origin, context []byte, name string, index int, v pat
 }
 
 // open decrypts what seal made. It takes the same steps whatever is wrong.
-func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v patterns.Value, ok bool) {
+func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v tables.Value, ok bool) {
 	if len(stored) < headerSize {
 		stored = make([]byte, headerSize)
 	}

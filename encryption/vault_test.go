@@ -20,6 +20,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const vaultKeyID = "https://contoso.vault.azure.net/keys/tables"
@@ -118,13 +119,13 @@ func TestVaultKey(t *testing.T) {
 	gone := first
 	gone.KeyID = vaultKeyID + "/v0"
 	for what, wrapped := range map[string]encryption.WrappedKey{"another version's": swapped, "a version that is gone": gone} {
-		if _, err := w.Unwrap(ctx, wrapped); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := w.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, id := range []string{"https://evil.vault.azure.net/keys/tables/v1", vaultKeyID, vaultKeyID + "/v1/x", vaultKeyID + "2/v1", ""} {
 		n := v.unwrapped
-		if _, err := w.Unwrap(ctx, encryption.WrappedKey{KeyID: id, Algorithm: first.Algorithm, Bytes: first.Bytes}); !errors.Is(err, patterns.ErrInvalid) || v.unwrapped != n {
+		if _, err := w.Unwrap(ctx, encryption.WrappedKey{KeyID: id, Algorithm: first.Algorithm, Bytes: first.Bytes}); !errors.Is(err, tables.ErrInvalid) || v.unwrapped != n {
 			t.Errorf("key id %q: %v", id, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestVaultKey(t *testing.T) {
 		v.status = status
 		for _, err := range []error{second(w.Wrap(ctx, key)), second(w.Unwrap(ctx, first))} {
 			var response *azcore.ResponseError
-			if !errors.As(err, &response) || response.StatusCode != status || errors.Is(err, patterns.ErrGarbled) {
+			if !errors.As(err, &response) || response.StatusCode != status || errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("%d: %v", status, err)
 			}
 		}
@@ -143,7 +144,7 @@ func TestVaultKey(t *testing.T) {
 		"no key":         second(encryption.NewVaultKey(&azkeys.Client{}, "https://contoso.vault.azure.net", nil)),
 		"RSA-OAEP":       second(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmRSAOAEP})),
 	} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -160,7 +161,7 @@ func TestVaultOutage(t *testing.T) {
 	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), again, nil))
 	v.status = 503
 	_, err := r.Get(t.Context(), employeeKey("Sales", 1))
-	if errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrNotFound) || err == nil || !strings.Contains(err.Error(), "503") {
+	if errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrNotFound) || err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("while the vault is down: %v", err)
 	}
 	v.status = 0

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // WrappedKey is a key encrypted under another one. It is no secret without that one.
@@ -22,7 +22,7 @@ type KeyWrapper interface {
 	Wrap(ctx context.Context, key []byte) (WrappedKey, error)
 	// Holds reports whether Unwrap can be asked for keys wrapped under this one and algorithm. It makes no request.
 	Holds(keyID, algorithm string) bool
-	// Unwrap decrypts a key. What was not wrapped by this key is patterns.ErrGarbled; any other error says that the key
+	// Unwrap decrypts a key. What was not wrapped by this key is tables.ErrGarbled; any other error says that the key
 	// cannot be had now.
 	Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error)
 }
@@ -68,12 +68,12 @@ func (c Chain) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error) {
 
 // errNoWrapper names the key, which an operator must provide.
 func errNoWrapper(wrapped WrappedKey) error {
-	return fmt.Errorf("%w: there is no wrapper for key %q and algorithm %q", patterns.ErrInvalid, wrapped.KeyID, wrapped.Algorithm)
+	return fmt.Errorf("%w: there is no wrapper for key %q and algorithm %q", tables.ErrInvalid, wrapped.KeyID, wrapped.Algorithm)
 }
 
 // errNotWrapped is the error of bytes that are no key wrapped under the wrapper's.
 func errNotWrapped() error {
-	return fmt.Errorf("%w: not a key that was wrapped under this one", patterns.ErrGarbled)
+	return fmt.Errorf("%w: not a key that was wrapped under this one", tables.ErrGarbled)
 }
 
 var (

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // wycheproofModule ships the vectors of project Wycheproof. go.mod names its version (wycheproofmodule_test.go); no test compiles it
@@ -113,7 +113,7 @@ func TestWycheproof(t *testing.T) {
 		w := &wycheproof{}
 		w.run(t, file("aes_wrap"), 160, func(_ int, c *wycheproofCase) (accepted, used bool) {
 			key, err := encryption.KeyUnwrap(c.Key, c.Ct)
-			if err != nil && !errors.Is(err, patterns.ErrGarbled) {
+			if err != nil && !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("vector %d: %v", c.ID, err)
 			}
 			return err == nil && bytes.Equal(key, c.Msg), true
@@ -127,7 +127,7 @@ func TestWycheproof(t *testing.T) {
 				check(t, err)
 				wrapper := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
 				key, err := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "rsa", Algorithm: algorithm, Bytes: c.Ct})
-				if err != nil && !errors.Is(err, patterns.ErrGarbled) {
+				if err != nil && !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("vector %d: %v", c.ID, err)
 				}
 				accepted = err == nil && bytes.Equal(key, c.Msg)

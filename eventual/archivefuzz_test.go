@@ -8,14 +8,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // archivedRest is an entity type that takes any property, and has its key in fields.
 type archivedRest struct {
 	PartitionKey, RowKey string
 	Age                  int32
-	Rest                 map[string]patterns.Value `table:",rest"`
+	Rest                 map[string]tables.Value `table:",rest"`
 }
 
 // FuzzArchived: whoever can write blobs chooses the content of an archive. It is an error, or one entity: with the key that the members
@@ -28,11 +28,11 @@ func FuzzArchived(f *testing.F) {
 		`{"v":1,"partition":"p","row":"r","properties":{"X@odata.type":"Edm.DateTime","X":"0001-01-01T00:00:00Z"}}`} {
 		f.Add([]byte(text))
 	}
-	bags, err := patterns.NewCodec[patterns.Entity]()
+	bags, err := tables.NewCodec[tables.Entity]()
 	if err != nil {
 		f.Fatal(err)
 	}
-	typed, err := patterns.NewCodec[archivedRest]()
+	typed, err := tables.NewCodec[archivedRest]()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func FuzzArchived(f *testing.F) {
 		bag, bagErr := openArchive(bags, text)
 		entity, typedErr := openArchive(typed, text)
 		if typedErr == nil {
-			checkArchived(t, typed, text, patterns.Key{Partition: entity.PartitionKey, Row: entity.RowKey}, entity)
+			checkArchived(t, typed, text, tables.Key{Partition: entity.PartitionKey, Row: entity.RowKey}, entity)
 			if bagErr != nil || bag.Key.Partition != entity.PartitionKey || bag.Key.Row != entity.RowKey {
 				t.Errorf("%q is %+v of the one type, %+v (%v) of the other", text, entity, bag, bagErr)
 			}
@@ -52,7 +52,7 @@ func FuzzArchived(f *testing.F) {
 }
 
 // checkArchived compares an entity with the archive that it was read from.
-func checkArchived[T any](t *testing.T, codec *patterns.Codec[T], text []byte, key patterns.Key, v *T) {
+func checkArchived[T any](t *testing.T, codec *tables.Codec[T], text []byte, key tables.Key, v *T) {
 	t.Helper()
 	var members map[string]any
 	if err := json.Unmarshal(text, &members); err != nil || members["partition"] != key.Partition || members["row"] != key.Row {

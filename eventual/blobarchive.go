@@ -18,6 +18,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ToContainer moves entities into blobs, one for each. ReadArchived reads them. The container has to exist.
@@ -43,14 +44,14 @@ import (
 // get the same one. A client of Account.Container is best, since it holds requests to the worker's lease and tells which of them
 // got no answer; with others, every request without an answer makes the message wait for its visibility timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
-	codec, err := patterns.NewCodec[T]()
+	codec, err := tables.NewCodec[T]()
 	return toContainer[T]{c, name, codec, err}
 }
 
 type toContainer[T any] struct {
 	container *container.Client
 	name      func(*T) string
-	codec     *patterns.Codec[T]
+	codec     *tables.Codec[T]
 	codecErr  error
 }
 
@@ -88,7 +89,7 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 func (d toContainer[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
 	name := d.name(entity)
 	if n := len([]rune(name)); n == 0 || n > maxBlobName {
-		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: patterns.ErrInvalid,
+		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("a blob name of %d characters: it has 1 to %d", n, maxBlobName)}
 	}
 	return []string{name}, nil
@@ -158,16 +159,16 @@ func isRefusal(err error) bool {
 // blobFailure is failure for what is done to a blob under a condition.
 func blobFailure(op, name string, err error) error {
 	wrapped := failure(op, name, err)
-	if e := (*patterns.Error)(nil); isRefusal(err) && errors.As(wrapped, &e) {
-		e.Kind = patterns.ErrConflict
+	if e := (*tables.Error)(nil); isRefusal(err) && errors.As(wrapped, &e) {
+		e.Kind = tables.ErrConflict
 	}
 	return wrapped
 }
 
 func unknownBlob(op, name string, err error) error {
 	wrapped := failure(op, name, err)
-	if e := (*patterns.Error)(nil); errors.As(wrapped, &e) {
-		e.Kind = patterns.ErrUnknownOutcome
+	if e := (*tables.Error)(nil); errors.As(wrapped, &e) {
+		e.Kind = tables.ErrUnknownOutcome
 	}
 	return wrapped
 }
@@ -182,7 +183,7 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, failure("Look", name, err)
 	}
 	if answer.ETag == nil {
-		return nil, failure("Look", name, fmt.Errorf("%w: a blob without an ETag", patterns.ErrGarbled))
+		return nil, failure("Look", name, fmt.Errorf("%w: a blob without an ETag", tables.ErrGarbled))
 	}
 	b := &archiveBlob{etag: *answer.ETag}
 	sum, others := "", 0

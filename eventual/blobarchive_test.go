@@ -17,11 +17,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // everything has a field of each type, and what the program does not know in Rest.
 type everything struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	Text                 string
 	Empty                string
@@ -33,8 +34,8 @@ type everything struct {
 	When                 time.Time
 	ID                   uuid.UUID
 	Missing              *string
-	Lists                map[string][]int          `table:",json"`
-	Rest                 map[string]patterns.Value `table:",rest"`
+	Lists                map[string][]int        `table:",json"`
+	Rest                 map[string]tables.Value `table:",rest"`
 }
 
 func sample() *everything {
@@ -42,7 +43,7 @@ func sample() *everything {
 		Text: "<\"quotes\"> \\ \x00\x01\u2028\U0001F600", Binary: []byte{0, 255}, Flag: true, Small: math.MinInt32, Large: math.MaxInt64,
 		Whole: 3, NaN: math.NaN(), Infinite: math.Inf(-1), When: time.Date(2026, 11, 20, 13, 0, 0, 123_456_700, time.UTC),
 		ID: uuid.MustParse("5f0f9f3e-4b0a-4d8e-9a53-0a3c8a5b1c11"), Lists: map[string][]int{"a": {1, 2}},
-		Rest: map[string]patterns.Value{"Later": patterns.Int64(1 << 60), "Half": patterns.Double(0.5)}}
+		Rest: map[string]tables.Value{"Later": tables.Int64(1 << 60), "Half": tables.Double(0.5)}}
 }
 
 const sampleJSON = `{"v":1,"partition":"O'Brien & co","row":"résumé 😀","properties":{` +
@@ -55,7 +56,7 @@ const sampleJSON = `{"v":1,"partition":"O'Brien & co","row":"résumé 😀","pro
 // withoutMeta is an entity to compare: a NaN is not equal to itself.
 func withoutMeta(e *everything) everything {
 	c := *e
-	c.Meta = patterns.Meta{}
+	c.Meta = tables.Meta{}
 	if math.IsNaN(c.NaN) {
 		c.NaN = 4711
 	}
@@ -64,7 +65,7 @@ func withoutMeta(e *everything) everything {
 
 func newContainer(t testing.TB, s *storagetest.Service) *container.Client {
 	t.Helper()
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	c := account.Container(s.ContainerName(t))
 	_, err := c.Create(t.Context(), nil)
 	check(t, err)
@@ -84,7 +85,7 @@ func archiveSample(t testing.TB, s *storagetest.Service, c *container.Client, e 
 	table := q.Account().Table(s.TableName(t))
 	check(t, table.Create(t.Context()))
 	repo := must[*patterns.Repository[everything]](t)(patterns.NewRepository(table, patterns.Schema[everything]{
-		Key: func(e *everything) patterns.Key { return patterns.Key{Partition: e.PartitionKey, Row: e.RowKey} }}))
+		Key: func(e *everything) tables.Key { return tables.Key{Partition: e.PartitionKey, Row: e.RowKey} }}))
 	mover := must[*eventual.Mover[everything]](t)(eventual.NewMover(q, "m", repo, eventual.ToContainer(c, func(*everything) string { return "a" }), nil))
 	check(t, repo.Insert(t.Context(), e))
 	check(t, mover.Move(t.Context(), e))
@@ -105,8 +106,8 @@ func TestArchivedFormat(t *testing.T) {
 	if got.Incarnation() != "" || got.ETag != "" {
 		t.Errorf("Meta %+v", got.Meta)
 	}
-	bag := must[*patterns.Entity](t)(eventual.ReadArchived[patterns.Entity](ctx, c, "a"))
-	if v, _ := bag.Get("Large").Int(); bag.Key.Partition != "O'Brien & co" || v != math.MaxInt64 || bag.Get("Large").Type() != patterns.TypeInt64 {
+	bag := must[*tables.Entity](t)(eventual.ReadArchived[tables.Entity](ctx, c, "a"))
+	if v, _ := bag.Get("Large").Int(); bag.Key.Partition != "O'Brien & co" || v != math.MaxInt64 || bag.Get("Large").Type() != tables.TypeInt64 {
 		t.Errorf("%+v", bag)
 	}
 	blob, err := c.NewBlobClient("a").DownloadStream(ctx, nil)
@@ -156,16 +157,16 @@ func TestReadArchived(t *testing.T) {
 	} {
 		putText(t, c, "bad", text)
 		_, err := eventual.ReadArchived[everything](ctx, c, "bad")
-		if wantKind(t, err, patterns.ErrGarbled); !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "secret") {
+		if wantKind(t, err, tables.ErrGarbled); !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", text, err, reason)
 		}
 	}
 	_, err := eventual.ReadArchived[everything](ctx, c, "missing")
-	wantKind(t, err, patterns.ErrNotFound)
+	wantKind(t, err, tables.ErrNotFound)
 	_, err = eventual.ReadArchived[everything](ctx, c, "")
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 	_, err = eventual.ReadArchived[everything](ctx, nil, "a")
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 }
 
 // Keys are the keys under names of the program's own.
@@ -186,7 +187,7 @@ func TestMoverBlobNames(t *testing.T) {
 		return must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "names", p.current, eventual.ToContainer(p.queue.Account().Container(o.container), name), nil))
 	}
 	for reason, name := range map[string]string{"a blob name of 0 characters": "", "a blob name of 1025 characters": strings.Repeat("é", 1025)} {
-		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), reason) {
+		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v, want %q", err, reason)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // archiveVersion is that of the JSON of a blob that ToContainer writes.
@@ -28,7 +28,7 @@ const typeSuffix = "@odata.type"
 const systemPrefix = "_tp"
 
 // encode writes the JSON of an entity.
-func (d toContainer[T]) encode(key patterns.Key, entity *T) ([]byte, error) {
+func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 	properties, err := d.codec.Encode(entity)
 	if err != nil {
 		return nil, err
@@ -47,13 +47,13 @@ func (d toContainer[T]) encode(key patterns.Key, entity *T) ([]byte, error) {
 		if !first {
 			b = append(b, ',')
 		}
-		b, first = edm.AppendProperty(b, property.Name, property.Value), false
+		b, first = edm.AppendProperty(b, property.Name, edm.Value(property.Value)), false
 	}
 	return append(b, '}', '}'), nil
 }
 
 // decodeArchived reads that JSON.
-func decodeArchived(text []byte) (patterns.Key, patterns.Properties, error) {
+func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	var stored struct {
 		Version    int            `json:"v"`
 		Partition  *string        `json:"partition"`
@@ -61,17 +61,17 @@ func decodeArchived(text []byte) (patterns.Key, patterns.Properties, error) {
 		Properties jsontext.Value `json:"properties"`
 	}
 	if err := json.Unmarshal(text, &stored); err != nil {
-		return patterns.Key{}, nil, fmt.Errorf("%d bytes are not the JSON of an entity", len(text))
+		return tables.Key{}, nil, fmt.Errorf("%d bytes are not the JSON of an entity", len(text))
 	}
 	if stored.Version != archiveVersion {
-		return patterns.Key{}, nil, fmt.Errorf("version %d of the format, and this build reads version %d", stored.Version, archiveVersion)
+		return tables.Key{}, nil, fmt.Errorf("version %d of the format, and this build reads version %d", stored.Version, archiveVersion)
 	}
 	if stored.Partition == nil || stored.Row == nil {
-		return patterns.Key{}, nil, errors.New("the entity's partition or row key is missing")
+		return tables.Key{}, nil, errors.New("the entity's partition or row key is missing")
 	}
-	key := patterns.Key{Partition: *stored.Partition, Row: *stored.Row}
+	key := tables.Key{Partition: *stored.Partition, Row: *stored.Row}
 	if err := errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row)); err != nil {
-		return patterns.Key{}, nil, fmt.Errorf("no entity has the key %q, %q: %w", key.Partition, key.Row, err)
+		return tables.Key{}, nil, fmt.Errorf("no entity has the key %q, %q: %w", key.Partition, key.Row, err)
 	}
 	properties, err := decodeProperties(stored.Properties)
 	return key, properties, err
@@ -90,7 +90,7 @@ func checkArchivedName(name string) error {
 var errNoProperties = errors.New("the properties are not a JSON object")
 
 // decodeProperties takes a type's name before its value or after: other programs may have put the members in order.
-func decodeProperties(object jsontext.Value) (patterns.Properties, error) {
+func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(object))
 	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {
 		return nil, errNoProperties
@@ -120,13 +120,13 @@ func decodeProperties(object jsontext.Value) (patterns.Properties, error) {
 			return nil, fmt.Errorf("property %s has a type that this build does not know", property)
 		}
 	}
-	var properties patterns.Properties
+	var properties tables.Properties
 	for _, name := range names {
 		value, err := decodeValue(types[name], values[name])
 		if err != nil {
 			return nil, fmt.Errorf("property %s: %w", name, err)
 		}
-		properties = append(properties, patterns.Property{Name: name, Value: value})
+		properties = append(properties, tables.Property{Name: name, Value: tables.Value(value)})
 	}
 	return properties, nil
 }
@@ -154,15 +154,15 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 }
 
 // ReadArchived reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
-// repository. As patterns.Entity, it is the bag of its properties with the key that it had. It is patterns.ErrNotFound
-// when there is no such blob, or a Mover has not put the entity there yet, and patterns.ErrGarbled for one that no Mover has written, or a later version of this library.
+// repository. As tables.Entity, it is the bag of its properties with the key that it had. It is tables.ErrNotFound
+// when there is no such blob, or a Mover has not put the entity there yet, and tables.ErrGarbled for one that no Mover has written, or a later version of this library.
 // Requests: 1.
 func ReadArchived[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "ReadArchived"
 	if c == nil || name == "" {
 		return nil, invalidf(op, name, "the container is nil, or the blob's name empty")
 	}
-	codec, err := patterns.NewCodec[T]()
+	codec, err := tables.NewCodec[T]()
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 	defer answer.Body.Close()
 	for key := range answer.Metadata {
 		if strings.EqualFold(key, metaPending) {
-			return nil, &patterns.Error{Op: op, Table: name, Kind: patterns.ErrNotFound,
+			return nil, &tables.Error{Op: op, Table: name, Kind: tables.ErrNotFound,
 				Err: errors.New("a Mover is about to put an entity there")}
 		}
 	}
@@ -183,13 +183,13 @@ func ReadArchived[T any](ctx context.Context, c *container.Client, name string) 
 	}
 	v, err := openArchive(codec, text)
 	if err != nil {
-		return nil, &patterns.Error{Op: op, Table: name, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
 	return v, nil
 }
 
 // openArchive makes an entity of the content of a blob.
-func openArchive[T any](codec *patterns.Codec[T], text []byte) (*T, error) {
+func openArchive[T any](codec *tables.Codec[T], text []byte) (*T, error) {
 	key, properties, err := decodeArchived(text)
 	if err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func openArchive[T any](codec *patterns.Codec[T], text []byte) (*T, error) {
 }
 
 // setKey sets the fields of a struct that are system properties, or the key of a bag.
-func setKey(v any, key patterns.Key) {
-	if e, ok := v.(*patterns.Entity); ok {
+func setKey(v any, key tables.Key) {
+	if e, ok := v.(*tables.Entity); ok {
 		e.Key = key
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestCancelledPutOfAnIntent: whoever gives up while the intent is put is told so, and that nothing was begun.
@@ -21,7 +22,7 @@ func TestCancelledPutOfAnIntent(t *testing.T) {
 			q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 			began := false
 			err := q.Run(ctx, patterns.Intent{ID: "1", Repository: "r"}, func(context.Context) error { began = true; return nil }, func(context.Context) error { return nil })
-			if !errors.Is(err, context.Canceled) || errors.Is(err, patterns.ErrUnknownOutcome) || began {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) || began {
 				t.Errorf("%v, and the change was begun: %v", err, began)
 			}
 		})

@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // claimed are the names of the blobs that hold bodies.
@@ -100,15 +100,15 @@ func TestRefusedMessages(t *testing.T) {
 		kind        error
 		says        string
 	}{
-		"own type":  {"tablepatterns.poison", 1, 0, patterns.ErrInvalid, "library's own"},
-		"no type":   {"", 1, 0, patterns.ErrInvalid, "empty"},
-		"long type": {strings.Repeat("x", 201), 1, 0, patterns.ErrInvalid, "201 bytes"},
-		"control":   {"a\nb", 1, 0, patterns.ErrInvalid, "control character"},
-		"not UTF-8": {"a\xff", 1, 0, patterns.ErrInvalid, "UTF-8"},
-		"channel":   {"a", struct{ Secret chan int }{}, 0, patterns.ErrInvalid, "/Secret (chan int)"},
-		"too large": {"a", strings.Repeat("x", 16<<20-1), 0, patterns.ErrTooLarge, "16777217 bytes"},
-		"negative":  {"a", 1, -1, patterns.ErrInvalid, "delay of -1ns"},
-		"long":      {"a", 1, 7*24*time.Hour + 1, patterns.ErrInvalid, "168h"},
+		"own type":  {"tablepatterns.poison", 1, 0, tables.ErrInvalid, "library's own"},
+		"no type":   {"", 1, 0, tables.ErrInvalid, "empty"},
+		"long type": {strings.Repeat("x", 201), 1, 0, tables.ErrInvalid, "201 bytes"},
+		"control":   {"a\nb", 1, 0, tables.ErrInvalid, "control character"},
+		"not UTF-8": {"a\xff", 1, 0, tables.ErrInvalid, "UTF-8"},
+		"channel":   {"a", struct{ Secret chan int }{}, 0, tables.ErrInvalid, "/Secret (chan int)"},
+		"too large": {"a", strings.Repeat("x", 16<<20-1), 0, tables.ErrTooLarge, "16777217 bytes"},
+		"negative":  {"a", 1, -1, tables.ErrInvalid, "delay of -1ns"},
+		"long":      {"a", 1, 7*24*time.Hour + 1, tables.ErrInvalid, "168h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := q.Send(t.Context(), tc.messageType, tc.body, &eventual.SendOptions{Delay: tc.delay})
@@ -187,7 +187,7 @@ func TestOrphans(t *testing.T) {
 	for _, fault := range []storagetest.Mode{storagetest.NotSent, storagetest.Before500, storagetest.LostAnswer} {
 		faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutMessage, fault))
 		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
-		if _, err := q.Send(t.Context(), "big", large, nil); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) == (fault == storagetest.NotSent) {
+		if _, err := q.Send(t.Context(), "big", large, nil); err == nil || errors.Is(err, tables.ErrUnknownOutcome) == (fault == storagetest.NotSent) {
 			t.Errorf("%v: %v", fault, err)
 		}
 	}
@@ -211,14 +211,14 @@ func TestOrphans(t *testing.T) {
 // TestWithoutBlobs: an account without a blob endpoint can do all but large bodies, and says so.
 func TestWithoutBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint},
-		s.AccountName, s.AccountKey, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint},
+		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	q := must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
 	check(t, q.Create(t.Context()))
 	_, err := q.Send(t.Context(), "big", large, nil)
-	wantKind(t, err, patterns.ErrTooLarge)
+	wantKind(t, err, tables.ErrTooLarge)
 	_, err = q.SweepClaims(t.Context(), nil)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 
 	// One that nearly fills a message leaves no room for a reason beside it, and is not lost for that.
 	body := strings.Repeat("x", 48_900)

@@ -12,7 +12,7 @@ import (
 
 // Decode reads the body into what v points to. Names of members match as encoding/json matches them: an exact match
 // first, then one that differs in case only; members without a field are ignored. A body that sets no field of a struct
-// is refused (patterns.ErrInvalid), since the message was then meant for somebody else, and a handler that goes on with
+// is refused (tables.ErrInvalid), since the message was then meant for somebody else, and a handler that goes on with
 // the zero value would have it deleted; WorkerOptions.AllowUnfilled allows it. What Send writes for the zero value is
 // accepted. An error names the type and the place, never a value.
 func (m *Message) Decode(v any) error {

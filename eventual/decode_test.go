@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // hired is what another program, which writes names in lower case, may tell a handler.
@@ -55,7 +55,7 @@ func TestDecodeRefusesWhatFillsNothing(t *testing.T) {
 				check(t, err) // Send writes it for a nil pointer
 				continue
 			}
-			wantKind(t, err, patterns.ErrInvalid)
+			wantKind(t, err, tables.ErrInvalid)
 			for _, want := range []string{`"hired"`, "eventual_test.hired", "AllowUnfilled"} {
 				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("%s into a %T: %v", body, v, err)
@@ -63,8 +63,8 @@ func TestDecodeRefusesWhatFillsNothing(t *testing.T) {
 			}
 		}
 	}
-	wantKind(t, decode(`{"other":1}`, new(tick)), patterns.ErrInvalid)
-	wantKind(t, decode(`{"other":1}`, new(struct{})), patterns.ErrInvalid)
+	wantKind(t, decode(`{"other":1}`, new(tick)), tables.ErrInvalid)
+	wantKind(t, decode(`{"other":1}`, new(struct{})), tables.ErrInvalid)
 	for body, v := range map[string]any{`{}`: new(tick), ` { } `: new(struct{}), `{"b":1}`: new(map[string]int), `null`: new(map[string]int), `[]`: new([]int), `7`: new(any),
 		`{"x":{"y":1}}`: new(any), `"text"`: new(string), `"2026-11-22T10:00:00Z"`: new(time.Time)} {
 		if err := decode(body, v); err != nil {

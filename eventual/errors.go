@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // What can go wrong with a queue as such, for errors.Is. All other kinds are those of package patterns.
@@ -19,19 +19,19 @@ var (
 
 // invalidf is the error of bad input, before any request.
 func invalidf(op, queue, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: queue, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 func tooLargef(op, queue, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: queue, Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format, args...)}
+	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
-// failure turns the error of a request that changes nothing, or whose outcome does not matter, into a patterns.Error.
+// failure turns the error of a request that changes nothing, or whose outcome does not matter, into a tables.Error.
 func failure(op, resource string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := patterns.ServiceError(op, resource, err)
+	e := tables.ServiceError(op, resource, err)
 	if kind, known := kindOf(e.Code); known {
 		e.Kind = kind
 	} else if wire.IsStatus(err, http.StatusPreconditionFailed) {
@@ -47,7 +47,7 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	}
 	e := failure(op, resource, err)
 	if ex.Lost() || ex.EarlierUnknown() {
-		e.(*patterns.Error).Kind = patterns.ErrUnknownOutcome
+		e.(*tables.Error).Kind = tables.ErrUnknownOutcome
 	}
 	return e
 }
@@ -60,9 +60,9 @@ func kindOf(code string) (kind error, known bool) {
 	case "QueueBeingDeleted", "ContainerBeingDeleted":
 		return ErrQueueBeingDeleted, true
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
-		return patterns.ErrExists, true
+		return tables.ErrExists, true
 	case "MessageTooLarge", "RequestBodyTooLarge":
-		return patterns.ErrTooLarge, true
+		return tables.ErrTooLarge, true
 	}
 	return nil, false
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Departure is the body of a message: an employee who has left.
@@ -123,12 +123,12 @@ func ExampleQueue_Poison() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func newExampleQueue(ctx context.Context, name string) *eventual.Queue {
 }
 
 // openSigned opens a queue whose messages only the programs that can read the table Secrets can make.
-func openSigned(ctx context.Context, account *patterns.Account) (*eventual.Queue, error) {
+func openSigned(ctx context.Context, account *tables.Account) (*eventual.Queue, error) {
 	keys, err := eventual.EnsureSigningKeys(ctx, account.Table("Secrets"), "orders")
 	if err != nil {
 		return nil, err

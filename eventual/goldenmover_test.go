@@ -11,18 +11,19 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGoldenMoverRows pins the rows that a mover keeps: a move that one build has begun is finished by another.
 func TestGoldenMoverRows(t *testing.T) {
-	if name := moveName("archive", "Employees", patterns.Key{Partition: "Sales", Row: "empid_000223"}, "LIFE", []string{"Left", "empid_000223"}); name != "3KW2GTYZ5TPWOEDYO5KKEIR7DR4VRZ4W" {
+	if name := moveName("archive", "Employees", tables.Key{Partition: "Sales", Row: "empid_000223"}, "LIFE", []string{"Left", "empid_000223"}); name != "3KW2GTYZ5TPWOEDYO5KKEIR7DR4VRZ4W" {
 		t.Errorf("the move is named %s", name)
 	}
 	s := storagetest.Simulator(t, nil)
 	var sent []string
 	options := s.ClientOptions
 	options.PerRetryPolicies = append(options.PerRetryPolicies, recorder{&sent})
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func must[T any](t testing.TB) func(T, error) T {
@@ -35,7 +35,7 @@ func check(t testing.TB, err error) {
 
 // openQueue opens a queue of this service, which need not be there.
 func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,10 @@ func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
 	return must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
 }
 
-// wantKind fails unless err is a patterns.Error of that kind.
+// wantKind fails unless err is a tables.Error of that kind.
 func wantKind(t testing.TB, err, kind error) {
 	t.Helper()
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) || !errors.Is(err, kind) {
 		t.Fatalf("error is %v, want %v", err, kind)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const intentType = ownTypes + "intent"
@@ -86,7 +87,7 @@ func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle 
 		apply(h, &intent, settle)
 	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has cancelled nothing
-	case !errors.Is(err, patterns.ErrUnknownOutcome) && h.context().Err() == nil:
+	case !errors.Is(err, tables.ErrUnknownOutcome) && h.context().Err() == nil:
 		q.settleNow(h, &intent, false, settle)
 	}
 	return err
@@ -135,11 +136,11 @@ func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding
 	if err == nil {
 		h.envelope = e
 	}
-	if errors.Is(err, patterns.ErrUnknownOutcome) && ctx.Err() != nil {
-		return nil, &patterns.Error{Op: op, Table: q.name, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
+	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() != nil {
+		return nil, &tables.Error{Op: op, Table: q.name, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
 	}
-	if errors.Is(err, patterns.ErrUnknownOutcome) {
-		return nil, &patterns.Error{Op: op, Table: q.name, Kind: patterns.ErrUnavailable,
+	if errors.Is(err, tables.ErrUnknownOutcome) {
+		return nil, &tables.Error{Op: op, Table: q.name, Kind: tables.ErrUnavailable,
 			Err: fmt.Errorf("no answer to the put of the intent, so the change was not begun: %v", err)}
 	}
 	return h, err
@@ -155,9 +156,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
 	if reconcile == nil {
 		return verdict{delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
 	}
-	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: patterns.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
+	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
-	if errors.Is(err, patterns.ErrDuplicate) || errors.Is(err, patterns.ErrInvalid) || errors.Is(err, patterns.ErrUnknownPattern) {
+	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrUnknownPattern) {
 		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
 		// timeout at most, and this one is not to be poison before.
 		return verdict{delay: q.visibility}, err

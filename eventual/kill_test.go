@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -45,8 +45,8 @@ func TestKilledWorkers(t *testing.T) {
 	table := q.Account().Table(s.TableName(t))
 	check(t, table.Create(t.Context()))
 	for bucket := range killBuckets {
-		counter := &patterns.Entity{Key: counterOf(bucketName(uint32(bucket)))}
-		counter.Set(countProperty, patterns.Int64(0))
+		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
+		counter.Set(countProperty, tables.Int64(0))
 		check(t, table.Entities().Insert(t.Context(), counter))
 	}
 
@@ -152,7 +152,7 @@ func killWhile(t *testing.T, connection, names string, busy func() bool) []*vict
 
 // checkNumbers holds the data against what the messages should have done: each number is there once, and the counters have
 // counted each row once.
-func checkNumbers(t *testing.T, table *patterns.Table, n int) {
+func checkNumbers(t *testing.T, table *tables.Table, n int) {
 	t.Helper()
 	seen, rows, counted, sum := map[int64]int{}, map[string]int64{}, map[string]int64{}, int64(0)
 	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {

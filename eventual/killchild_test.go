@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // killVariable tells a run of this test binary to be a worker to be killed: the names of its table and its queue.
@@ -55,7 +55,7 @@ func beWorker(t *testing.T, names string) {
 
 // effects are what messages do to the data.
 type effects struct {
-	table *patterns.Table
+	table *tables.Table
 	told  io.Writer
 }
 
@@ -64,7 +64,7 @@ func bucketOf(id string) string { return bucketName(crc32.ChecksumIEEE([]byte(id
 
 func bucketName(n uint32) string { return fmt.Sprintf("bucket%03d", n) }
 
-func counterOf(bucket string) patterns.Key { return patterns.Key{Partition: bucket, Row: "counter"} }
+func counterOf(bucket string) tables.Key { return tables.Key{Partition: bucket, Row: "counter"} }
 
 // count inserts the message's row and raises its bucket's counter, in one transaction: the row is refused the second time,
 // and the counter with it.
@@ -83,20 +83,20 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 			return err
 		}
 		n, _ := counter.Get(countProperty).Int()
-		counter.Set(countProperty, patterns.Int64(n+1))
-		row := &patterns.Entity{Key: patterns.Key{Partition: bucket, Row: m.ID}}
-		row.Set(numberProperty, patterns.Int64(number))
+		counter.Set(countProperty, tables.Int64(n+1))
+		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: m.ID}}
+		row.Set(numberProperty, tables.Int64(number))
 		x := e.table.NewTransaction()
 		x.Insert(row)
 		x.Replace(counter)
 		switch _, err := x.Commit(ctx); {
-		case errors.Is(err, patterns.ErrExists):
+		case errors.Is(err, tables.ErrExists):
 			io.WriteString(e.told, duplicate)
 			return nil
 		case err == nil:
 			io.WriteString(e.told, handled)
 			return nil
-		case !errors.Is(err, patterns.ErrConflict): // a rival in the bucket
+		case !errors.Is(err, tables.ErrConflict): // a rival in the bucket
 			return err
 		}
 	}

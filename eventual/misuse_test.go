@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequeueThenPurge: of two entries of one message, as a delete that failed leaves them, one is requeued and one purged.
@@ -194,8 +195,8 @@ func TestPoisonWhileUnsure(t *testing.T) {
 	check(t, whole.Account().Table(table.Name()).Create(t.Context()))
 	must[string](t)(whole.Send(t.Context(), "x", 1, nil))
 	w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, m *eventual.Message) error {
-		rows := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](table))
-		return rows.Insert(ctx, &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "r"}})
+		rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+		return rows.Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}})
 	}}, &eventual.WorkerOptions{MaxDequeues: 1})
 	w.Drain(t.Context())
 	if es := entries(t, whole); len(es) == 1 {
@@ -227,7 +228,7 @@ func TestRollingDeploy(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused where it is given to something, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
-	key := func(c *clerk) patterns.Key { return clerkKey(c) }
+	key := func(c *clerk) tables.Key { return clerkKey(c) }
 	plain := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key}))
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
 		for use, f := range map[string]func() error{
@@ -240,7 +241,7 @@ func TestQueuesThatNobodyMade(t *testing.T) {
 				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q.Async()}, byOffice()))
 			},
 		} {
-			t.Run(what+" "+use, func(t *testing.T) { wantKind(t, f(), patterns.ErrInvalid) })
+			t.Run(what+" "+use, func(t *testing.T) { wantKind(t, f(), tables.ErrInvalid) })
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Mover moves entities somewhere else: into another table, partition or account, or into blobs. It is the archiver of
@@ -127,7 +128,7 @@ type Mover[T any] struct {
 // MoverOptions are the options of NewMover; nil is the same as the zero value.
 type MoverOptions struct {
 	// Replace says what becomes of another entity, or another incarnation of the same one, that has the copy's key at the
-	// destination: it is written over. Without Replace, the move fails with patterns.ErrExists and its message ends on
+	// destination: it is written over. Without Replace, the move fails with tables.ErrExists and its message ends on
 	// the poison queue; both entities stay where they are.
 	Replace bool
 }
@@ -161,7 +162,7 @@ func NewMover[T any](q *Queue, name string, source *patterns.Repository[T], dest
 	case destination == nil:
 		return nil, invalidf(op, q.name, "the destination is nil")
 	case sharesMeta(source):
-		return nil, invalidf(op, q.name, "%s embeds patterns.Meta through a pointer, so an entity and its copy would share it", source.EntityType())
+		return nil, invalidf(op, q.name, "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", source.EntityType())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: source, destination: destination}
 	if options != nil {
@@ -190,7 +191,7 @@ func sharesMeta[T any](r *patterns.Repository[T]) bool {
 // Move asks for the move of an entity that was read from the mover's repository, or written to it. What moves is the entity
 // as it will be when a worker comes to it, not v. One that is deleted before that is not moved.
 //
-// An error is patterns.ErrUnknownOutcome where the message may be on the queue all the same. To ask twice does no harm.
+// An error is tables.ErrUnknownOutcome where the message may be on the queue all the same. To ask twice does no harm.
 //
 // Requests: 1, and 1 more for an entity that was read in part: the place of the copy follows from the whole entity.
 func (m *Mover[T]) Move(ctx context.Context, v *T) error {
@@ -201,10 +202,10 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	meta := m.source.MetaOf(v)
 	key, incarnation := meta.Key(), meta.Incarnation()
 	refused := func(kind, err error) error {
-		return &patterns.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
+		return &tables.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
 	}
 	if incarnation == "" {
-		return refused(patterns.ErrInvalid, errors.New("the entity was neither read from a repository nor written to one, or it was last written by something else than a repository; Replace it first"))
+		return refused(tables.ErrInvalid, errors.New("the entity was neither read from a repository nor written to one, or it was last written by something else than a repository; Replace it first"))
 	}
 	if meta.Partial() {
 		whole, err := m.source.Get(ctx, key)
@@ -212,12 +213,12 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 			return err
 		}
 		if m.source.MetaOf(whole).Incarnation() != incarnation {
-			return refused(patterns.ErrConflict, errors.New("another incarnation of the entity has its key now; read it again"))
+			return refused(tables.ErrConflict, errors.New("another incarnation of the entity has its key now; read it again"))
 		}
 		v = whole
 	}
 	if m.source.KeyOf(v) != key {
-		return refused(patterns.ErrInvalid, errors.New("the entity's key was changed since it was read; read it again"))
+		return refused(tables.ErrInvalid, errors.New("the entity's key was changed since it was read; read it again"))
 	}
 	to, err := m.destination.place(m.source, v)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // everyOffice runs a test with each kind of destination.
@@ -91,13 +92,13 @@ func TestMoverAsks(t *testing.T) {
 	p := newOffice(t, s, office{}).open(t, counted)
 	check(t, p.current.Insert(ctx, june()))
 	foreign := &clerk{Department: "Sales", ID: 9} // written by another program
-	check(t, p.current.Table().Entities().Upsert(ctx, &patterns.Entity{Key: clerkKey(foreign), Properties: patterns.Properties{
-		{Name: "Department", Value: patterns.String("Sales")}, {Name: "ID", Value: patterns.Int64(9)}, {Name: "Email", Value: patterns.String("x")},
-		{Name: "Note", Value: patterns.String("foreign")}}}))
+	check(t, p.current.Table().Entities().Upsert(ctx, &tables.Entity{Key: clerkKey(foreign), Properties: tables.Properties{
+		{Name: "Department", Value: tables.String("Sales")}, {Name: "ID", Value: tables.Int64(9)}, {Name: "Email", Value: tables.String("x")},
+		{Name: "Note", Value: tables.String("foreign")}}}))
 	read := must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
 	counter.Reset()
 	for _, c := range []*clerk{nil, june(), read} {
-		wantKind(t, p.mover.Move(ctx, c), patterns.ErrInvalid)
+		wantKind(t, p.mover.Move(ctx, c), tables.ErrInvalid)
 	}
 	if n := counter.Count(); n != 0 {
 		t.Errorf("%d requests", n)
@@ -123,7 +124,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		ID string
 	}
 	shared := must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
-		patterns.Schema[pointed]{Key: func(v *pointed) patterns.Key { return patterns.Key{Row: v.ID} }}))
+		patterns.Schema[pointed]{Key: func(v *pointed) tables.Key { return tables.Key{Row: v.ID} }}))
 	sealed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
 	streamed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
@@ -142,7 +143,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		"would hold a reference":    second(eventual.NewMover(p.queue, "m", streamed, to, nil)),
 		"has a handler already":     second(eventual.NewMover(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
-		if wantKind(t, err, patterns.ErrInvalid); !strings.Contains(err.Error(), name) {
+		if wantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
@@ -151,7 +152,7 @@ func TestNewMoverRefuses(t *testing.T) {
 }
 
 // Embedded holds a Meta.
-type Embedded struct{ patterns.Meta }
+type Embedded struct{ tables.Meta }
 
 // sealing stands for a pattern that encrypts.
 type sealing struct{}
@@ -159,10 +160,10 @@ type sealing struct{}
 func (sealing) PatternName() string        { return "sealing" }
 func (sealing) Attach(patterns.Host) error { return nil }
 func (sealing) Stage() patterns.Stage      { return patterns.StageEncrypt }
-func (sealing) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (sealing) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
-func (sealing) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (sealing) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 func (sealing) RefusesMerge() error    { return nil }
@@ -336,7 +337,7 @@ func TestMoverCrash(t *testing.T) {
 					if update {
 						if _, err := plain.current.Update(ctx, clerkKey(c), rewrite("promoted")); err == nil {
 							want = "first: promoted"
-						} else if !errors.Is(err, patterns.ErrNotFound) {
+						} else if !errors.Is(err, tables.ErrNotFound) {
 							t.Fatal(err)
 						}
 					}
@@ -393,7 +394,7 @@ func TestMoverReplace(t *testing.T) {
 				}
 				wantPlaces(t, p, c, "second: hired", "first: hired")
 				poisoned := entries(t, p.queue)
-				if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, patterns.ErrExists.Error()) {
+				if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, tables.ErrExists.Error()) {
 					t.Fatalf("%+v", poisoned)
 				}
 				check(t, p.clear(ctx, c))
@@ -416,7 +417,7 @@ func TestMoverRekeys(t *testing.T) {
 	nowhere := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "nowhere", p.current,
 		eventual.ToRepository(o.open(t, s).current, nil), &eventual.MoverOptions{Replace: true}))
 	check(t, p.current.Insert(ctx, c))
-	if err := nowhere.Move(ctx, c); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "to where it is") {
+	if err := nowhere.Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "to where it is") {
 		t.Error(err)
 	}
 	wantPlaces(t, p, c, "first: hired", "")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Destination is where a Mover moves entities to: ToRepository or ToContainer.
@@ -65,13 +66,13 @@ func encrypts(p patterns.Pattern) bool {
 // rekeyed is what is to be stored of an entity: another Go value, since writing brings its Meta up to date.
 func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T, error) {
 	v := *entity
-	*d.repo.MetaOf(&v) = patterns.Meta{}
+	*d.repo.MetaOf(&v) = tables.Meta{}
 	if d.rekey != nil {
 		d.rekey(&v)
 	}
 	key := source.MetaOf(entity).Key()
 	if d.repo.KeyOf(&v) == key && sameTable(source.Table(), d.repo.Table()) {
-		return nil, &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: patterns.ErrInvalid,
+		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid,
 			Err: errors.New("the entity would be moved to where it is")}
 	}
 	return &v, d.protects(source, entity, &v, key)
@@ -79,12 +80,12 @@ func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T,
 
 // protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. The two choose by key and
 // property, so it is asked for each entity.
-func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied *T, key patterns.Key) error {
+func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)
 	if from == nil {
 		return nil
 	}
-	codec, err := patterns.NewCodec[T]()
+	codec, err := tables.NewCodec[T]()
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 			got = to.Protects(d.repo.KeyOf(copied), p.Name)
 		}
 		if !p.Value.IsNull() && got < want {
-			return &patterns.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: patterns.ErrInvalid, Pattern: from.PatternName(),
+			return &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Pattern: from.PatternName(),
 				Err: fmt.Errorf("property %s is protected here, and the destination, table %s, would hold it in clear or unsigned; declare it there, too", p.Name, d.repo.Table().Name())}
 		}
 	}
@@ -125,6 +126,6 @@ func (d toRepository[T]) place(source *patterns.Repository[T], entity *T) ([]str
 }
 
 // sameTable goes by the address: one account may be opened twice. Table names know no case.
-func sameTable(a, b *patterns.Table) bool {
+func sameTable(a, b *tables.Table) bool {
 	return a.Account().Endpoints().Table == b.Account().Endpoints().Table && strings.EqualFold(a.Name(), b.Name())
 }

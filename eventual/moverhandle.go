@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // moveRounds bounds how often a delivery starts over while others change the entity or its copy.
@@ -23,12 +24,12 @@ func (m *Mover[T]) handle(ctx context.Context, message *Message) (verdict, error
 	if body.Incarnation == "" || len(body.To) == 0 {
 		return verdict{}, invalidf("Move", m.queue.name, "the message names no incarnation, or no place for the copy; ask for the move again")
 	}
-	key := patterns.Key{Partition: body.Partition, Row: body.Row}
+	key := tables.Key{Partition: body.Partition, Row: body.Row}
 	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,
 		id: moveName(m.name, m.source.Table().Name(), key, body.Incarnation, body.To)}
 	err := m.destination.move(ctx, w)
 	switch {
-	case errors.Is(err, patterns.ErrUnknownOutcome), err == nil && message.holding.unsure(), w.poisoned != nil && message.holding.unsure():
+	case errors.Is(err, tables.ErrUnknownOutcome), err == nil && message.holding.unsure(), w.poisoned != nil && message.holding.unsure():
 		return verdict{fate: leaveMessage}, nil
 	case err != nil:
 		return verdict{poisoned: w.poisoned}, err
@@ -39,7 +40,7 @@ func (m *Mover[T]) handle(ctx context.Context, message *Message) (verdict, error
 // moving is one delivery of a message: what every destination needs.
 type moving[T any] struct {
 	*Mover[T]
-	key         patterns.Key
+	key         tables.Key
 	incarnation string
 	to          []string // where the copy goes
 	id          string   // of the move, as moveName makes it
@@ -61,14 +62,14 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 			return err
 		}
 	}
-	return w.failure(patterns.ErrConflict, fmt.Errorf("others changed the entity or its copy in each of %d attempts; the message comes again", moveRounds))
+	return w.failure(tables.ErrConflict, fmt.Errorf("others changed the entity or its copy in each of %d attempts; the message comes again", moveRounds))
 }
 
 // read reads the entity as it is now, nil where it is gone or another incarnation has its key.
 func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	entity, err := w.source.Get(ctx, w.key)
 	switch {
-	case patterns.IsAbsent(err):
+	case tables.IsAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -77,7 +78,7 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	}
 	to, err := w.destination.place(w.source, entity)
 	if err == nil && !slices.Equal(to, w.to) {
-		err = w.failure(patterns.ErrInvalid, fmt.Errorf("the place of its copy was %q when Move was called and is %q now; it must follow from what never changes. Ask for the move again", w.to, to))
+		err = w.failure(tables.ErrInvalid, fmt.Errorf("the place of its copy was %q when Move was called and is %q now; it must follow from what never changes. Ask for the move again", w.to, to))
 	}
 	return entity, err
 }
@@ -89,11 +90,11 @@ func (w *moving[T]) commit(ctx context.Context, entity *T, beside patterns.Besid
 }
 
 func (w *moving[T]) failure(kind, err error) error {
-	return &patterns.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
+	return &tables.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
 }
 
 // poison ends the move: users have changed both ends, and both are kept. after deletes the move's rows.
 func (w *moving[T]) poison(reason string, after func(context.Context) error) (done bool, err error) {
 	w.poisoned = after
-	return false, w.failure(patterns.ErrConflict, errors.New(reason))
+	return false, w.failure(tables.ErrConflict, errors.New(reason))
 }

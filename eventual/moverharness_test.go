@@ -14,11 +14,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // clerk is what the movers' tests move. No two states of clerks have one Life and Note.
 type clerk struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Email      string
@@ -26,8 +27,8 @@ type clerk struct {
 	Note       string // another one at each write
 }
 
-func clerkKey(c *clerk) patterns.Key {
-	return patterns.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
+func clerkKey(c *clerk) tables.Key {
+	return tables.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
 }
 
 func clerkBlob(c *clerk) string { return fmt.Sprintf("clerks/%s/%d.json", c.Department, c.ID) }
@@ -40,15 +41,15 @@ func june() *clerk {
 func (c *clerk) state() string { return c.Life + ": " + c.Note }
 
 // elsewhere is an index with a copy in another table, whose changes go over the queue.
-type elsewhere struct{ table *patterns.Table }
+type elsewhere struct{ table *tables.Table }
 
-func (*elsewhere) PatternName() string             { return "elsewhere" }
-func (*elsewhere) Attach(patterns.Host) error      { return nil }
-func (e *elsewhere) OutsideTable() *patterns.Table { return e.table }
-func (*elsewhere) ReservationTerm() time.Duration  { return 0 }
+func (*elsewhere) PatternName() string            { return "elsewhere" }
+func (*elsewhere) Attach(patterns.Host) error     { return nil }
+func (e *elsewhere) OutsideTable() *tables.Table  { return e.table }
+func (*elsewhere) ReservationTerm() time.Duration { return 0 }
 func (*elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 	c := v.(*clerk)
-	return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
+	return []patterns.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
 }
 
 // office is where a test's processes work: names, and how their movers are made.
@@ -84,11 +85,11 @@ type officer struct {
 	current, archive *patterns.Repository[clerk]
 	queue            *eventual.Queue
 	mover            *eventual.Mover[clerk]
-	ledger           *patterns.Table
+	ledger           *tables.Table
 }
 
 func (o *office) start(s *storagetest.Service) (*officer, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (p places) String() string {
 func (p *officer) find(ctx context.Context, c *clerk) (places, error) {
 	var found places
 	var err error
-	if found.current, err = p.current.Get(ctx, clerkKey(c)); err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if found.current, err = p.current.Get(ctx, clerkKey(c)); err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return found, err
 	}
 	if p.toBlobs {
@@ -196,7 +197,7 @@ func (p *officer) find(ctx context.Context, c *clerk) (places, error) {
 	} else {
 		found.archived, err = p.archive.Get(ctx, clerkKey(c))
 	}
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return found, err
 	}
 	return found, nil
@@ -224,7 +225,7 @@ func (p *officer) checkRows(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if note, ok := e.Get("Note").Str(); ok {
+			if note, ok := e.Get("Note").Text(); ok {
 				got[name+" "+e.Key.Row+" "+note]++
 			}
 		}

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // forgeMove puts a message of the mover on the queue, as somebody with the right to add messages can.
-func (p *officer) forgeMove(t testing.TB, key patterns.Key, incarnation string, to ...string) {
+func (p *officer) forgeMove(t testing.TB, key tables.Key, incarnation string, to ...string) {
 	t.Helper()
 	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
 	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
@@ -99,7 +99,7 @@ func TestForgedMove(t *testing.T) {
 }
 
 // movedName is what the documentation of Mover says of the names of its rows.
-func movedName(mover, table string, key patterns.Key, incarnation string, to ...string) string {
+func movedName(mover, table string, key tables.Key, incarnation string, to ...string) string {
 	h := sha256.New()
 	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
 		fmt.Fprintf(h, "%d %s", len(s), s)
@@ -131,13 +131,13 @@ func TestForgedMoverRows(t *testing.T) {
 			stolen := before[clerkBlob(archived)] // the ETag of the victim's blob
 			for table, words := range map[string][]string{p.office.current: {"moverecord_", "movetrace_"}, p.office.archive: {"movemark_"}} {
 				for _, word := range words {
-					row := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "\uFFFC" + word + id}}
+					row := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "\uFFFC" + word + id}}
 					for property, value := range map[string]string{"Mover": "archive-clerks", "Table": p.office.current, "Partition": "Works", "Row": clerkKey(victim).Row,
 						"Incarnation": victim.Incarnation(), "Source": string(victim.ETag), "Base": stolen, "Write": "FORGED"} {
-						row.Set(property, patterns.String(value))
+						row.Set(property, tables.String(value))
 					}
-					row.Set("Version", patterns.Int32(1))
-					row.Set("Round", patterns.Int32(2))
+					row.Set("Version", tables.Int32(1))
+					row.Set("Round", tables.Int32(2))
 					check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // repositoryMove is one delivery of a move into a repository. internal/models/mover is the model of this protocol; S, D, M and T
@@ -17,7 +18,7 @@ type repositoryMove[T any] struct {
 
 func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
 	if len(w.to) != 2 {
-		return w.failure(patterns.ErrInvalid, errors.New("the message does not name the key of a copy in a repository; ask for the move again"))
+		return w.failure(tables.ErrInvalid, errors.New("the message does not name the key of a copy in a repository; ask for the move again"))
 	}
 	m := &repositoryMove[T]{moving: w, toRepository: d}
 	return w.rounds(ctx, m.round)
@@ -38,8 +39,8 @@ func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
 }
 
 // copyKey is the key of the copy.
-func (m *repositoryMove[T]) copyKey() patterns.Key {
-	return patterns.Key{Partition: m.to[0], Row: m.to[1]}
+func (m *repositoryMove[T]) copyKey() tables.Key {
+	return tables.Key{Partition: m.to[0], Row: m.to[1]}
 }
 
 func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
@@ -49,7 +50,7 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 // readCopy reads what has the copy's key, nil for nothing.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
 	there, err := m.repo.Get(ctx, m.copyKey())
-	if patterns.IsAbsent(err) {
+	if tables.IsAbsent(err) {
 		return nil, nil
 	}
 	return there, err
@@ -172,11 +173,11 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 	case entity == nil:
 		return m.gone(ctx)
 	case m.isCopy(there):
-		return false, m.failure(patterns.ErrExists, errors.New("a copy of the entity, which users may have changed, has the key at the destination; delete the copy or the entity, whichever is not wanted, then requeue this message"))
+		return false, m.failure(tables.ErrExists, errors.New("a copy of the entity, which users may have changed, has the key at the destination; delete the copy or the entity, whichever is not wanted, then requeue this message"))
 	case m.replaces:
 		return m.copy(ctx, entity, there, nil)
 	}
-	return false, m.failure(patterns.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set MoverOptions.Replace, then requeue this message"))
+	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set MoverOptions.Replace, then requeue this message"))
 }
 
 // gone is for an entity that is not at the source any more: it was moved, or a user has deleted it.

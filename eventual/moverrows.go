@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // moverOwner is what _tpShared says on the rows that movers keep while they move an entity.
@@ -29,7 +30,7 @@ const moverRowVersion = 1
 // entity that such a move has deleted, or the record beside an entity that is moved into a container. It is API, like the
 // envelope of a message.
 type moverRow struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey string
 	RowKey       string
 
@@ -50,7 +51,7 @@ type moverRow struct {
 
 // moveName names a move. Movers of one name, source and destination work together on one move, whichever message they have, and
 // no other mover touches its rows and blob.
-func moveName(mover, table string, key patterns.Key, incarnation string, to []string) string {
+func moveName(mover, table string, key tables.Key, incarnation string, to []string) string {
 	h := sha256.New()
 	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
 		fmt.Fprintf(h, "%d %s", len(s), s)
@@ -67,36 +68,36 @@ func (w *moving[T]) row(word, partition string) *moverRow {
 func (w *moving[T]) rowKey(word string) string { return "\uFFFC" + word + w.id }
 
 // readRow reads one of the move's rows, nil where it is not there.
-func (w *moving[T]) readRow(ctx context.Context, table *patterns.Table, partition, word string) (*moverRow, error) {
-	rows, err := patterns.Typed[moverRow](table)
+func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition, word string) (*moverRow, error) {
+	rows, err := tables.RowsOf[moverRow](table)
 	if err != nil {
 		return nil, err
 	}
-	row, err := rows.Get(ctx, patterns.Key{Partition: partition, Row: w.rowKey(word)})
+	row, err := rows.Get(ctx, tables.Key{Partition: partition, Row: w.rowKey(word)})
 	switch {
-	case patterns.IsAbsent(err):
+	case tables.IsAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case row.Version != moverRowVersion:
-		return nil, w.failure(patterns.ErrGarbled, fmt.Errorf("the %s row of the move has version %d, and this build reads version %d", strings.TrimSuffix(word, "_"), row.Version, moverRowVersion))
+		return nil, w.failure(tables.ErrGarbled, fmt.Errorf("the %s row of the move has version %d, and this build reads version %d", strings.TrimSuffix(word, "_"), row.Version, moverRowVersion))
 	}
 	return row, nil
 }
 
 // besideRow is the operation that writes one of the move's rows in a transaction, or by itself.
-func besideRow(verb patterns.RowVerb, table *patterns.Table, row *moverRow) (patterns.Beside, error) {
+func besideRow(verb patterns.RowVerb, table *tables.Table, row *moverRow) (patterns.Beside, error) {
 	b := patterns.Beside{Owner: moverOwner, Rows: []patterns.RowOperation{{Verb: verb}}}
 	if verb == patterns.DeleteRow {
-		b.Rows[0].Row = &patterns.Entity{Key: patterns.Key{Partition: row.PartitionKey, Row: row.RowKey}, ETag: row.ETag}
+		b.Rows[0].Row = &tables.Entity{Key: tables.Key{Partition: row.PartitionKey, Row: row.RowKey}, ETag: row.ETag}
 		return b, nil
 	}
-	rows, err := patterns.Typed[moverRow](table)
+	rows, err := tables.RowsOf[moverRow](table)
 	if err != nil {
 		return b, err
 	}
 	fresh := *row
-	fresh.Meta = patterns.Meta{}
+	fresh.Meta = tables.Meta{}
 	if b.Rows[0].Row, err = rows.Entity(&fresh); err == nil {
 		b.Rows[0].Row.ETag = row.ETag
 	}
@@ -104,7 +105,7 @@ func besideRow(verb patterns.RowVerb, table *patterns.Table, row *moverRow) (pat
 }
 
 // writeRow writes one of the move's rows by itself. It is not done where another writer came first.
-func writeRow(ctx context.Context, verb patterns.RowVerb, table *patterns.Table, row *moverRow) (done bool, err error) {
+func writeRow(ctx context.Context, verb patterns.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
 	b, err := besideRow(verb, table, row)
 	if err != nil {
 		return false, err
@@ -117,7 +118,7 @@ func writeRow(ctx context.Context, verb patterns.RowVerb, table *patterns.Table,
 
 // unlessRefused tells a write that another writer came before from one that failed.
 func unlessRefused(err error) (done bool, _ error) {
-	if patterns.LostRace(err) {
+	if tables.LostRace(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -20,8 +20,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestScheduleMover: writers that insert, update, delete, insert again and ask, often twice and late, and that update and delete
@@ -69,7 +69,7 @@ func TestScheduleMover(t *testing.T) {
 // life is what the writers know of an entity from its insert to its end.
 type life struct {
 	number     int
-	key        patterns.Key
+	key        tables.Key
 	sure       bool            // it was surely inserted
 	asked      bool            // somebody may have asked for its move
 	ended      bool            // somebody may have deleted it
@@ -151,7 +151,7 @@ func (b *book) write(ctx context.Context, p *officer, rng *mathrand.Rand, writte
 		}
 		c, err := p.current.Get(ctx, clerkKey(&clerk{Department: "Sales", ID: id}))
 		switch {
-		case errors.Is(err, patterns.ErrNotFound):
+		case errors.Is(err, tables.ErrNotFound):
 			c = b.insert(ctx, p, id)
 		case err != nil:
 			continue
@@ -286,7 +286,7 @@ func (b *book) ask(ctx context.Context, p *officer, c *clerk) {
 
 // storageUnsure reports whether a write with this error may have been applied.
 func storageUnsure(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled)
+	return errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled)
 }
 
 // check looks at all that is there, and at all that should be.

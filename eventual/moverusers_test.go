@@ -18,7 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // user changes one end of a move once. What the user was told stands in a row of the ledger, which is a table of its own: a
@@ -65,11 +65,11 @@ func (u user) come(ctx context.Context, p *officer) error {
 		outcome = "done"
 	case storageUnsure(err):
 		return err
-	case !patterns.LostRace(err) && !errors.Is(err, errOtherLife) && !isBlobRefusal(err):
+	case !tables.LostRace(err) && !errors.Is(err, errOtherLife) && !isBlobRefusal(err):
 		return err
 	}
-	return p.ledger.Entities().Insert(ctx, &patterns.Entity{Key: patterns.Key{Partition: "ledger", Row: u.name},
-		Properties: patterns.Properties{{Name: "Outcome", Value: patterns.String(outcome)}, {Name: "Seen", Value: patterns.String(seen)}}})
+	return p.ledger.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "ledger", Row: u.name},
+		Properties: tables.Properties{{Name: "Outcome", Value: tables.String(outcome)}, {Name: "Seen", Value: tables.String(seen)}}})
 }
 
 var errOtherLife = errors.New("somebody else's")
@@ -99,7 +99,7 @@ func (u user) change(ctx context.Context, p *officer, seen *string) error {
 	*seen = c.Note
 	if u.act == insertsAgain {
 		err = repo.Insert(ctx, u.successor(c))
-		if patterns.LostRace(err) {
+		if tables.LostRace(err) {
 			err = nil // the delete was made
 		}
 	}
@@ -217,14 +217,14 @@ func (p *officer) balance(ctx context.Context, users []user, found places) (*bal
 	}
 	var updated []string
 	for _, u := range users {
-		row, err := p.ledger.Entities().Get(ctx, patterns.Key{Partition: "ledger", Row: u.name})
-		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		row, err := p.ledger.Entities().Get(ctx, tables.Key{Partition: "ledger", Row: u.name})
+		if err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return nil, err
 		}
 		outcome := "unknown"
 		if err == nil {
-			outcome, _ = row.Get("Outcome").Str()
-			seen, _ := row.Get("Seen").Str()
+			outcome, _ = row.Get("Outcome").Text()
+			seen, _ := row.Get("Seen").Text()
 			kept += seen
 		}
 		b.outcomes[u.name+" "+u.act] = outcome

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A writer whose change is made returns nil, also when an effect of the change outside of the entity's partition failed:
@@ -20,7 +21,7 @@ func (q *Queue) logEffect(intent *patterns.Intent, committed bool, err error) {
 		text = "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it"
 	}
 	about := aboutIntent(q, intent)
-	var e *patterns.Error
+	var e *tables.Error
 	if errors.As(err, &e) {
 		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", e.Table))
 	}
@@ -38,19 +39,19 @@ func aboutIntent(q *Queue, intent *patterns.Intent) []any {
 
 // actionFor says what an operator does about an effect that failed.
 func actionFor(err error) string {
-	var e *patterns.Error
+	var e *tables.Error
 	table := "the table"
 	if errors.As(err, &e) {
 		table = cmp.Or(e.Table, table)
 	}
 	switch {
-	case errors.Is(err, patterns.ErrTableNotFound):
+	case errors.Is(err, tables.ErrTableNotFound):
 		return "create " + table + "; then requeue intents that are on the poison queue"
-	case errors.Is(err, patterns.ErrDenied):
+	case errors.Is(err, tables.ErrDenied):
 		return "give the program's credential the right to write to " + table + "; then requeue intents that are on the poison queue"
-	case errors.Is(err, patterns.ErrUnavailable), errors.Is(err, patterns.ErrUnknownOutcome):
+	case errors.Is(err, tables.ErrUnavailable), errors.Is(err, tables.ErrUnknownOutcome):
 		return "none if it is rare; otherwise spread the keys of " + table + " over more partitions, and requeue intents that are on the poison queue"
-	case errors.Is(err, patterns.ErrDuplicate):
+	case errors.Is(err, tables.ErrDuplicate):
 		return "decide which entity gets the key in " + table + ", and change or delete the other one"
 	}
 	return "see that a worker of the queue runs, and watch the poison queue"

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -70,7 +70,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
 	name := q.name + poisonSuffix
 	text, claimed, err := q.seal(ctx, op, name, e)
-	if q.claims == nil && errors.Is(err, patterns.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
+	if q.claims == nil && errors.Is(err, tables.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
 		_, err = putText(ctx, op, name, q.poison, p.Original, hidden)
 		return err
 	}
@@ -78,7 +78,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 		return err
 	}
 	_, err = putText(ctx, op, name, q.poison, text, hidden)
-	if err != nil && claimed && !errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err != nil && claimed && !errors.Is(err, tables.ErrUnknownOutcome) {
 		_ = q.removeClaim(ctx, e) // no entry will ever point to it; if this fails, SweepClaims finds it
 	}
 	return err
@@ -125,7 +125,7 @@ func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 		return &PoisonMessage{EntryID: e.ID, Queue: q.name, Shard: -1, PoisonedAt: e.Sent, Reason: "the entry cannot be read: " + err.Error(), unreadable: err}, e, nil
 	}
 	body, err := q.open(ctx, e)
-	if serviceError := (*patterns.Error)(nil); errors.As(err, &serviceError) {
+	if serviceError := (*tables.Error)(nil); errors.As(err, &serviceError) {
 		return nil, nil, err
 	}
 	if err != nil {

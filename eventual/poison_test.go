@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func failing(context.Context, *eventual.Message) error { return errors.New("no") }
@@ -210,7 +210,7 @@ func TestPeekHidesNothing(t *testing.T) {
 		}
 	}
 	_, err := q.Poison().Peek(t.Context(), 0)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 }
 
 // TestPoisonQueueIsMissing: without a place for it a message stays where it is, and the log says why.

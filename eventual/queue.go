@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -42,7 +42,7 @@ type QueueOptions struct {
 
 // Queue is a queue of messages that are handled at least once each, by a Worker. It is safe for concurrent use.
 type Queue struct {
-	account    *patterns.Account
+	account    *tables.Account
 	name       string
 	visibility time.Duration
 	shards     []*azqueue.QueueClient
@@ -64,7 +64,7 @@ type Queue struct {
 
 // NewQueue returns a handle for a queue. It makes no request. The name has 3 to 63 lower-case letters, digits and
 // single hyphens, less what is added to it for shards, the poison queue and the container.
-func NewQueue(account *patterns.Account, name string, options *QueueOptions) (*Queue, error) {
+func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Queue, error) {
 	const op = "NewQueue"
 	var o QueueOptions
 	if options != nil {
@@ -129,7 +129,7 @@ func checkName(name string) error {
 func (q *Queue) Name() string { return q.name }
 
 // Account returns the account the queue belongs to.
-func (q *Queue) Account() *patterns.Account { return q.account }
+func (q *Queue) Account() *tables.Account { return q.account }
 
 // shardOf is the shard of a message: the same for one id, and even over many.
 func (q *Queue) shardOf(id string) int {

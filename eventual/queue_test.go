@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestQueueVerbs: create, create again, drop, drop again; they mean the same as a table's.
@@ -28,7 +28,7 @@ func TestQueueVerbs(t *testing.T) {
 		wantKind(t, err, eventual.ErrQueueNotFound)
 		wantKind(t, q.Drop(ctx), eventual.ErrQueueNotFound)
 		check(t, q.Create(ctx))
-		wantKind(t, q.Create(ctx), patterns.ErrExists)
+		wantKind(t, q.Create(ctx), tables.ErrExists)
 		check(t, q.CreateIfMissing(ctx))
 		must[string](t)(q.Send(ctx, "a", large, nil))
 		check(t, q.Drop(ctx))
@@ -42,7 +42,7 @@ func TestCreateFinishes(t *testing.T) {
 	q := must[*eventual.Queue](t)(openQueue(s, "orders", &eventual.QueueOptions{Shards: 2}))
 	_, err := storageQueue(q, "-0").Create(t.Context(), nil)
 	check(t, err)
-	wantKind(t, q.Create(t.Context()), patterns.ErrExists)
+	wantKind(t, q.Create(t.Context()), tables.ErrExists)
 	for range 20 {
 		must[string](t)(q.Send(t.Context(), "nobody's", large, nil))
 	}
@@ -79,7 +79,7 @@ func TestLostAnswersOfVerbs(t *testing.T) {
 		faulty, _ = s.WithRetries(0).Faulty(storagetest.On(kind, storagetest.Once(storagetest.LostAnswer)))
 		q = must[*eventual.Queue](t)(openQueue(faulty, "orders", nil))
 		err := errors.Join(q.Create(t.Context()), q.Drop(t.Context()))
-		if !errors.Is(err, patterns.ErrUnknownOutcome) {
+		if !errors.Is(err, tables.ErrUnknownOutcome) {
 			t.Errorf("%s: %v", kind, err)
 		}
 		_ = q.Drop(t.Context())
@@ -108,24 +108,24 @@ func TestRefusedQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openQueue(s, tc.name, tc.o)
-			wantKind(t, err, patterns.ErrInvalid)
+			wantKind(t, err, tables.ErrInvalid)
 			if !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%v; want %q", err, tc.says)
 			}
 		})
 	}
-	account := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", nil))
+	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", nil))
 	_, err := eventual.NewQueue(account, "orders", nil)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 	_, err = eventual.NewQueue(nil, "orders", nil)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 }
 
 // TestDecodeShowsNoValue: errors go to logs.
 func TestDecodeShowsNoValue(t *testing.T) {
 	for body, v := range map[string]any{`{"Number":"top secret"}`: &order{}, `{"Number":12345678901234567890}`: &order{}, `{"Number":1.5e300}`: &order{}, `top secret`: &order{}} {
 		err := (&eventual.Message{Type: "ship", Body: []byte(body)}).Decode(v)
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 		if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "123") || strings.Contains(text, "e300") || !strings.Contains(text, `"ship"`) {
 			t.Error(text)
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Create creates the storage queues, the poison queue, and the container of large bodies where the account has a blob
 // endpoint. Requests: one for each. What is there already is left as it is; if one of the storage queues was, Create is
-// patterns.ErrExists, and all the rest has been created all the same. It is ErrQueueBeingDeleted within some 40 s of a drop.
+// tables.ErrExists, and all the rest has been created all the same. It is ErrQueueBeingDeleted within some 40 s of a drop.
 // Where an answer was lost and the repeated request meets a queue, nobody can tell who made it, and it counts as created.
 func (q *Queue) Create(ctx context.Context) error {
 	const op = "Create"
@@ -24,7 +24,7 @@ func (q *Queue) Create(ctx context.Context) error {
 			return err
 		}
 		if existed && there == nil {
-			there = &patterns.Error{Op: op, Table: q.shardNames[i], Kind: patterns.ErrExists}
+			there = &tables.Error{Op: op, Table: q.shardNames[i], Kind: tables.ErrExists}
 		}
 	}
 	if _, err := createQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil {
@@ -56,7 +56,7 @@ func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClie
 // CreateIfMissing creates what of the queue is not there. Requests: as Create.
 func (q *Queue) CreateIfMissing(ctx context.Context) error {
 	err := q.Create(ctx)
-	if errors.Is(err, patterns.ErrExists) {
+	if errors.Is(err, tables.ErrExists) {
 		return nil
 	}
 	return err
@@ -130,7 +130,7 @@ func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) 
 		return 0, failure("Length", name, err)
 	}
 	if properties.ApproximateMessagesCount == nil {
-		return 0, &patterns.Error{Op: "Length", Table: name, Kind: patterns.ErrGarbled}
+		return 0, &tables.Error{Op: "Length", Table: name, Kind: tables.ErrGarbled}
 	}
 	return int(*properties.ApproximateMessagesCount), nil
 }

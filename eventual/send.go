@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SendOptions are the options of Send; nil is the same as the zero value.
@@ -24,7 +24,7 @@ type SendOptions struct {
 // Send puts a message on the queue, for the handler of its type, and returns its id. The body is written as JSON; a large
 // one, whose message would be over 64 KiB, goes into a blob of the claim container first. Messages never expire.
 //
-// An error is patterns.ErrUnknownOutcome where the message may be on the queue for all that. To send it again then is right
+// An error is tables.ErrUnknownOutcome where the message may be on the queue for all that. To send it again then is right
 // where the handler does no harm when it is called twice, as it always should: the service itself can deliver twice.
 //
 // Requests: 1; 2 with a large body.
@@ -109,7 +109,7 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Dur
 		p, err = q.put(ctx, op, shard, text, hidden)
 		return err
 	})
-	if err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
 		// No message will ever point to the blob. If this fails, SweepClaims finds it.
 		_ = q.removeClaim(context.WithoutCancel(ctx), e)
 	}
@@ -124,7 +124,7 @@ func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holdin
 	}
 	if p.receipt == "" {
 		// The message is there, and without a receipt it cannot be held: whoever gets it will act for it.
-		return nil, &patterns.Error{Op: op, Table: q.name, Kind: patterns.ErrUnknownOutcome, Err: patterns.ErrGarbled}
+		return nil, &tables.Error{Op: op, Table: q.name, Kind: tables.ErrUnknownOutcome, Err: tables.ErrGarbled}
 	}
 	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
 	if !p.twice {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SigningKeys authenticate the messages of a queue. The first key signs, and each of them verifies, which lets keys be rotated:
@@ -69,20 +69,20 @@ const (
 //
 // The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more
 // the very first time.
-func EnsureSigningKeys(ctx context.Context, table *patterns.Table, name string) (*SigningKeys, error) {
+func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {
 		return nil, invalidf(op, "", "the table is nil")
 	}
-	key := patterns.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
+	key := tables.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
 	rows := table.Entities()
 	row, err := rows.Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
-		row = &patterns.Entity{Key: key}
+	if errors.Is(err, tables.ErrNotFound) {
+		row = &tables.Entity{Key: key}
 		secret := make([]byte, signingKeyBytes)
 		rand.Read(secret)
-		row.Set(signingProperty, patterns.Binary(secret))
-		if err = rows.Insert(ctx, row); err == nil || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		row.Set(signingProperty, tables.Binary(secret))
+		if err = rows.Insert(ctx, row); err == nil || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
 			row, err = rows.Get(ctx, key) // whoever came first decides
 		}
 	}
@@ -91,7 +91,7 @@ func EnsureSigningKeys(ctx context.Context, table *patterns.Table, name string) 
 	}
 	secret, ok := row.Get(signingProperty).Bytes()
 	if !ok || len(secret) < leastSigningKey {
-		return nil, &patterns.Error{Op: op, Table: table.Name(), Key: key, Kind: patterns.ErrGarbled,
+		return nil, &tables.Error{Op: op, Table: table.Name(), Key: key, Kind: tables.ErrGarbled,
 			Err: fmt.Errorf("property %s is not a Binary of at least %d bytes", signingProperty, leastSigningKey)}
 	}
 	return NewSigningKeys(secret)

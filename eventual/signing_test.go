@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 var (
@@ -118,13 +118,13 @@ func TestSignedForOneQueue(t *testing.T) {
 func TestSigningKeys(t *testing.T) {
 	for name, keys := range map[string][][]byte{"none": nil, "short": {[]byte("15 bytes, no 16")}, "one is short": {newKey, nil}, "many": slices.Repeat([][]byte{newKey}, 17)} {
 		_, err := eventual.NewSigningKeys(keys...)
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 		if strings.Contains(fmt.Sprint(err), "15 bytes, no 16") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := openQueue(storagetest.Simulator(t, nil), "orders", &eventual.QueueOptions{SigningKeys: &eventual.SigningKeys{}})
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 	secret := bytes.Clone(newKey)
 	keys := signingKeys(t, secret, oldKey)
 	secret[0] ^= 1 // the caller's slice is the caller's
@@ -173,10 +173,10 @@ func TestEnsureSigningKeys(t *testing.T) {
 	if stats := drain(t, queues[0], nil); stats.Poisoned != 1 {
 		t.Errorf("another queue's key signs: %+v", stats)
 	}
-	spoiled := &patterns.Entity{Key: patterns.Key{Partition: "tpsigning_spoiled", Row: "key"}}
-	spoiled.Set("Key", patterns.String("no key"))
+	spoiled := &tables.Entity{Key: tables.Key{Partition: "tpsigning_spoiled", Row: "key"}}
+	spoiled.Set("Key", tables.String("no key"))
 	check(t, table.Entities().Insert(t.Context(), spoiled))
-	if _, err := eventual.EnsureSigningKeys(t.Context(), table, "spoiled"); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := eventual.EnsureSigningKeys(t.Context(), table, "spoiled"); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a key that is none: %v", err)
 	}
 }

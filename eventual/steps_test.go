@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestStepsGoOn at the first that is not done, at the next delivery and after a time on the poison queue.
@@ -96,7 +96,7 @@ func TestRefusedSteps(t *testing.T) {
 	do := func(context.Context) error { t.Error("done"); return nil }
 	stats := drain(t, q, map[string]eventual.Handler{"steps": func(ctx context.Context, m *eventual.Message) error {
 		for _, steps := range [][]eventual.Step{{{Name: "", Do: do}}, {{Name: "a", Do: do}, {Name: "a", Do: do}}, {{Name: "a", Do: do}, {Name: "b"}}} {
-			wantKind(t, m.Steps(ctx, steps...), patterns.ErrInvalid)
+			wantKind(t, m.Steps(ctx, steps...), tables.ErrInvalid)
 		}
 		return nil
 	}})

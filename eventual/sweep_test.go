@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // fates is what became of messages, by their id: how often each one was handled, and how many entries it has.
@@ -79,7 +79,7 @@ func TestSweepSend(t *testing.T) {
 						switch {
 						case err == nil:
 							accepted = append(accepted, id)
-						case errors.Is(err, patterns.ErrUnknownOutcome):
+						case errors.Is(err, tables.ErrUnknownOutcome):
 							unknown++
 						default:
 							refusals++

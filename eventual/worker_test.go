@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // order is a body.
@@ -260,7 +260,7 @@ func TestRefusedWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := make()
-			wantKind(t, err, patterns.ErrInvalid)
+			wantKind(t, err, tables.ErrInvalid)
 		})
 	}
 }
@@ -271,9 +271,9 @@ func TestRunsOnceAtATime(t *testing.T) {
 		q := newQueue(t, s, nil)
 		r := start(t, q, nil, nil)
 		time.Sleep(time.Second)
-		wantKind(t, r.Run(t.Context()), patterns.ErrInvalid)
+		wantKind(t, r.Run(t.Context()), tables.ErrInvalid)
 		_, err := r.Drain(t.Context())
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 		r.stop(t)
 		must[int](t)(r.Drain(t.Context()))
 	})
@@ -288,7 +288,7 @@ func TestPollErrors(t *testing.T) {
 		q := must[*eventual.Queue](t)(openQueue(faulty, name, nil))
 		toggle.Set(true)
 		_, err := newWorker(t, q, nil, nil).Drain(t.Context())
-		wantKind(t, err, patterns.ErrUnavailable)
+		wantKind(t, err, tables.ErrUnavailable)
 
 		var handled atomic.Bool
 		log := &logged{}

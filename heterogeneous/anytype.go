@@ -8,11 +8,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // What follows makes a *Type[T] an AnyType.
 
-func (t *Type[T]) attached() (*patterns.Table, bool) {
+func (t *Type[T]) attached() (*tables.Table, bool) {
 	if t.repo == nil {
 		return nil, false
 	}
@@ -36,8 +37,8 @@ func (t *Type[T]) span() compoundkey.Span {
 }
 
 // current reports whether a row says that it is of the current version.
-func (t *Type[T]) current(p patterns.Properties) bool {
-	text, _ := p.Get(EntityType).Str()
+func (t *Type[T]) current(p tables.Properties) bool {
+	text, _ := p.Get(EntityType).Text()
 	return t.options.ByKey || text == t.tag.String()
 }
 
@@ -58,7 +59,7 @@ func (t *Type[T]) whole() bool { return !t.rewrite && t.spread == nil }
 func (t *Type[T]) alone() bool { return t.only }
 
 // decode makes an entity of its own row. The Meta remembers what was read; the repository reads again what else it needs.
-func (t *Type[T]) decode(r *row, p patterns.Properties) (any, error) {
+func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
 		return nil, err
@@ -76,8 +77,8 @@ func (t *Type[T]) decode(r *row, p patterns.Properties) (any, error) {
 }
 
 // readMany reads entities by their keys, several at once; those that are gone are left out. Requests: 1 for each.
-func (t *Type[T]) readMany(ctx context.Context, keys []patterns.Key) (map[patterns.Key]any, error) {
-	found := make(map[patterns.Key]any, len(keys))
+func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error) {
+	found := make(map[tables.Key]any, len(keys))
 	for v, err := range t.repo.GetMany(ctx, keys, nil) {
 		if err != nil {
 			return nil, err
@@ -91,7 +92,7 @@ func (t *Type[T]) readMany(ctx context.Context, keys []patterns.Key) (map[patter
 func (t *Type[T]) remove(ctx context.Context, v any) error { return t.repo.Delete(ctx, v.(*T)) }
 
 // merge changes an entity through its repository, as a bag of what T stores. Requests: 1 to 3.
-func (t *Type[T]) merge(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error {
+func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	v, err := t.repo.Get(ctx, key)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (t *Type[T]) merge(ctx context.Context, key patterns.Key, change func(*patt
 		return err
 	}
 	meta := t.repo.MetaOf(v)
-	bag := &patterns.Entity{Key: key, ETag: meta.ETag, Timestamp: meta.Timestamp, Properties: stored}
+	bag := &tables.Entity{Key: key, ETag: meta.ETag, Timestamp: meta.Timestamp, Properties: stored}
 	changed, err := edit(bag, change)
 	if err != nil || len(changed) == 0 {
 		return err

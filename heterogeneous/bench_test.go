@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // replay answers every query with the answer to the first, so that what is left is the clients' own work.
@@ -73,7 +73,7 @@ func BenchmarkPage(b *testing.B) {
 			return n, err
 		},
 		func() (int, error) {
-			var page patterns.Page[patterns.Entity]
+			var page tables.Page[tables.Entity]
 			page, err := p.table.Entities().Query().Partition("Sales").Page(ctx, "")
 			return len(page.Items), err
 		},

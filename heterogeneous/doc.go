@@ -26,7 +26,7 @@
 // the registry. Every write of the entity leaves the current version, and so does Type.Upgrade, under the ETag.
 //
 // A program that meets a later version than its own neither reads it as its own nor writes over it: its repository's reads
-// and writes of the entity are patterns.ErrGarbled, with a *VersionError, and the registry yields the bag. So the program that
+// and writes of the entity are tables.ErrGarbled, with a *VersionError, and the registry yields the bag. So the program that
 // writes a new version comes after the one that can read it everywhere. It is the same with entities of other types.
 //
 // # Crashes

@@ -11,18 +11,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Department and Employee are two types in one partition.
 type Department struct {
-	patterns.Meta
+	tables.Meta
 	Name          string
 	EmployeeCount int32
 }
 
 // Employee is version 2 of an employee.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department          string
 	ID                  int
 	FirstName, LastName string
@@ -30,14 +31,14 @@ type Employee struct {
 
 // EmployeeV1 is an employee as an older program has stored it.
 type EmployeeV1 struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	FullName   string
 }
 
-func (v *EmployeeV1) key() patterns.Key {
-	return patterns.Key{Partition: v.Department, Row: compoundkey.Join("empid", compoundkey.Int(v.ID, 6))}
+func (v *EmployeeV1) key() tables.Key {
+	return tables.Key{Partition: v.Department, Row: compoundkey.Join("empid", compoundkey.Int(v.ID, 6))}
 }
 
 // splitFullName is the step from version 1 to version 2.
@@ -54,13 +55,13 @@ type Company struct {
 }
 
 // openCompany makes the repositories of the table and puts their types together.
-func openCompany(table *patterns.Table) (*Company, error) {
+func openCompany(table *tables.Table) (*Company, error) {
 	employee := heterogeneous.NewType[Employee]("Employee", 2, &heterogeneous.TypeOptions{
 		Steps: []heterogeneous.Step{heterogeneous.From(1, splitFullName)},
 	})
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, employee)
@@ -69,8 +70,8 @@ func openCompany(table *patterns.Table) (*Company, error) {
 	}
 	department := heterogeneous.NewType[Department]("Department", 1, nil)
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) patterns.Key {
-			return patterns.Key{Partition: d.Name, Row: compoundkey.Join("dept", compoundkey.String(d.Name))}
+		Key: func(d *Department) tables.Key {
+			return tables.Key{Partition: d.Name, Row: compoundkey.Join("dept", compoundkey.String(d.Name))}
 		},
 		RowPrefix: "dept",
 	}, department)
@@ -90,8 +91,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	insertOld(ctx, table, &EmployeeV1{Department: "Sales", ID: 222, FullName: "Ken Kwok"}) // by a program of last year
-	car := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "zcar_1"}}
-	car.Set(heterogeneous.EntityType, patterns.String("Car@1"))
+	car := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "zcar_1"}}
+	car.Set(heterogeneous.EntityType, tables.String("Car@1"))
 	if err := errors.Join(
 		company.Departments.Insert(ctx, &Department{Name: "Sales", EmployeeCount: 2}),
 		company.Employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, FirstName: "June", LastName: "Jones"}),
@@ -109,8 +110,8 @@ func Example() {
 			fmt.Println("department", v.Name, v.EmployeeCount)
 		case *Employee:
 			fmt.Println("employee", v.ID, v.LastName)
-		case *patterns.Entity:
-			kind, _ := v.Get(heterogeneous.EntityType).Str()
+		case *tables.Entity:
+			kind, _ := v.Get(heterogeneous.EntityType).Text()
 			fmt.Println("unknown", v.Key.Row, kind)
 		}
 	}
@@ -132,12 +133,12 @@ func ExampleRegistry_Modify() {
 	if err := company.Departments.Insert(ctx, sales); err != nil {
 		log.Fatal(err)
 	}
-	err = company.Everything.Modify(ctx, sales.Key(), func(e *patterns.Entity) error {
+	err = company.Everything.Modify(ctx, sales.Key(), func(e *tables.Entity) error {
 		count, ok := e.Get("EmployeeCount").Int()
 		if !ok {
 			return errors.New("EmployeeCount is not there")
 		}
-		e.Set("EmployeeCount", patterns.Int32(int32(count)+1))
+		e.Set("EmployeeCount", tables.Int32(int32(count)+1))
 		return nil
 	})
 	if err != nil {
@@ -163,8 +164,8 @@ func ExampleType_Upgrade() {
 		Steps: []heterogeneous.Step{heterogeneous.From(1, splitFullName)},
 	})
 	_, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, employee)
@@ -194,7 +195,7 @@ type Person interface{ FullName() string }
 
 // Customer is a Person with a credit.
 type Customer struct {
-	patterns.Meta
+	tables.Meta
 	Human
 	PartitionKey, RowKey string
 	Credit               float64
@@ -202,7 +203,7 @@ type Customer struct {
 
 // Staff is a Person with a salary.
 type Staff struct {
-	patterns.Meta
+	tables.Meta
 	Human
 	PartitionKey, RowKey string
 	Salary               float64
@@ -215,12 +216,12 @@ func ExampleRegistry_inheritance() {
 	table := exampleTable("ExamplePeople")
 	customer, staff := heterogeneous.NewType[Customer]("Customer", 1, nil), heterogeneous.NewType[Staff]("Staff", 1, nil)
 	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{RowPrefix: "customer",
-		Key: func(c *Customer) patterns.Key { return patterns.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, customer)
+		Key: func(c *Customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, customer)
 	if err != nil {
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Staff]{RowPrefix: "staff",
-		Key: func(s *Staff) patterns.Key { return patterns.Key{Partition: s.PartitionKey, Row: s.RowKey} }}, staff)
+		Key: func(s *Staff) tables.Key { return tables.Key{Partition: s.PartitionKey, Row: s.RowKey} }}, staff)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func ExampleRegistry_inheritance() {
 }
 
 // insertOld stores an employee as version 1.
-func insertOld(ctx context.Context, table *patterns.Table, e *EmployeeV1) {
+func insertOld(ctx context.Context, table *tables.Table, e *EmployeeV1) {
 	repository, err := patterns.NewRepository(table, patterns.Schema[EmployeeV1]{Key: (*EmployeeV1).key, RowPrefix: "empid"},
 		heterogeneous.NewType[EmployeeV1]("Employee", 1, nil))
 	if err == nil {
@@ -260,12 +261,12 @@ func insertOld(ctx context.Context, table *patterns.Table, e *EmployeeV1) {
 }
 
 // exampleTable creates a table on the service that the tests share.
-func exampleTable(name string) *patterns.Table {
+func exampleTable(name string) *tables.Table {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // setSystem sets what a row says beside its properties in an entity that has fields for it: its key, and its time. A Codec
 // reads properties only.
-func setSystem(v any, key patterns.Key, at time.Time) {
-	if bag, ok := v.(*patterns.Entity); ok {
+func setSystem(v any, key tables.Key, at time.Time) {
+	if bag, ok := v.(*tables.Entity); ok {
 		bag.Key, bag.Timestamp = key, at
 		return
 	}
@@ -43,7 +43,7 @@ func flat(t reflect.Type, index []int) bool {
 			t = t.Elem()
 		}
 		embedded := t.Field(i)
-		if _, tagged := embedded.Tag.Lookup("table"); tagged || embedded.Type == reflect.TypeFor[patterns.Meta]() {
+		if _, tagged := embedded.Tag.Lookup("table"); tagged || embedded.Type == reflect.TypeFor[tables.Meta]() {
 			return false
 		}
 		t = embedded.Type

@@ -6,6 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGolden: what is stored is read by later versions, and by other programs.
@@ -14,7 +15,7 @@ func TestGolden(t *testing.T) {
 	name, p := newTable(t, s, byVisits())
 	bare := heterogeneous.NewType[employeeV1]("Worker", 1, &heterogeneous.TypeOptions{ByKey: true})
 	workers := must[*patterns.Repository[employeeV1]](t)(patterns.NewRepository(p.table, patterns.Schema[employeeV1]{RowPrefix: "worker",
-		Key: func(*employeeV1) patterns.Key { return patterns.Key{Partition: "Sales", Row: "worker_1"} }}, bare))
+		Key: func(*employeeV1) tables.Key { return tables.Key{Partition: "Sales", Row: "worker_1"} }}, bare))
 	check(t, p.employees.Insert(ctx, current(1)), must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)), workers.Insert(ctx, old(3)))
 	for row, want := range map[string]string{
 		"empid_000001":         `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64","_tpCopies":"visits"}`,
@@ -22,15 +23,15 @@ func TestGolden(t *testing.T) {
 		"empid_000002":         `{"Department":"Sales","EntityType":"Employee@1","FullName":"June Jones2","ID":"2","ID@odata.type":"Edm.Int64","PartitionKey":"Sales","RowKey":"empid_000002","Visits":"1","Visits@odata.type":"Edm.Int64"}`,
 		"worker_1":             `{"Department":"Sales","FullName":"June Jones3","ID":"3","ID@odata.type":"Edm.Int64","PartitionKey":"Sales","RowKey":"worker_1","Visits":"1","Visits@odata.type":"Edm.Int64"}`,
 	} {
-		if got := stored(t, p.table, patterns.Key{Partition: "Sales", Row: row}); got != want {
+		if got := stored(t, p.table, tables.Key{Partition: "Sales", Row: row}); got != want {
 			t.Errorf("stored is\n%s\nwant\n%s", got, want)
 		}
 	}
 	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table, p.employee, bare))
-	if v := must[any](t)(registry.Get(ctx, patterns.Key{Partition: "Sales", Row: "worker_1"})); text(v) != "first 3 June Jones3 1" {
+	if v := must[any](t)(registry.Get(ctx, tables.Key{Partition: "Sales", Row: "worker_1"})); text(v) != "first 3 June Jones3 1" {
 		t.Errorf("a type that is known by its keys reads as %s", text(v))
 	}
-	check(t, registry.Modify(ctx, patterns.Key{Partition: "Sales", Row: "worker_1"}, visit))
+	check(t, registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "worker_1"}, visit))
 	if report := must[heterogeneous.UpgradeReport](t)(bare.Upgrade(ctx, nil)); report.Found != 0 {
 		t.Errorf("there is no other version, and %+v", report)
 	}

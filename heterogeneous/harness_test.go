@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // place is what all versions of an employee have in common.
@@ -22,7 +23,7 @@ type place struct {
 
 // employeeV1 is an employee as the first version has it.
 type employeeV1 struct {
-	patterns.Meta
+	tables.Meta
 	place
 	FullName string
 	Visits   int
@@ -30,7 +31,7 @@ type employeeV1 struct {
 
 // employeeV2 has the name in two parts.
 type employeeV2 struct {
-	patterns.Meta
+	tables.Meta
 	place
 	FirstName, LastName string
 	Visits              int
@@ -38,7 +39,7 @@ type employeeV2 struct {
 
 // employee is version 3: it has an address.
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	place
 	FirstName, LastName string
 	Email               string
@@ -46,18 +47,18 @@ type employee struct {
 }
 
 type department struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string // the guide's entity: keys are fields
 	DepartmentName       string
 	EmployeeCount        int32
 }
 
-func keyOf(departmentName string, id int) patterns.Key {
-	return patterns.Key{Partition: departmentName, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func keyOf(departmentName string, id int) tables.Key {
+	return tables.Key{Partition: departmentName, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-func departmentKey(name string) patterns.Key {
-	return patterns.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
+func departmentKey(name string) tables.Key {
+	return tables.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
 func splitName(old *employeeV1) (*employeeV2, error) {
@@ -79,7 +80,7 @@ func versions() *heterogeneous.TypeOptions {
 
 // program is what one program has: repositories of the types that it knows.
 type program struct {
-	table       *patterns.Table
+	table       *tables.Table
 	v1          *patterns.Repository[employeeV1] // of the first program
 	employees   *patterns.Repository[employee]   // of the current one
 	departments *patterns.Repository[department]
@@ -87,8 +88,8 @@ type program struct {
 	registry    *heterogeneous.Registry
 }
 
-func tableOf(s *storagetest.Service, name string) (*patterns.Table, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func tableOf(s *storagetest.Service, name string) (*tables.Table, error) {
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func startOld(s *storagetest.Service, name string) (*program, error) {
 	p := &program{table: table}
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	if p.v1, err = patterns.NewRepository(table, patterns.Schema[employeeV1]{
-		Key: func(e *employeeV1) patterns.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
+		Key: func(e *employeeV1) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
 	}, typ); err != nil {
 		return nil, err
 	}
@@ -120,13 +121,13 @@ func start(s *storagetest.Service, name string, more ...patterns.Pattern) (*prog
 	}
 	p := &program{table: table, employee: heterogeneous.NewType[employee]("Employee", 3, versions())}
 	if p.employees, err = patterns.NewRepository(table, patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
+		Key: func(e *employee) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
 	}, append([]patterns.Pattern{p.employee}, more...)...); err != nil {
 		return nil, err
 	}
 	typ := heterogeneous.NewType[department]("Department", 1, nil)
 	if p.departments, err = patterns.NewRepository(table, patterns.Schema[department]{
-		Key: func(d *department) patterns.Key { return departmentKey(d.DepartmentName) }, RowPrefix: "dept",
+		Key: func(d *department) tables.Key { return departmentKey(d.DepartmentName) }, RowPrefix: "dept",
 	}, typ); err != nil {
 		return nil, err
 	}
@@ -167,15 +168,15 @@ func text(v any) string {
 		return fmt.Sprintf("first %d %s %d", v.ID, v.FullName, v.Visits)
 	case *department:
 		return fmt.Sprintf("department %s %s %d", v.RowKey, v.DepartmentName, v.EmployeeCount)
-	case *patterns.Entity:
-		kind, _ := v.Get(heterogeneous.EntityType).Str()
+	case *tables.Entity:
+		kind, _ := v.Get(heterogeneous.EntityType).Text()
 		return fmt.Sprintf("bag %s %s %d", v.Key.Row, kind, len(v.Properties))
 	}
 	return fmt.Sprintf("%T", v)
 }
 
 // stored is a row as the service holds it, without what changes from one run to the next.
-func stored(t testing.TB, table *patterns.Table, key patterns.Key) string {
+func stored(t testing.TB, table *tables.Table, key tables.Key) string {
 	t.Helper()
 	answer, err := table.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
 	if err != nil {

@@ -8,28 +8,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMergeIntoWhatAStepDrops: a property that a step gives up, and that the current version has under the same name, does not
 // come back by a merge.
 func TestMergeIntoWhatAStepDrops(t *testing.T) {
 	type first struct {
-		patterns.Meta
+		tables.Meta
 		place
 		Phone  string `table:",omitempty"`
 		Visits int
 	}
 	type second struct {
-		patterns.Meta
+		tables.Meta
 		place
 		Phone  *int64
 		Visits int
 	}
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := must[*patterns.Table](t)(tableOf(s, s.TableName(t)))
+	table := must[*tables.Table](t)(tableOf(s, s.TableName(t)))
 	check(t, table.Create(ctx))
 	before := must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
-		Key: func(e *first) patterns.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
 	}, heterogeneous.NewType[first]("Employee", 1, nil)))
 	typ := heterogeneous.NewType[second]("Employee", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
 		heterogeneous.From(1, func(old *first) (*second, error) {
@@ -40,12 +41,12 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 			return next, nil
 		})}})
 	now := must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
-		Key: func(e *second) patterns.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
 	}, typ))
 	key := keyOf("Sales", 1)
 	check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))
-	bag := must[*patterns.Entity](t)(table.Entities().Get(ctx, key))
-	bag.Properties = patterns.Properties{{Name: "Color", Value: patterns.String("red")}}
+	bag := must[*tables.Entity](t)(table.Entities().Get(ctx, key))
+	bag.Properties = tables.Properties{{Name: "Color", Value: tables.String("red")}}
 	check(t, table.Entities().Merge(ctx, bag)) // what neither version knows stays
 	e := must[*second](t)(now.Get(ctx, key))
 	e.Visits = 7

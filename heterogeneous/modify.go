@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // attempts bounds how often a change is begun again while rivals come between.
@@ -20,10 +20,10 @@ const attempts = 10
 // The change of an entity whose repository has patterns, or that is of an older version, goes through the repository, which
 // keeps all in step: then the bag has the properties of the current version, and can get no others. An entity of a type that
 // nobody here knows is changed as it is stored, unless a repository keeps its row in step with others, which is
-// patterns.ErrInvalid; what indexes of lists or other partitions hold of it cannot be told from the row, and is not followed.
+// tables.ErrInvalid; what indexes of lists or other partitions hold of it cannot be told from the row, and is not followed.
 //
 // Requests: 2; through a repository 4; 2 or 4 more for each rival.
-func (r *Registry) Modify(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error {
+func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
 		return invalid(op, errors.New("there is no change"))
@@ -39,7 +39,7 @@ func (r *Registry) Modify(ctx context.Context, key patterns.Key, change func(*pa
 		} else {
 			err = mergeBag(ctx, entities, bag, change)
 		}
-		if !errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrUnknownOutcome) || n+1 == attempts {
+		if !errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrUnknownOutcome) || n+1 == attempts {
 			return err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {
@@ -49,7 +49,7 @@ func (r *Registry) Modify(ctx context.Context, key patterns.Key, change func(*pa
 }
 
 // mergeBag changes a row by itself. Requests: 1.
-func mergeBag(ctx context.Context, entities *patterns.TypedTable[patterns.Entity], bag *patterns.Entity, change func(*patterns.Entity) error) error {
+func mergeBag(ctx context.Context, entities *tables.Rows[tables.Entity], bag *tables.Entity, change func(*tables.Entity) error) error {
 	changed, err := edit(bag, change)
 	if err != nil || len(changed) == 0 {
 		return err
@@ -59,7 +59,7 @@ func mergeBag(ctx context.Context, entities *patterns.TypedTable[patterns.Entity
 }
 
 // edit lets change edit a copy of a bag, and returns what it has changed or added.
-func edit(bag *patterns.Entity, change func(*patterns.Entity) error) (patterns.Properties, error) {
+func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Properties, error) {
 	edited := bag.Clone()
 	if err := change(edited); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func edit(bag *patterns.Entity, change func(*patterns.Entity) error) (patterns.P
 			return nil, invalid("Modify", fmt.Errorf("property %s is gone, and only Replace removes one", p.Name))
 		}
 	}
-	var changed patterns.Properties
+	var changed tables.Properties
 	for _, p := range edited.Properties {
 		if slices.Contains(bag.Properties, p) {
 			continue
@@ -86,10 +86,10 @@ func edit(bag *patterns.Entity, change func(*patterns.Entity) error) (patterns.P
 }
 
 // Delete removes an entity that was read by the registry, or by the repository of its type, under its ETag: through the
-// repository, or, where the type is not known, the row by itself, which is patterns.ErrInvalid where a repository keeps it in
+// repository, or, where the type is not known, the row by itself, which is tables.ErrInvalid where a repository keeps it in
 // step with others. Requests: 1, and 1 more through a repository with patterns for what was read by the registry.
 func (r *Registry) Delete(ctx context.Context, v any) error {
-	if bag, ok := v.(*patterns.Entity); ok && bag != nil {
+	if bag, ok := v.(*tables.Entity); ok && bag != nil {
 		return r.table.Entities().Delete(ctx, bag)
 	}
 	t := r.typeOf(v)

@@ -7,14 +7,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func visit(e *patterns.Entity) error {
+func visit(e *tables.Entity) error {
 	visits, ok := e.Get("Visits").Int()
 	if !ok {
 		return errors.New("it has no visits")
 	}
-	e.Set("Visits", patterns.Int64(visits+1))
+	e.Set("Visits", tables.Int64(visits+1))
 	return nil
 }
 
@@ -25,11 +26,11 @@ func TestModify(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s, more...)
 			before := must[*program](t)(startOld(s, name))
-			car := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "car"}}
-			car.Set("Visits", patterns.Int64(1))
-			car.Set("Color", patterns.String("red"))
+			car := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "car"}}
+			car.Set("Visits", tables.Int64(1))
+			car.Set("Color", tables.String("red"))
 			check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
-			keys := []patterns.Key{keyOf("Sales", 1), keyOf("Sales", 2), car.Key}
+			keys := []tables.Key{keyOf("Sales", 1), keyOf("Sales", 2), car.Key}
 			for _, key := range keys {
 				check(t, p.registry.Modify(ctx, key, visit))
 			}
@@ -40,46 +41,46 @@ func TestModify(t *testing.T) {
 					t.Errorf("there is %s", text(e))
 				}
 			}
-			e := must[*patterns.Entity](t)(p.table.Entities().Get(ctx, car.Key))
+			e := must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
 				t.Errorf("the car is %v", e.Properties)
 			}
 			for d, err := range p.employees.Verify(ctx, nil) {
 				t.Errorf("%v, %v", d, err)
 			}
-			refused := map[string]func(*patterns.Entity) error{
-				"a removed property": func(e *patterns.Entity) error { e.Properties.Delete("Visits"); return nil },
-				"a new key":          func(e *patterns.Entity) error { e.Key.Row = "x"; return nil },
-				"a new type":         func(e *patterns.Entity) error { e.Set(heterogeneous.EntityType, patterns.String("Car@2")); return nil },
+			refused := map[string]func(*tables.Entity) error{
+				"a removed property": func(e *tables.Entity) error { e.Properties.Delete("Visits"); return nil },
+				"a new key":          func(e *tables.Entity) error { e.Key.Row = "x"; return nil },
+				"a new type":         func(e *tables.Entity) error { e.Set(heterogeneous.EntityType, tables.String("Car@2")); return nil },
 			}
 			for _, key := range keys {
 				was := stored(t, p.table, key)
 				for what, change := range refused {
-					if err := p.registry.Modify(ctx, key, change); !errors.Is(err, patterns.ErrInvalid) {
+					if err := p.registry.Modify(ctx, key, change); !errors.Is(err, tables.ErrInvalid) {
 						t.Errorf("%s of %s is %v", what, key.Row, err)
 					}
 				}
 				own := errors.New("own")
-				if err := p.registry.Modify(ctx, key, func(*patterns.Entity) error { return own }); !errors.Is(err, own) {
+				if err := p.registry.Modify(ctx, key, func(*tables.Entity) error { return own }); !errors.Is(err, own) {
 					t.Errorf("an error of the change is %v", err)
 				}
-				check(t, p.registry.Modify(ctx, key, func(*patterns.Entity) error { return nil }))
+				check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
 				if now := stored(t, p.table, key); now != was {
 					t.Errorf("what was refused, or nothing, has left %s", now)
 				}
 			}
-			if err := p.registry.Modify(ctx, patterns.Key{Partition: "Sales", Row: "none"}, visit); !errors.Is(err, patterns.ErrNotFound) {
+			if err := p.registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "none"}, visit); !errors.Is(err, tables.ErrNotFound) {
 				t.Errorf("an entity that is not there is %v", err)
 			}
-			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, patterns.ErrInvalid) {
+			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("no change is %v", err)
 			}
 		})
 	}
 	_, p := newTable(t, s, byVisits())
 	check(t, p.employees.Insert(ctx, current(1)))
-	for what, value := range map[string]patterns.Value{"Color": patterns.String("red"), "Email": patterns.Int64(1)} {
-		if err := p.registry.Modify(ctx, keyOf("Sales", 1), func(e *patterns.Entity) error { e.Set(what, value); return nil }); err == nil {
+	for what, value := range map[string]tables.Value{"Color": tables.String("red"), "Email": tables.Int64(1)} {
+		if err := p.registry.Modify(ctx, keyOf("Sales", 1), func(e *tables.Entity) error { e.Set(what, value); return nil }); err == nil {
 			t.Errorf("a %s that an employee cannot have was written", what)
 		}
 	}
@@ -94,8 +95,8 @@ func TestRequestCounts(t *testing.T) {
 	name, plain := newTable(t, s)
 	before := must[*program](t)(startOld(s, name))
 	check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
-	other := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "other"}}
-	other.Set("Visits", patterns.Int64(1))
+	other := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "other"}}
+	other.Set("Visits", tables.Int64(1))
 	check(t, plain.table.Entities().Insert(ctx, other))
 	p := must[*program](t)(start(&counted, name))
 	cost := func(want int, what string, err error) {

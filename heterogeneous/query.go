@@ -6,14 +6,14 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Query describes a query of entities of all types; its methods return changed copies. They are those of patterns.Query, but
+// Query describes a query of entities of all types; its methods return changed copies. They are those of tables.Query, but
 // for a projection, which would leave typed values in part.
 type Query struct {
 	registry *Registry
-	inner    patterns.Query[row]
+	inner    tables.Query[row]
 }
 
 // Query begins a query. Index copies, and all rows but the first of an entity in several, are left out.
@@ -25,9 +25,9 @@ func (q Query) Partition(key string) Query { q.inner = q.inner.Partition(key); r
 // Rows limits the query to a span of row keys; with Partition it is a range query.
 func (q Query) Rows(span compoundkey.Span) Query { q.inner = q.inner.Rows(span); return q }
 
-// Where adds conditions; all of them must hold. A literal is typed as its Go type is stored: patterns.Eq("Age", 40) finds an
+// Where adds conditions; all of them must hold. A literal is typed as its Go type is stored: tables.Eq("Age", 40) finds an
 // Int64, and int32(40) an Int32. Type.Is is the condition for one type.
-func (q Query) Where(conditions ...patterns.Condition) Query {
+func (q Query) Where(conditions ...tables.Condition) Query {
 	q.inner = q.inner.Where(conditions...)
 	return q
 }
@@ -42,7 +42,7 @@ func (q Query) PageSize(n int) Query { q.inner = q.inner.PageSize(n); return q }
 func (q Query) AllowTableScan() Query { q.inner = q.inner.AllowTableScan(); return q }
 
 // Plan says what the query would do, without a request.
-func (q Query) Plan() (patterns.Plan, error) { return q.inner.Plan() }
+func (q Query) Plan() (tables.Plan, error) { return q.inner.Plan() }
 
 // Page is one answer to a query. It may be empty and still have a Next.
 type Page struct {
@@ -65,7 +65,7 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 }
 
 // All yields the entities in the order of their keys: each a *T of one of the registry's types, made for a type switch, or a
-// *patterns.Entity where the type, or the version of it, is not known. An error comes once, last. A value of a type can be
+// *tables.Entity where the type, or the version of it, is not known. An error comes once, last. A value of a type can be
 // given to its repository; that of an entity in several rows, or with properties that patterns rewrite, was read by it.
 // Requests: 1 for each page of at most 1,000, and 1 for each of the latter.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
@@ -89,7 +89,7 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 }
 
 // Get reads one entity of any type, as Query.All yields it. Requests: 1, or 2 where its repository has to read it.
-func (r *Registry) Get(ctx context.Context, key patterns.Key) (any, error) {
+func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	v, err := r.rows.Get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *Registry) Get(ctx context.Context, key patterns.Key) (any, error) {
 		return nil, err
 	}
 	if len(values) == 0 {
-		return nil, &patterns.Error{Op: "Get", Table: r.table.Name(), Key: key, Kind: patterns.ErrNotFound}
+		return nil, &tables.Error{Op: "Get", Table: r.table.Name(), Key: key, Kind: tables.ErrNotFound}
 	}
 	return values[0], nil
 }
@@ -142,7 +142,7 @@ func (r *Registry) values(ctx context.Context, op string, rows []*row) ([]any, e
 
 // readLater has a repository read some of the rows' entities.
 func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) error {
-	keys := make([]patterns.Key, len(indexes))
+	keys := make([]tables.Key, len(indexes))
 	for i, at := range indexes {
 		keys[i] = rows[at].key()
 	}

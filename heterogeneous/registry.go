@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // AnyType is a *Type[T] of any T.
@@ -16,34 +17,34 @@ type AnyType interface {
 	patterns.Pattern
 	fmt.Stringer
 
-	attached() (*patterns.Table, bool)
+	attached() (*tables.Table, bool)
 	goType() reflect.Type
 	versions() (name string, oldest, newest int)
 	byKey() bool
 	span() compoundkey.Span
-	current(p patterns.Properties) bool
+	current(p tables.Properties) bool
 	filterable(property string) bool
 	whole() bool
 	alone() bool
 
-	decode(r *row, p patterns.Properties) (any, error)
-	readMany(ctx context.Context, keys []patterns.Key) (map[patterns.Key]any, error)
-	merge(ctx context.Context, key patterns.Key, change func(*patterns.Entity) error) error
+	decode(r *row, p tables.Properties) (any, error)
+	readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error)
+	merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error
 	remove(ctx context.Context, v any) error
 }
 
 // Registry knows the types of one table, each with the repository that keeps its entities: what is read by no matter which
 // type becomes a *T of one of them, or a property bag. It is made of values, holds no state, and is safe for concurrent use.
 type Registry struct {
-	table *patterns.Table
+	table *tables.Table
 	types []AnyType
 	rows  *patterns.Repository[row]
-	bags  *patterns.TypedTable[row]
+	bags  *tables.Rows[row]
 }
 
 // NewRegistry puts types together, each given to a repository on the table before. It makes no request. Two types that claim
-// the same version, the same keys, or the same Go type, are patterns.ErrInvalid.
-func NewRegistry(table *patterns.Table, types ...AnyType) (*Registry, error) {
+// the same version, the same keys, or the same Go type, are tables.ErrInvalid.
+func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
 		return nil, invalid("NewRegistry", err)
@@ -52,7 +53,7 @@ func NewRegistry(table *patterns.Table, types ...AnyType) (*Registry, error) {
 	if r.rows, err = patterns.NewRepository(table, patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}
-	r.bags, err = patterns.Typed[row](table)
+	r.bags, err = tables.RowsOf[row](table)
 	return r, err
 }
 
@@ -93,7 +94,7 @@ func collide(a, b AnyType) error {
 }
 
 // Table returns the registry's table.
-func (r *Registry) Table() *patterns.Table { return r.table }
+func (r *Registry) Table() *tables.Table { return r.table }
 
 // TypeOf returns the Go type that a text of EntityType stands for.
 func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
@@ -120,10 +121,10 @@ func (r *Registry) reader(stored tag) AnyType {
 }
 
 // resolve returns the type of a row, nil for one that nobody here knows. EntityType goes before the key.
-func (r *Registry) resolve(key patterns.Key, p patterns.Properties) AnyType {
+func (r *Registry) resolve(key tables.Key, p tables.Properties) AnyType {
 	value := p.Get(EntityType)
 	if !value.IsNull() {
-		text, _ := value.Str()
+		text, _ := value.Text()
 		if stored, ok := parseTag(text); ok {
 			return r.reader(stored)
 		}
@@ -153,22 +154,22 @@ func (r *Registry) typeOf(v any) AnyType {
 
 // row is any entity's own row.
 type row struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
-	Properties           map[string]patterns.Value `table:",rest"`
+	Properties           map[string]tables.Value `table:",rest"`
 }
 
-func (r *row) key() patterns.Key { return patterns.Key{Partition: r.PartitionKey, Row: r.RowKey} }
+func (r *row) key() tables.Key { return tables.Key{Partition: r.PartitionKey, Row: r.RowKey} }
 
 // take returns the row's properties, and whether it is only the first of several.
-func (r *row) take() (p patterns.Properties, spread bool) {
-	p = make(patterns.Properties, 0, len(r.Properties))
+func (r *row) take() (p tables.Properties, spread bool) {
+	p = make(tables.Properties, 0, len(r.Properties))
 	for name, value := range r.Properties {
 		if name == spreadMark {
 			spread = true
 			continue
 		}
-		p = append(p, patterns.Property{Name: name, Value: value})
+		p = append(p, tables.Property{Name: name, Value: value})
 	}
 	return p, spread
 }
@@ -185,15 +186,15 @@ var errReadOnly = errors.New("the reader of several types does not write")
 func (firstRows) PatternName() string        { return "any type" }
 func (firstRows) Attach(patterns.Host) error { return nil }
 
-func (firstRows) Split(p patterns.Properties) (*patterns.LaidOut, error) { return nil, errReadOnly }
+func (firstRows) Split(p tables.Properties) (*patterns.LaidOut, error) { return nil, errReadOnly }
 
 // Versions makes the core take the row for one of several, which nothing may write by itself.
 func (firstRows) Versions(string) ([]string, error) { return []string{""}, nil }
 
 func (firstRows) Rows(string, []string) ([]int, error) { return nil, nil }
 
-func (firstRows) Join(_ string, first patterns.Properties, _ map[int]patterns.Properties) (patterns.Properties, error) {
-	return append(first, patterns.Property{Name: spreadMark, Value: patterns.Boolean(true)}), nil
+func (firstRows) Join(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
+	return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
 }
 
 // Filterable refuses a condition that would miss entities of one of the types.
@@ -202,7 +203,7 @@ func (f firstRows) Filterable(property string) bool {
 }
 
 // unknown makes the bag of a row whose type nobody knows. What must not be written by itself the bag remembers.
-func (r *Registry) unknown(v *row) (*patterns.Entity, error) {
+func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	delete(v.Properties, spreadMark)
 	bag, err := r.bags.Entity(v)
 	if err != nil {
@@ -213,10 +214,10 @@ func (r *Registry) unknown(v *row) (*patterns.Entity, error) {
 }
 
 func invalid(op string, err error) error {
-	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: err}
+	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: err}
 }
 
 // garbled is the error of a row that cannot be read as the type that it says it is.
-func (r *Registry) garbled(op string, key patterns.Key, err error) error {
-	return &patterns.Error{Op: op, Table: r.table.Name(), Key: key, Kind: patterns.ErrGarbled, Err: err}
+func (r *Registry) garbled(op string, key tables.Key, err error) error {
+	return &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrGarbled, Err: err}
 }

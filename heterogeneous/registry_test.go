@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
@@ -36,17 +37,17 @@ func TestSeveralTypes(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
 	before := must[*program](t)(startOld(s, name))
-	bag := func(row, entityType string) *patterns.Entity {
-		e := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: row}}
-		e.Set("Color", patterns.String("red"))
+	bag := func(row, entityType string) *tables.Entity {
+		e := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: row}}
+		e.Set("Color", tables.String("red"))
 		if entityType != "" {
-			e.Set(heterogeneous.EntityType, patterns.String(entityType))
+			e.Set(heterogeneous.EntityType, tables.String(entityType))
 		}
 		return e
 	}
 	garbage := bag("empid_5", "")
-	garbage.Set(heterogeneous.EntityType, patterns.Int32(7))
-	for _, e := range []*patterns.Entity{bag("empid_000002x", "Car@1"), bag("empid_000004", "Employee@4"), bag("plain", ""),
+	garbage.Set(heterogeneous.EntityType, tables.Int32(7))
+	for _, e := range []*tables.Entity{bag("empid_000002x", "Car@1"), bag("empid_000004", "Employee@4"), bag("plain", ""),
 		bag("empid_000006", "Employee@01"), bag("dept_x", ""), garbage} {
 		check(t, p.table.Entities().Insert(ctx, e))
 	}
@@ -73,7 +74,7 @@ func TestSeveralTypes(t *testing.T) {
 			t.Errorf("top 6 of pages of %d: %q", size, found)
 		}
 	}
-	if found := readAll(t, p.registry.Query().Partition("Sales").Where(p.employee.Is(), patterns.Eq("Visits", 1))); !slices.Equal(found, []string{want[2], want[3], want[5]}) {
+	if found := readAll(t, p.registry.Query().Partition("Sales").Where(p.employee.Is(), tables.Eq("Visits", 1))); !slices.Equal(found, []string{want[2], want[3], want[5]}) {
 		t.Errorf("the employees are %q", found)
 	}
 	first := readAll(t, before.registry.Query().Partition("Sales").Rows(compoundkey.All().Under("empid")).Top(3))
@@ -83,10 +84,10 @@ func TestSeveralTypes(t *testing.T) {
 	if v := must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
 		t.Errorf("Get reads %s", text(v))
 	}
-	if _, err := p.registry.Get(ctx, patterns.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.registry.Get(ctx, tables.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a copy reads as %v", err)
 	}
-	if _, err := p.registry.Query().Page(ctx, ""); !errors.Is(err, patterns.ErrTableScan) {
+	if _, err := p.registry.Query().Page(ctx, ""); !errors.Is(err, tables.ErrTableScan) {
 		t.Errorf("a scan is %v", err)
 	}
 }
@@ -104,7 +105,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 			stale := *v
 			v.Visits = 5
 			check(t, p.employees.Replace(ctx, v))
-			if err := p.employees.Replace(ctx, &stale); !errors.Is(err, patterns.ErrConflict) {
+			if err := p.employees.Replace(ctx, &stale); !errors.Is(err, tables.ErrConflict) {
 				t.Errorf("a stale Replace is %v", err)
 			}
 		case *department:
@@ -123,18 +124,18 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 	if found := readAll(t, p.registry.Query().Partition("Sales")); !slices.Equal(found, want) {
 		t.Errorf("there is %q", found)
 	}
-	bag := must[*patterns.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
-	if err := p.registry.Delete(ctx, bag); !errors.Is(err, patterns.ErrInvalid) {
+	bag := must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
+	if err := p.registry.Delete(ctx, bag); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("deleting an entity with copies as a bag is %v", err)
 	}
-	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("deleting a type that is not registered is %v", err)
 	}
 }
 
 // report is spread over several rows where its text is long.
 type report struct {
-	patterns.Meta
+	tables.Meta
 	EntityType string
 	Department string
 	ID         int
@@ -150,29 +151,29 @@ func (rot) Stage() patterns.Stage           { return patterns.StageSpill }
 func (rot) RefusesMerge() error             { return nil }
 func (rot) Filterable(property string) bool { return property != "Text" }
 
-func (rot) turn(p patterns.Properties) (patterns.Properties, error) {
+func (rot) turn(p tables.Properties) (tables.Properties, error) {
 	p = slices.Clone(p)
-	if text, ok := p.Get("Text").Str(); ok {
+	if text, ok := p.Get("Text").Text(); ok {
 		letters := []byte(text)
 		slices.Reverse(letters)
-		p.Set("Text", patterns.String(string(letters)))
+		p.Set("Text", tables.String(string(letters)))
 	}
 	return p, nil
 }
 
-func (r rot) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (r rot) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	return r.turn(p)
 }
 
-func (r rot) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (r rot) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	return r.turn(p)
 }
 
 // reports keeps reports on a table; more are its patterns after the type.
-func reports(table *patterns.Table, more ...patterns.Pattern) (*patterns.Repository[report], *heterogeneous.Registry, error) {
+func reports(table *tables.Table, more ...patterns.Pattern) (*patterns.Repository[report], *heterogeneous.Registry, error) {
 	typ := heterogeneous.NewType[report]("Report", 1, nil)
-	repo, err := patterns.NewRepository(table, patterns.Schema[report]{RowPrefix: "report", Key: func(r *report) patterns.Key {
-		return patterns.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
+	repo, err := patterns.NewRepository(table, patterns.Schema[report]{RowPrefix: "report", Key: func(r *report) tables.Key {
+		return tables.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
 	}}, append([]patterns.Pattern{typ}, more...)...)
 	if err != nil {
 		return nil, nil, err
@@ -197,17 +198,17 @@ func TestUnknownEntitiesAreGuarded(t *testing.T) {
 	long := longReport(1)
 	check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
 	ignorant := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
-	for _, key := range []patterns.Key{keyOf("Sales", 1), long.Key()} {
+	for _, key := range []tables.Key{keyOf("Sales", 1), long.Key()} {
 		v := must[any](t)(ignorant.Get(ctx, key))
-		bag, ok := v.(*patterns.Entity)
+		bag, ok := v.(*tables.Entity)
 		if !ok || bag.Timestamp.IsZero() || bag.ETag == "" || bag.Properties.Has(" spread") {
 			t.Fatalf("read %v", v)
 		}
-		bag.Set("Visits", patterns.Int64(9))
+		bag.Set("Visits", tables.Int64(9))
 		entities := p.table.Entities()
 		for _, err := range []error{entities.Merge(ctx, bag), entities.Replace(ctx, bag), ignorant.Delete(ctx, bag),
-			ignorant.Modify(ctx, bag.Key, func(e *patterns.Entity) error { e.Set("Visits", patterns.Int64(9)); return nil })} {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			ignorant.Modify(ctx, bag.Key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(9)); return nil })} {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("writing it is %v", err)
 			}
 		}
@@ -220,12 +221,12 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for what, more := range map[string]patterns.Pattern{"several rows": wide(), "rewritten": rot{}} {
 		t.Run(what, func(t *testing.T) {
-			table := must[*patterns.Table](t)(tableOf(s, s.TableName(t)))
+			table := must[*tables.Table](t)(tableOf(s, s.TableName(t)))
 			check(t, table.Create(ctx))
 			repo, registry, err := reports(table, more)
 			check(t, err)
-			bag := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "report_002x"}}
-			bag.Set(heterogeneous.EntityType, patterns.String("Other@1"))
+			bag := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "report_002x"}}
+			bag.Set(heterogeneous.EntityType, tables.String("Other@1"))
 			short := &report{Department: "Sales", ID: 1, Text: "short"}
 			last := &report{Department: "Sales", ID: 3, Text: "last"}
 			if what == "several rows" {
@@ -250,11 +251,11 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 			if r, ok := v.(*report); !ok || r.Text != last.Text || r.EntityType != "Report@1" {
 				t.Errorf("Get reads %T", v)
 			}
-			check(t, registry.Modify(ctx, last.Key(), func(e *patterns.Entity) error { e.Set("Text", patterns.String("new")); return nil }))
+			check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
 			if r := must[*report](t)(repo.Get(ctx, last.Key())); r.Text != "new" {
 				t.Errorf("there is %q", r.Text)
 			}
-			if _, err := registry.Query().Partition("Sales").Where(patterns.Eq("Text", "x")).Plan(); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := registry.Query().Partition("Sales").Where(tables.Eq("Text", "x")).Plan(); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a condition on what rows do not hold is %v", err)
 			}
 		})
@@ -264,18 +265,18 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 // TestRegistryIsRefused: what cannot be told apart, and what belongs to no repository here.
 func TestRegistryIsRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := must[*patterns.Table](t)(tableOf(s, "Any"))
+	table := must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
-		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) patterns.Key { return patterns.Key{} }, RowPrefix: prefix}, typ)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) tables.Key { return tables.Key{} }, RowPrefix: prefix}, typ)
 		check(t, err)
 		return typ
 	}
 	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
-	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) patterns.Key { return patterns.Key{} }, RowPrefix: "b"}, other)
+	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, RowPrefix: "b"}, other)
 	check(t, err)
 	foreign := heterogeneous.NewType[department]("D", 1, nil)
-	_, err = patterns.NewRepository(must[*patterns.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) patterns.Key { return patterns.Key{} }}, foreign)
+	_, err = patterns.NewRepository(must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
 	check(t, err)
 	var none *heterogeneous.Type[employee]
 	for what, types := range map[string][]heterogeneous.AnyType{
@@ -289,11 +290,11 @@ func TestRegistryIsRefused(t *testing.T) {
 		"a nil type":           {none},
 		"the same value twice": {other, other},
 	} {
-		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no table: %v", err)
 	}
 	r := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
@@ -308,13 +309,13 @@ func TestRegistryIsRefused(t *testing.T) {
 // TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
 func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := must[*patterns.Table](t)(tableOf(s, "Any"))
+	table := must[*tables.Table](t)(tableOf(s, "Any"))
 	steps := func(steps ...heterogeneous.Step) *heterogeneous.TypeOptions {
 		return &heterogeneous.TypeOptions{Steps: steps}
 	}
 	one, two := heterogeneous.From(1, splitName), heterogeneous.From(2, addEmail)
 	attach := func(attached ...patterns.Pattern) error {
-		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(*employee) patterns.Key { return patterns.Key{} }}, attached...)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(*employee) tables.Key { return tables.Key{} }}, attached...)
 		return err
 	}
 	type unstorable struct{ F func() }
@@ -336,23 +337,23 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		"by key, no prefix":   heterogeneous.NewType[employee]("A", 1, &heterogeneous.TypeOptions{ByKey: true}),
 		"by key, version 2":   heterogeneous.NewType[employee]("A", 2, &heterogeneous.TypeOptions{ByKey: true}),
 	} {
-		if err := attach(typ); !errors.Is(err, patterns.ErrInvalid) {
+		if err := attach(typ); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := reports(table, widentities.New(nil)); !errors.Is(err, patterns.ErrInvalid) {
+	if _, _, err := reports(table, widentities.New(nil)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
 	}
 	typ := heterogeneous.NewType[employee]("A", 3, versions())
 	lean := intrapartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }).Keep("Visits")
-	if err := attach(typ, lean); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), `"lean" keeps`) {
+	if err := attach(typ, lean); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"lean" keeps`) {
 		t.Errorf("copies without a version: %v", err)
 	}
 	check(t, attach(rot{}, typ))
-	if err := attach(typ); !errors.Is(err, patterns.ErrInvalid) {
+	if err := attach(typ); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("attached twice: %v", err)
 	}
-	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Upgrade without a repository: %v", err)
 	}
 	if fmt.Sprint(typ) != "A@3" {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Step turns an entity of one version of a type into one of the next.
@@ -14,23 +14,23 @@ type Step struct {
 	version  int
 	from, to reflect.Type
 	known    []string // the properties of from, nil for any
-	run      func(key patterns.Key, p patterns.Properties) (patterns.Properties, error)
+	run      func(key tables.Key, p tables.Properties) (tables.Properties, error)
 	err      error
 }
 
 // From is the step from a version to the next one: F is the entity as the version has it, G as the next one does. Either may
-// be patterns.Entity, the property bag. Properties that F does not know are carried over as they are, unless G sets them.
+// be tables.Entity, the property bag. Properties that F does not know are carried over as they are, unless G sets them.
 //
 // upgrade is pure, and gets what is stored only; of a projection, what was asked for. It must not change what follows from
 // the entity outside of its own row: its key, and its keys in indexes.
 func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 	s := Step{version: version, from: reflect.TypeFor[F](), to: reflect.TypeFor[G]()}
-	from, err := patterns.NewCodec[F]()
+	from, err := tables.NewCodec[F]()
 	if err != nil {
 		s.err = err
 		return s
 	}
-	to, err := patterns.NewCodec[G]()
+	to, err := tables.NewCodec[G]()
 	if err != nil {
 		s.err = err
 		return s
@@ -40,7 +40,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		return s
 	}
 	s.known = from.PropertyNames()
-	s.run = func(key patterns.Key, p patterns.Properties) (patterns.Properties, error) {
+	s.run = func(key tables.Key, p tables.Properties) (tables.Properties, error) {
 		old := new(F)
 		if err := from.Decode(p, old); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 }
 
 // carry adds to what a step has made what it did not know of.
-func (s *Step) carry(p, upgraded patterns.Properties) patterns.Properties {
+func (s *Step) carry(p, upgraded tables.Properties) tables.Properties {
 	if s.known == nil {
 		return upgraded
 	}
@@ -74,7 +74,7 @@ func (s *Step) carry(p, upgraded patterns.Properties) patterns.Properties {
 
 // checkSteps tells whether steps lead, one after the other, to a version of an entity type. They are in their order.
 func checkSteps(steps []Step, version int, entity reflect.Type) error {
-	bag := reflect.TypeFor[patterns.Entity]()
+	bag := reflect.TypeFor[tables.Entity]()
 	next, expected := entity, version
 	for _, s := range slices.Backward(steps) {
 		expected--

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // attempts counts what callers were told of their changes.
@@ -72,7 +73,7 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern, operate fun
 				if err != nil {
 					return err
 				}
-				if version, _ := bag.Get("EntityType").Str(); version == "Employee@1" {
+				if version, _ := bag.Get("EntityType").Text(); version == "Employee@1" {
 					if said.least > 0 {
 						return errors.New("it is still of version 1")
 					}
@@ -130,7 +131,7 @@ func TestSchedule(t *testing.T) {
 			return func(ctx context.Context, s *storagetest.Service) error {
 				p, err := start(s, name)
 				for n := 0; err == nil && n < each; n++ {
-					if err = counted(do(ctx, p)); errors.Is(err, patterns.ErrConflict) {
+					if err = counted(do(ctx, p)); errors.Is(err, tables.ErrConflict) {
 						err = nil
 					}
 				}
@@ -149,7 +150,7 @@ func TestSchedule(t *testing.T) {
 					if err == nil {
 						_, err = p.v1.Update(ctx, key, func(e *employeeV1) error { e.Visits++; return nil })
 					}
-					if errors.Is(err, patterns.ErrGarbled) {
+					if errors.Is(err, tables.ErrGarbled) {
 						return nil // it is of a later version by now
 					}
 					return counted(err)
@@ -178,7 +179,7 @@ func TestSchedule(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if version, _ := bag.Get("EntityType").Str(); version != "Employee@3" {
+				if version, _ := bag.Get("EntityType").Text(); version != "Employee@3" {
 					return fmt.Errorf("it is stored as %s", version)
 				}
 				return nil

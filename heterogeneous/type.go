@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TypeOptions are the options of NewType; nil is the same as the zero value.
@@ -23,7 +24,7 @@ type TypeOptions struct {
 type Type[T any] struct {
 	tag     tag
 	options TypeOptions
-	codec   *patterns.Codec[T]
+	codec   *tables.Codec[T]
 	err     error // of making it
 	strip   bool  // T does not know EntityType
 	repo    *patterns.Repository[T]
@@ -40,7 +41,7 @@ func NewType[T any](name string, version int, options *TypeOptions) *Type[T] {
 		t.options = *options
 		t.options.Steps = slices.Clone(options.Steps)
 	}
-	if t.codec, t.err = patterns.NewCodec[T](); t.err == nil {
+	if t.codec, t.err = tables.NewCodec[T](); t.err == nil {
 		t.strip = !slices.Contains(t.codec.PropertyNames(), EntityType)
 		t.err = t.check()
 	}
@@ -109,10 +110,10 @@ func (t *Type[T]) Attach(host patterns.Host) error {
 
 // Is holds for the entities of the type, whatever their version. A query of a repository without RowPrefix needs it in a
 // partition that holds other types. Entities without EntityType do not match.
-func (t *Type[T]) Is() patterns.Condition {
+func (t *Type[T]) Is() tables.Condition {
 	all := t.tag.name
-	return patterns.Or(patterns.Eq(EntityType, all),
-		patterns.And(patterns.Gt(EntityType, all+versionMark), patterns.Lt(EntityType, all+behindMark)))
+	return tables.Or(tables.Eq(EntityType, all),
+		tables.And(tables.Gt(EntityType, all+versionMark), tables.Lt(EntityType, all+behindMark)))
 }
 
 // Stage implements patterns.PropertyTransformer: the first on writing, so that steps get what all others have undone.
@@ -140,8 +141,8 @@ func (t *Type[T]) Filterable(property string) bool {
 }
 
 // Remember implements patterns.Rememberer: what EntityType says in the row.
-func (t *Type[T]) Remember(_ any, stored patterns.Properties) ([]string, error) {
-	text, ok := stored.Get(EntityType).Str()
+func (t *Type[T]) Remember(_ any, stored tables.Properties) ([]string, error) {
+	text, ok := stored.Get(EntityType).Text()
 	if !ok {
 		return nil, nil
 	}
@@ -150,7 +151,7 @@ func (t *Type[T]) Remember(_ any, stored patterns.Properties) ([]string, error) 
 
 // Store implements patterns.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes the whole
 // row as the current one: what the steps have dropped would be read as the current version's otherwise.
-func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
 	}
@@ -164,12 +165,12 @@ func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p patterns.Proper
 		}
 	}
 	stored := slices.Clone(p)
-	stored.Set(EntityType, patterns.String(t.tag.String()))
+	stored.Set(EntityType, tables.String(t.tag.String()))
 	return stored, nil
 }
 
 // merged is what a merge makes of an entity of an older version: what is stored, upgraded, and what the current version has.
-func (t *Type[T]) merged(c *patterns.Change) (patterns.Properties, error) {
+func (t *Type[T]) merged(c *patterns.Change) (tables.Properties, error) {
 	stored := c.MergeWhole()
 	version, err := t.versionOf(stored)
 	if err != nil {
@@ -186,7 +187,7 @@ func (t *Type[T]) merged(c *patterns.Change) (patterns.Properties, error) {
 }
 
 // Load implements patterns.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.
-func (t *Type[T]) Load(_ context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (t *Type[T]) Load(_ context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (t *Type[T]) Load(_ context.Context, of patterns.Reading, p patterns.Proper
 }
 
 // versionOf tells the version of what is stored.
-func (t *Type[T]) versionOf(p patterns.Properties) (int, error) {
+func (t *Type[T]) versionOf(p tables.Properties) (int, error) {
 	value := p.Get(EntityType)
 	unreadable := &VersionError{Type: t.tag.name, Oldest: t.oldest(), Newest: t.tag.version}
 	if value.IsNull() {
@@ -204,7 +205,7 @@ func (t *Type[T]) versionOf(p patterns.Properties) (int, error) {
 		}
 		return t.tag.version, nil
 	}
-	text, _ := value.Str()
+	text, _ := value.Text()
 	stored, ok := parseTag(text)
 	if ok {
 		unreadable.Stored = stored.String()
@@ -221,7 +222,7 @@ func (t *Type[T]) reads(stored tag) bool {
 }
 
 // upgraded brings properties of a version up to the current one.
-func (t *Type[T]) upgraded(key patterns.Key, p patterns.Properties, version int) (patterns.Properties, error) {
+func (t *Type[T]) upgraded(key tables.Key, p tables.Properties, version int) (tables.Properties, error) {
 	if t.strip || version < t.tag.version {
 		p.Delete(EntityType)
 	}
@@ -235,7 +236,7 @@ func (t *Type[T]) upgraded(key patterns.Key, p patterns.Properties, version int)
 		}
 	}
 	if !t.strip && version < t.tag.version {
-		p.Set(EntityType, patterns.String(tag{t.tag.name, version}.String()))
+		p.Set(EntityType, tables.String(tag{t.tag.name, version}.String()))
 	}
 	return p, nil
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // UpgradeOptions are the options of Upgrade; nil is the same as the zero value.
@@ -49,7 +49,7 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 	case o.Concurrency == 0:
 		o.Concurrency = defaultConcurrency
 	}
-	queries := []patterns.Query[patterns.Entity]{t.outdated().AllowTableScan()}
+	queries := []tables.Query[tables.Entity]{t.outdated().AllowTableScan()}
 	if o.Partitions != nil {
 		queries = queries[:0]
 		for _, partition := range o.Partitions {
@@ -65,16 +65,16 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 }
 
 // outdated is a query for the rows that may not be of the current version. Rows without EntityType match no condition on it.
-func (t *Type[T]) outdated() patterns.Query[patterns.Entity] {
+func (t *Type[T]) outdated() tables.Query[tables.Entity] {
 	q := t.repo.Table().Entities().Query().Rows(t.span()).Select(EntityType)
 	if len(t.options.Steps) > 0 {
-		q = q.Where(t.Is(), patterns.Ne(EntityType, t.tag.String()))
+		q = q.Where(t.Is(), tables.Ne(EntityType, t.tag.String()))
 	}
 	return q
 }
 
 // upgradeAll upgrades what a query yields.
-func (t *Type[T]) upgradeAll(ctx context.Context, q patterns.Query[patterns.Entity], concurrency int, report *UpgradeReport) error {
+func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity], concurrency int, report *UpgradeReport) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	var mu sync.Mutex
@@ -107,21 +107,21 @@ func (t *Type[T]) upgradeAll(ctx context.Context, q patterns.Query[patterns.Enti
 }
 
 // upgradable reports whether a row is one of the type's that is not of the current version, as far as EntityType tells.
-func (t *Type[T]) upgradable(p patterns.Properties) bool {
+func (t *Type[T]) upgradable(p tables.Properties) bool {
 	value := p.Get(EntityType)
 	if value.IsNull() {
 		return len(t.options.Steps) == 0 && t.repo.RowPrefix() != ""
 	}
-	text, _ := value.Str()
+	text, _ := value.Text()
 	stored, ok := parseTag(text)
 	return ok && t.reads(stored) && !t.current(p)
 }
 
 // upgradeOne writes one entity again, unless it is a copy, or is gone, or a rival has written it as the current version.
-func (t *Type[T]) upgradeOne(ctx context.Context, key patterns.Key) (was, upgraded bool, err error) {
+func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded bool, err error) {
 	for n := 0; ; n++ {
 		v, err := t.repo.Get(ctx, key)
-		if errors.Is(err, patterns.ErrNotFound) {
+		if errors.Is(err, tables.ErrNotFound) {
 			return was, false, nil
 		}
 		if err != nil {
@@ -131,15 +131,15 @@ func (t *Type[T]) upgradeOne(ctx context.Context, key patterns.Key) (was, upgrad
 		if err = t.repo.Replace(ctx, v); err == nil {
 			return was, true, nil
 		}
-		lost := errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrNotFound)
-		if !lost || errors.Is(err, patterns.ErrUnknownOutcome) || n+1 == attempts {
+		lost := errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound)
+		if !lost || errors.Is(err, tables.ErrUnknownOutcome) || n+1 == attempts {
 			return was, false, err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {
 			return was, false, err
 		}
 		bag, err := t.repo.Table().Entities().Get(ctx, key)
-		if errors.Is(err, patterns.ErrNotFound) {
+		if errors.Is(err, tables.ErrNotFound) {
 			return was, false, nil
 		}
 		if err != nil || !t.upgradable(bag.Properties) {

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestNewProgramsReadOldVersions: step by step, and a write leaves the current one.
@@ -41,11 +42,11 @@ func TestNewProgramsReadOldVersions(t *testing.T) {
 	}
 	var version *heterogeneous.VersionError
 	_, err := p.employees.Query().Partition("Sales").Select("LastName").First(ctx)
-	if !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &version) || version.Stored != "" {
+	if !errors.Is(err, tables.ErrGarbled) || !errors.As(err, &version) || version.Stored != "" {
 		t.Errorf("a projection without EntityType is %v", err)
 	}
 	for property, ok := range map[string]bool{"Visits": true, "LastName": false, "FullName": false, "Email": false, heterogeneous.EntityType: true} {
-		if _, err := p.employees.Query().Partition("Sales").Where(patterns.Eq(property, map[bool]any{true: 1, false: "x"}[property == "Visits"])).Plan(); (err == nil) != ok {
+		if _, err := p.employees.Query().Partition("Sales").Where(tables.Eq(property, map[bool]any{true: 1, false: "x"}[property == "Visits"])).Plan(); (err == nil) != ok {
 			t.Errorf("a condition on %s: %v", property, err)
 		}
 	}
@@ -65,11 +66,11 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 	for what, err := range map[string]error{"Get": get, "Update": update, "Query": query, "Upsert": before.v1.Upsert(ctx, old(1)),
 		"ReplaceUnconditional": before.v1.ReplaceUnconditional(ctx, old(1)), "DeleteUnconditional": before.v1.DeleteUnconditional(ctx, key)} {
 		var version *heterogeneous.VersionError
-		if !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &version) || version.Stored != "Employee@3" || version.Newest != 1 {
+		if !errors.Is(err, tables.ErrGarbled) || !errors.As(err, &version) || version.Stored != "Employee@3" || version.Newest != 1 {
 			t.Errorf("%s is %v", what, err)
 		}
 	}
-	if err := before.v1.Insert(ctx, old(1)); !errors.Is(err, patterns.ErrExists) {
+	if err := before.v1.Insert(ctx, old(1)); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("Insert is %v", err)
 	}
 	if v := must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
@@ -79,7 +80,7 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 		t.Errorf("stored is\n%s", now)
 	}
 	// What it knows of the entity it may change.
-	check(t, before.registry.Modify(ctx, key, func(e *patterns.Entity) error { e.Set("Visits", patterns.Int64(2)); return nil }))
+	check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
 	if e := must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
 		t.Errorf("there is %s", text(e))
 	}
@@ -90,12 +91,12 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	_, p := newTable(t, s)
 	typ := heterogeneous.NewType[place]("Place", 1, nil)
-	if _, err := patterns.NewRepository(p.table, patterns.Schema[place]{Key: func(*place) patterns.Key { return patterns.Key{} }}, typ); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := patterns.NewRepository(p.table, patterns.Schema[place]{Key: func(*place) tables.Key { return tables.Key{} }}, typ); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatal("a repository without Meta")
 	}
 	plain := heterogeneous.NewType[employee]("Employee", 1, nil)
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) patterns.Key {
-		return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)}
+	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) tables.Key {
+		return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)}
 	}}, plain))
 	check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	var version *heterogeneous.VersionError
@@ -139,7 +140,7 @@ func TestUpgrade(t *testing.T) {
 	for d, err := range p.employees.Verify(ctx, nil) {
 		t.Errorf("%v, %v", d, err)
 	}
-	if _, err := p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: -1}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a negative Concurrency: %v", err)
 	}
 	dead, cancel := context.WithCancel(ctx)
@@ -154,12 +155,12 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
 	before := must[*program](t)(startOld(s, name))
-	bag := &patterns.Entity{Key: keyOf("Sales", 1)}
-	for property, value := range map[string]patterns.Value{"Department": patterns.String("Sales"), "ID": patterns.Int64(1), "FullName": patterns.String("June Jones1"), "Visits": patterns.Int64(1)} {
+	bag := &tables.Entity{Key: keyOf("Sales", 1)}
+	for property, value := range map[string]tables.Value{"Department": tables.String("Sales"), "ID": tables.Int64(1), "FullName": tables.String("June Jones1"), "Visits": tables.Int64(1)} {
 		bag.Set(property, value)
 	}
 	check(t, p.table.Entities().Insert(ctx, bag))
-	if _, err := p.employees.Get(ctx, bag.Key); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := p.employees.Get(ctx, bag.Key); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("where there are steps it reads as %v", err)
 	}
 	if v := must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
@@ -209,7 +210,7 @@ func TestUpgradeMeetsRivals(t *testing.T) {
 				t.Errorf("the report is %+v, with %d rivals", report, rivals.Load())
 			}
 			v, err := p.registry.Get(ctx, keyOf("Sales", 1))
-			if c.want == "" && !errors.Is(err, patterns.ErrNotFound) || c.want != "" && (err != nil || text(v) != c.want) {
+			if c.want == "" && !errors.Is(err, tables.ErrNotFound) || c.want != "" && (err != nil || text(v) != c.want) {
 				t.Errorf("there is %v, %v", v, err)
 			}
 		})
@@ -226,9 +227,9 @@ func TestStepsThatRefuse(t *testing.T) {
 	check(t, before.v1.Insert(ctx, e))
 	_, get := p.registry.Get(ctx, keyOf("Sales", 1))
 	_, upgrade := p.employee.Upgrade(ctx, nil)
-	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*patterns.Entity) error { return nil })
+	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*tables.Entity) error { return nil })
 	for _, err := range []error{get, upgrade, modify} {
-		if !errors.Is(err, patterns.ErrGarbled) {
+		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("it is %v", err)
 		}
 	}
@@ -241,40 +242,40 @@ func TestStepsThatRefuse(t *testing.T) {
 func TestBagSteps(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := s.TableName(t)
-	table := must[*patterns.Table](t)(tableOf(s, name))
+	table := must[*tables.Table](t)(tableOf(s, name))
 	check(t, table.Create(ctx))
 	type note struct {
 		PartitionKey, RowKey string
 		Text                 string
 	}
 	type kept struct {
-		patterns.Meta
+		tables.Meta
 		*Keys
 		Body string
-		Rest map[string]patterns.Value `table:",rest"`
+		Rest map[string]tables.Value `table:",rest"`
 	}
 	typ := heterogeneous.NewType[kept]("Note", 3, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
-		heterogeneous.From(1, func(old *patterns.Entity) (*patterns.Entity, error) {
-			old.Set("Text", patterns.String("from "+old.Key.Row))
+		heterogeneous.From(1, func(old *tables.Entity) (*tables.Entity, error) {
+			old.Set("Text", tables.String("from "+old.Key.Row))
 			return old, nil
 		}),
 		heterogeneous.From(2, func(old *note) (*kept, error) { return &kept{Body: old.RowKey + ": " + old.Text}, nil }),
 	}})
-	repo := must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) patterns.Key {
+	repo := must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) tables.Key {
 		if k.Keys == nil {
-			return patterns.Key{}
+			return tables.Key{}
 		}
-		return patterns.Key{Partition: k.PartitionKey, Row: k.RowKey}
+		return tables.Key{Partition: k.PartitionKey, Row: k.RowKey}
 	}}, typ))
 	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
-	bag := &patterns.Entity{Key: patterns.Key{Partition: "p", Row: "r"}}
-	bag.Set(heterogeneous.EntityType, patterns.String("Note"))
-	bag.Set("Color", patterns.String("red"))
+	bag := &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}}
+	bag.Set(heterogeneous.EntityType, tables.String("Note"))
+	bag.Set("Color", tables.String("red"))
 	check(t, table.Entities().Insert(ctx, bag))
 	for range 2 {
 		one, other := must[*kept](t)(repo.Get(ctx, bag.Key)), must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
 		for _, k := range []*kept{one, other} {
-			if color, _ := k.Rest["Color"].Str(); k.Body != "r: from r" || color != "red" || k.PartitionKey != "p" || len(k.Rest) != 1 {
+			if color, _ := k.Rest["Color"].Text(); k.Body != "r: from r" || color != "red" || k.PartitionKey != "p" || len(k.Rest) != 1 {
 				t.Errorf("%+v", k)
 			}
 		}

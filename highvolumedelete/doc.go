@@ -49,7 +49,7 @@
 // one, which goes with its period. Nobody must delete the control table: without the mark, late writers make dropped periods
 // anew, up to Schema.Late.
 //
-// An Insert whose first attempt was not answered, and whose next one met a missing table, is patterns.ErrUnknownOutcome where it
+// An Insert whose first attempt was not answered, and whose next one met a missing table, is tables.ErrUnknownOutcome where it
 // fails then, also where the table was refused to this writer: the first attempt may arrive when somebody has made the table.
 //
 // # Requests

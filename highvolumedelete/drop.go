@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // DropOptions are the options of Drop; nil is the same as the zero value.
@@ -38,7 +38,7 @@ type DropReport struct {
 func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
 // Drop drops the tables of all periods that are over before the one in which the given time is. That one is kept, and it is
-// patterns.ErrInvalid where it is later than the present one. First the retention mark is moved, so that nobody makes
+// tables.ErrInvalid where it is later than the present one. First the retention mark is moved, so that nobody makes
 // these periods anew; then writers get DefaultGrace to notice; then the tables go, oldest first. A Drop that was cut off is
 // resumed by any later one: it drops all that is below the mark, also if its own time is earlier. Several may run at once.
 //
@@ -123,7 +123,7 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	switch {
 	case err == nil:
 		report.Tables = append(report.Tables, name)
-	case errors.Is(err, patterns.ErrTableNotFound) && !errors.Is(err, patterns.ErrUnknownOutcome), errors.Is(err, patterns.ErrTableBeingDeleted):
+	case errors.Is(err, tables.ErrTableNotFound) && !errors.Is(err, tables.ErrUnknownOutcome), errors.Is(err, tables.ErrTableBeingDeleted):
 		report.Gone = append(report.Gone, name)
 	default:
 		return err
@@ -132,11 +132,11 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 }
 
 // count adds what it would take to delete a table's rows one by one.
-func count(ctx context.Context, table *patterns.Table, report *DropReport) error {
+func count(ctx context.Context, table *tables.Table, report *DropReport) error {
 	partition, rows := "", int64(0)
 	total, transactions := int64(0), int64(0)
 	end := func() {
-		transactions += (rows + patterns.MaxTransactionOperations - 1) / patterns.MaxTransactionOperations
+		transactions += (rows + tables.MaxTransactionOperations - 1) / tables.MaxTransactionOperations
 		total, rows = total+rows, 0
 	}
 	for row, err := range table.Entities().Query().Select("PartitionKey").AllowTableScan().All(ctx) {
@@ -153,7 +153,7 @@ func count(ctx context.Context, table *patterns.Table, report *DropReport) error
 		rows++
 	}
 	end()
-	pages := max(1, (total+patterns.MaxPageSize-1)/patterns.MaxPageSize)
+	pages := max(1, (total+tables.MaxPageSize-1)/tables.MaxPageSize)
 	report.Rows += total
 	report.Instead += pages + transactions
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // fill loads each of the days before noon, today included, with so many logins of so many users, in bulk.
@@ -80,7 +81,7 @@ func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) 
 	t.Helper()
 	for day := range days {
 		repo := must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
-		rows := map[string][]patterns.Key{}
+		rows := map[string][]tables.Key{}
 		token, first := "", true
 		for first || token != "" {
 			page, err := repo.Table().Entities().Query().Select("PartitionKey").AllowTableScan().Page(t.Context(), token)
@@ -95,7 +96,7 @@ func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) 
 		}
 		for _, keys := range rows {
 			for len(keys) > 0 {
-				n := min(len(keys), patterns.MaxTransactionOperations)
+				n := min(len(keys), tables.MaxTransactionOperations)
 				x := repo.Table().NewTransaction()
 				for _, key := range keys[:n] {
 					x.DeleteUnconditional(key)
@@ -117,7 +118,7 @@ func TestDropRefuses(t *testing.T) {
 	name := nameOf(t, s)
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
 	insert(t, logins, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, 1))
-	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace()); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Drop with the present day: %v, want ErrInvalid", err)
 	}
 	if at := must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
@@ -152,18 +153,18 @@ func TestMarkIsRead(t *testing.T) {
 	if err := logins.Control().Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	row := &patterns.Entity{Key: patterns.Key{Partition: "mark", Row: "D"}, Properties: patterns.Properties{{Name: "Before", Value: patterns.String("M201408")}}}
+	row := &tables.Entity{Key: tables.Key{Partition: "mark", Row: "D"}, Properties: tables.Properties{{Name: "Before", Value: tables.String("M201408")}}}
 	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
 		t.Fatal(err)
 	}
-	if err := logins.Insert(ctx, &login{At: noon}); !errors.Is(err, patterns.ErrGarbled) {
+	if err := logins.Insert(ctx, &login{At: noon}); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("Insert: %v, want ErrGarbled", err)
 	}
-	if _, err := logins.Drop(ctx, noon, noGrace()); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := logins.Drop(ctx, noon, noGrace()); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("Drop: %v, want ErrGarbled", err)
 	}
 	// What an earlier build stored is read.
-	row.Set("Before", patterns.String("D20140820"))
+	row.Set("Before", tables.String("D20140820"))
 	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +174,8 @@ func TestMarkIsRead(t *testing.T) {
 	if _, err := logins.Drop(ctx, noon, noGrace()); err != nil {
 		t.Fatal(err)
 	}
-	stored := must[*patterns.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
-	if got, want := stored.Get("Before"), patterns.String("D20140822"); got != want {
+	stored := must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
+	if got, want := stored.Get("Before"), tables.String("D20140822"); got != want {
 		t.Errorf("the stored mark is %v, want %v", got, want)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What a write can be refused for beside the kinds of package patterns. Nothing was written. Both are patterns.ErrInvalid, too.
+// What a write can be refused for beside the kinds of package patterns. Nothing was written. Both are tables.ErrInvalid, too.
 var (
 	// ErrLate: the entity's period is over for longer than Schema.Late allows, or was dropped, or is being dropped. An attempt
 	// before it that was not answered, and arrives late, finds no table or goes with it.
@@ -17,27 +17,27 @@ var (
 	ErrEarly = errors.New("the period is too far ahead")
 )
 
-func invalidf(op, table, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+func invalidf(op, table, format string, args ...any) *tables.Error {
+	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // noTable reports whether the period's own table is not there, or no longer: it was not made yet, or was dropped. A pattern's
 // other tables are another matter. An answer of 404 whose code was lost says no less, in those places that ask.
 func noTable(err error, table string) bool {
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) || e.Table != table {
 		return false
 	}
-	if errors.Is(err, patterns.ErrUnknownOutcome) { // an earlier attempt may be on its way
-		return errors.Is(err, patterns.ErrTableNotFound) || errors.Is(err, patterns.ErrTableBeingDeleted)
+	if errors.Is(err, tables.ErrUnknownOutcome) { // an earlier attempt may be on its way
+		return errors.Is(err, tables.ErrTableNotFound) || errors.Is(err, tables.ErrTableBeingDeleted)
 	}
-	return errors.Is(e.Kind, patterns.ErrTableNotFound) || errors.Is(e.Kind, patterns.ErrTableBeingDeleted) ||
-		errors.Is(e.Kind, patterns.ErrNotFound) && e.Code == "" && e.Err != nil
+	return errors.Is(e.Kind, tables.ErrTableNotFound) || errors.Is(e.Kind, tables.ErrTableBeingDeleted) ||
+		errors.Is(e.Kind, tables.ErrNotFound) && e.Code == "" && e.Err != nil
 }
 
 // named is an error of the repository's Check, under the operation that it was made for.
 func named(op string, err error) error {
-	e, ok := err.(*patterns.Error)
+	e, ok := err.(*tables.Error)
 	if !ok {
 		return err
 	}
@@ -48,9 +48,9 @@ func named(op string, err error) error {
 
 // listFailure is the error of a list of tables.
 func listFailure(err error) error {
-	e := patterns.ServiceError("List", "", err)
+	e := tables.ServiceError("List", "", err)
 	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // the SDK's words for an answer that was damaged
-		e.Kind = patterns.ErrGarbled
+		e.Kind = tables.ErrGarbled
 	}
 	return e
 }

@@ -11,28 +11,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // LoginRequest is stored by user and time, in a table for each day.
 type LoginRequest struct {
-	patterns.Meta
+	tables.Meta
 	UserID  string
 	At      time.Time
 	Address string
 }
 
 // openRequests is all that is said about tables.
-func openRequests(account *patterns.Account, name string, now func() time.Time) (*highvolumedelete.Tables[LoginRequest], error) {
+func openRequests(account *tables.Account, name string, now func() time.Time) (*highvolumedelete.Tables[LoginRequest], error) {
 	return highvolumedelete.New(account, highvolumedelete.Schema[LoginRequest]{
 		Name:     name,
 		Unit:     highvolumedelete.Day,
 		Time:     func(r *LoginRequest) time.Time { return r.At },
 		RowOrder: highvolumedelete.OldestFirst,
 		Now:      now,
-		Open: func(table *patterns.Table) (*patterns.Repository[LoginRequest], error) {
+		Open: func(table *tables.Table) (*patterns.Repository[LoginRequest], error) {
 			return patterns.NewRepository(table, patterns.Schema[LoginRequest]{
-				Key: func(r *LoginRequest) patterns.Key {
-					return patterns.Key{Partition: r.UserID, Row: compoundkey.Join("at", compoundkey.Time(r.At))}
+				Key: func(r *LoginRequest) tables.Key {
+					return tables.Key{Partition: r.UserID, Row: compoundkey.Join("at", compoundkey.Time(r.At))}
 				},
 				RowPrefix: "at",
 			})
@@ -109,12 +110,12 @@ func ExampleTables_Drop_dryRun() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -14,22 +14,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // login is the guide's login request: by user, in the order of time.
 type login struct {
-	patterns.Meta
+	tables.Meta
 	User    string
 	At      time.Time
 	Address string
 }
 
-func keyOf(l *login) patterns.Key {
-	return patterns.Key{Partition: l.User, Row: compoundkey.Join("at", compoundkey.Time(l.At))}
+func keyOf(l *login) tables.Key {
+	return tables.Key{Partition: l.User, Row: compoundkey.Join("at", compoundkey.Time(l.At))}
 }
 
 // openLogins is Schema.Open: each table has an index of its own.
-func openLogins(table *patterns.Table) (*patterns.Repository[login], error) {
+func openLogins(table *tables.Table) (*patterns.Repository[login], error) {
 	return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, RowPrefix: "at"},
 		intrapartition.NewIndex("address", func(l *login) compoundkey.Part {
 			if l.Address == "" {
@@ -59,7 +60,7 @@ func schemaOf(name string, now func() time.Time) highvolumedelete.Schema[login] 
 
 // start is one process.
 func start(s *storagetest.Service, schema highvolumedelete.Schema[login]) (*highvolumedelete.Tables[login], error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func times(ctx context.Context, all iter.Seq2[*login, error]) ([]string, error) 
 
 // surelyNot reports whether a caller who got err knows that nothing was written.
 func surelyNot(err error) bool {
-	return err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) && !errors.Is(err, storagetest.ErrDied) &&
+	return err != nil && !errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, storagetest.ErrDied) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -8,12 +8,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // markRow is the one row of the control table for a unit.
 type markRow struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey string
 	RowKey       string
 	Before       string // the label of the first period that is kept
@@ -32,8 +32,8 @@ type mark struct {
 // closes reports whether a period is below the mark.
 func (m mark) closes(p period) bool { return m.set && p.before(m.before) }
 
-func (s *Tables[T]) markKey() patterns.Key {
-	return patterns.Key{Partition: markPartition, Row: layouts[s.schema.Unit][:1]}
+func (s *Tables[T]) markKey() tables.Key {
+	return tables.Key{Partition: markPartition, Row: layouts[s.schema.Unit][:1]}
 }
 
 // look reads the mark. Without a control table there is none yet. Requests: 1.
@@ -41,7 +41,7 @@ func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	m := mark{asked: time.Now()}
 	row, err := s.control.Get(ctx, s.markKey())
 	switch {
-	case errors.Is(err, patterns.ErrNotFound), errors.Is(err, patterns.ErrTableNotFound):
+	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrTableNotFound):
 		s.learn(m)
 		return m, nil
 	case err != nil:
@@ -49,7 +49,7 @@ func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	}
 	before, ok := s.calendar.parse(row.Before)
 	if !ok {
-		return mark{}, &patterns.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Kind: patterns.ErrGarbled,
+		return mark{}, &tables.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Kind: tables.ErrGarbled,
 			Err: fmt.Errorf("the retention mark is no %v", s.schema.Unit)}
 	}
 	m.before, m.set, m.row = before, true, row
@@ -115,7 +115,7 @@ func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark
 			m = mark{before: to, set: true, asked: m.asked, row: row}
 			s.learn(m)
 			return m, nil
-		case n+1 == markAttempts || !errors.Is(err, patterns.ErrConflict) && !errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrUnknownOutcome):
+		case n+1 == markAttempts || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrUnknownOutcome):
 			return mark{}, err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {

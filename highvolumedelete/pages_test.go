@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestBetweenOverCutPages: pages that end anywhere, or are empty, change nothing of what is read, nor of its order; a loop that is
@@ -23,7 +23,7 @@ func TestBetweenOverCutPages(t *testing.T) {
 	from, to := noon.AddDate(0, 0, -5), noon.Add((each-3)*time.Second)
 	for _, newest := range []bool{false, true} {
 		for name, partitions := range map[string][]string{"scan": nil, "one": {"user0002"}, "some": {"user0003", "user0000", "nobody"}} {
-			o := &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: partitions, Query: func(q patterns.Query[login]) patterns.Query[login] {
+			o := &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: partitions, Query: func(q tables.Query[login]) tables.Query[login] {
 				if partitions == nil {
 					q = q.AllowTableScan()
 				}

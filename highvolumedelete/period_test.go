@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func location(t testing.TB, name string) *time.Location {
@@ -59,7 +60,7 @@ func TestGoldenNames(t *testing.T) {
 	if logins.Control().Name() != "LoginsRetention" {
 		t.Errorf("the control table is %s", logins.Control().Name())
 	}
-	if _, err := logins.TableName(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := logins.TableName(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the year 10000: %v, want ErrInvalid", err)
 	}
 }
@@ -95,7 +96,7 @@ func TestListTakesItsOwn(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := nameOf(t, s)
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for _, label := range []string{"D20140820", "D20140819", "D20140230", "D2014081", "D201408190", "H2014081900", "W20140818", "M201408", "D20140822", "D20140101x", "DD20140101", "Other"} {
 		if err := account.Table(name + label).Create(ctx); err != nil {
 			t.Fatal(err)
@@ -140,18 +141,18 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema := schemaOf("Logins", nil)
 		change(&schema)
-		if _, err := start(s, schema); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := start(s, schema); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
 	schema := schemaOf("Logins", nil)
-	schema.Open = func(table *patterns.Table) (*patterns.Repository[login], error) {
+	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return openLogins(table.Account().Table("Another"))
 	}
-	if err := mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Open with another table: %v, want ErrInvalid", err)
 	}
-	if err := mustStart(t, s, schemaOf("Logins", nil)).Insert(t.Context(), nil); !errors.Is(err, patterns.ErrInvalid) {
+	if err := mustStart(t, s, schemaOf("Logins", nil)).Insert(t.Context(), nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Insert(nil): %v, want ErrInvalid", err)
 	}
 	if units := []string{highvolumedelete.Day.String(), highvolumedelete.Hour.String(), highvolumedelete.Unit(9).String()}; !slices.Equal(units, []string{"Day", "Hour", "Unit(9)"}) {

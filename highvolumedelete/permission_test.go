@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // stands is a process that stands still behind the look at the mark, for so long that its permission to create has ended before
@@ -34,7 +34,7 @@ func TestStandsStillBeforeTheCreation(t *testing.T) {
 	c, requests := counted(faulty)
 	logins := mustStart(t, c, schemaOf("Logins", func() time.Time { return noon }))
 	err := logins.Insert(t.Context(), &login{User: "june", At: noon})
-	if !found || err == nil || errors.Is(err, patterns.ErrUnknownOutcome) {
+	if !found || err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("under a lease: %v, and the insert is %v", found, err)
 	}
 	if tables := must[[]string](t)(logins.List(t.Context())); len(tables) != 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ReadOptions are the options of Between; nil is the same as the zero value.
@@ -18,9 +19,9 @@ type ReadOptions[T any] struct {
 	Partitions []string
 	// Query narrows the query of each table: Rows, Where, Select (which must keep what Schema.Time looks at), PageSize,
 	// AllowTableScan. Its Top would count in each table anew; leave the loop instead.
-	Query func(patterns.Query[T]) patterns.Query[T]
+	Query func(tables.Query[T]) tables.Query[T]
 	// Limit is how many entities of a period are held in memory where it cannot be read in order of time, 100,000 for 0. More
-	// is patterns.ErrTooLarge.
+	// is tables.ErrTooLarge.
 	Limit int
 }
 
@@ -35,7 +36,7 @@ const (
 // left, no further table is read.
 //
 // In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged; where rows
-// turn out to be in another order it is patterns.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
+// turn out to be in another order it is tables.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
 // two periods together where the clock of Schema.Location went back over midnight between them, as in Newfoundland until 2011.
 //
 // Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables where a
@@ -198,7 +199,7 @@ func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *
 	case len(o.Partitions) == 1: // page by page, none ahead of the reader
 		return checked(query.Partition(o.Partitions[0]).All(ctx), order, r.Table())
 	}
-	return checked(query.AllPartitions(ctx, o.Partitions, &patterns.ParallelOptions[T]{Order: order}), order, r.Table())
+	return checked(query.AllPartitions(ctx, o.Partitions, &tables.ParallelOptions[T]{Order: order}), order, r.Table())
 }
 
 // sorted holds all of a sequence in memory, up to a limit.
@@ -211,7 +212,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 		for v, err := range all {
 			if err == nil && len(held) == limit {
 				e := invalidf("Between", table, "more than %d entities in the period, which is not read in order of time", limit)
-				e.Kind, err = patterns.ErrTooLarge, e
+				e.Kind, err = tables.ErrTooLarge, e
 			}
 			if err != nil {
 				yield(nil, err)
@@ -231,7 +232,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 var errRowOrder = errors.New("the rows of a partition are not in the order that Schema.RowOrder says")
 
 // checked passes a sequence on as long as it is in order.
-func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *patterns.Table) iter.Seq2[*T, error] {
+func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *tables.Table) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var last *T
 		for v, err := range all {

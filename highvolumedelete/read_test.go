@@ -11,9 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func scan(q patterns.Query[login]) patterns.Query[login] { return q.AllowTableScan() }
+func scan(q tables.Query[login]) tables.Query[login] { return q.AllowTableScan() }
 
 // TestBetweenOverRewoundMidnight: St. John's set its clock from 00:01 back to 23:01 of the day before, so that the first minute of
 // 7 November is before the last hour of the 6th. Nothing is left out for that, and the order is that of time.
@@ -104,15 +105,15 @@ func TestBetween(t *testing.T) {
 			}
 		}
 	}
-	if _, err := times(ctx, logins.Between(ctx, at(18, 0), at(19, 0), nil)); !errors.Is(err, patterns.ErrTableScan) {
+	if _, err := times(ctx, logins.Between(ctx, at(18, 0), at(19, 0), nil)); !errors.Is(err, tables.ErrTableScan) {
 		t.Errorf("without partitions: %v, want ErrTableScan", err)
 	}
 	_, err := times(ctx, unordered.Between(ctx, at(18, 0), at(19, 0), &highvolumedelete.ReadOptions[login]{Partitions: june, Limit: 1}))
-	if !errors.Is(err, patterns.ErrTooLarge) {
+	if !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("over the limit: %v, want ErrTooLarge", err)
 	}
 	_, err = times(ctx, logins.Between(ctx, at(18, 0).AddDate(9000, 0, 0), time.Time{}, nil))
-	if !errors.Is(err, patterns.ErrInvalid) {
+	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("from a year without periods: %v, want ErrInvalid", err)
 	}
 }
@@ -128,7 +129,7 @@ func TestEarlyStop(t *testing.T) {
 		requests.Reset()
 		n := 0
 		for _, err := range logins.Between(ctx, from, to, &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: []string{"user0000"},
-			Query: func(q patterns.Query[login]) patterns.Query[login] { return q.PageSize(10) }}) {
+			Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,9 +152,9 @@ func TestReadFollowsRowOrder(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	schema := schemaOf("Tail", func() time.Time { return noon })
 	schema.RowOrder = highvolumedelete.NewestFirst
-	schema.Open = func(table *patterns.Table) (*patterns.Repository[login], error) {
-		return patterns.NewRepository(table, patterns.Schema[login]{RowPrefix: "at", Key: func(l *login) patterns.Key {
-			return patterns.Key{Partition: l.User, Row: compoundkey.Join("at", compoundkey.TimeDesc(l.At))}
+	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
+		return patterns.NewRepository(table, patterns.Schema[login]{RowPrefix: "at", Key: func(l *login) tables.Key {
+			return tables.Key{Partition: l.User, Row: compoundkey.Join("at", compoundkey.TimeDesc(l.At))}
 		}})
 	}
 	logins := mustStart(t, s, schema)
@@ -173,11 +174,11 @@ func TestReadFollowsRowOrder(t *testing.T) {
 	schema.RowOrder = highvolumedelete.OldestFirst
 	wrong := mustStart(t, s, schema)
 	options.Newest = false
-	if _, err := times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options)); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("rows in another order than declared: %v, want ErrInvalid", err)
 	}
 	options.Partitions = options.Partitions[:1]
-	if _, err := times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options)); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the same in one partition: %v, want ErrInvalid", err)
 	}
 }
@@ -189,7 +190,7 @@ func TestReadWhileDropped(t *testing.T) {
 	fill(t, logins, 3, 1, 20)
 	got := map[string]int{}
 	for l, err := range logins.Between(ctx, noon.AddDate(0, 0, -5), noon.Add(time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"user0000"},
-		Query: func(q patterns.Query[login]) patterns.Query[login] { return q.PageSize(10) }}) {
+		Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestOpenThatFails: the error of Schema.Open is that of every verb, and the next call asks again.
@@ -16,7 +17,7 @@ func TestOpenThatFails(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	schema, broken := schemaOf("Logins", func() time.Time { return noon }), errors.New("no repository")
 	opened := 0
-	schema.Open = func(table *patterns.Table) (*patterns.Repository[login], error) {
+	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		if opened++; opened < 6 {
 			return nil, broken
 		}
@@ -58,7 +59,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	denied, _ := s.Faulty(storagetest.On(storagetest.QueryEntities, storagetest.Always(refusal{403, "AuthorizationPermissionMismatch"})))
 	later := schema
 	later.Now = func() time.Time { return noon.AddDate(0, 0, 1) }
-	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, patterns.ErrDenied) {
+	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {
 		t.Errorf("a count that is denied: %v", err)
 	}
 	if got := labels(must[[]string](t)(rival.List(ctx)), "Logins"); got != "[D20140822]" {
@@ -70,7 +71,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 func TestForgottenTime(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
-	if err := logins.Insert(t.Context(), &login{User: "june"}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := logins.Insert(t.Context(), &login{User: "june"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Insert: %v", err)
 	}
 	if left := must[[]string](t)(logins.List(t.Context())); len(left) != 0 {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // lateness is how long after its sender gave up on it a request may arrive: what the service itself allows a request.
@@ -193,7 +193,7 @@ func (r *rivalry) note(l *login, label string, err error, dead bool) {
 	case errors.Is(err, highvolumedelete.ErrLate):
 		r.refused[l.User] = true
 		r.seen.Add("late refused", 1)
-	case errors.Is(err, patterns.ErrUnknownOutcome):
+	case errors.Is(err, tables.ErrUnknownOutcome):
 		r.seen.Add("unknown", 1)
 	case surelyNot(err):
 		r.refused[l.User] = true
@@ -209,8 +209,8 @@ func (r *rivalry) dropper(seed uint64) storagetest.Actor {
 			time.Sleep([]time.Duration{0, time.Second, 20 * time.Second, 30 * time.Minute}[rng.IntN(4)])
 			faulty, process := r.process(s, rng)
 			alive, cancel := process.Context(ctx)
-			if _, err := r.drop(alive, faulty); err != nil && alive.Err() == nil && !errors.Is(err, patterns.ErrUnavailable) &&
-				!errors.Is(err, patterns.ErrUnknownOutcome) && !errors.Is(err, patterns.ErrGarbled) && !transport(err) {
+			if _, err := r.drop(alive, faulty); err != nil && alive.Err() == nil && !errors.Is(err, tables.ErrUnavailable) &&
+				!errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, tables.ErrGarbled) && !transport(err) {
 				cancel()
 				return err
 			}

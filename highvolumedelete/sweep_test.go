@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSweepWriter breaks the first Insert of a period, of the present one and of one that is over, at every storage call.
@@ -39,7 +39,7 @@ func written(t testing.TB, s *storagetest.Service, at time.Time) storagetest.Wor
 				return err
 			}
 			err = logins.Insert(ctx, &login{User: "june", At: at, Address: "::1"})
-			surely = surelyNot(err) && !errors.Is(err, patterns.ErrExists)
+			surely = surelyNot(err) && !errors.Is(err, tables.ErrExists)
 			open = open || !surely
 			return err
 		},
@@ -58,7 +58,7 @@ func written(t testing.TB, s *storagetest.Service, at time.Time) storagetest.Wor
 				return errors.New("it is lost")
 			case len(there) == 1 && surely && !open:
 				return errors.New("it is there, although it was refused")
-			case end.Point.Caller == storagetest.CallerRetries && end.Err != nil && !errors.Is(end.Err, patterns.ErrExists):
+			case end.Point.Caller == storagetest.CallerRetries && end.Err != nil && !errors.Is(end.Err, tables.ErrExists):
 				return fmt.Errorf("five attempts, and still %w", end.Err)
 			}
 			return nil

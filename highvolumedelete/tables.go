@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // RowOrder says how the rows of a partition lie in time.
@@ -34,9 +35,9 @@ type Schema[T any] struct {
 	// entity's own, not of the moment at which it is written.
 	Time func(*T) time.Time
 	// Open makes the repository of a period's table, with patterns of its own, which keep all that they keep in that table: one
-	// with a list, copy or blob anywhere else is patterns.ErrInvalid, since Drop would leave that there for good. It makes no
+	// with a list, copy or blob anywhere else is tables.ErrInvalid, since Drop would leave that there for good. It makes no
 	// request, and is called once for each table in use.
-	Open func(table *patterns.Table) (*patterns.Repository[T], error)
+	Open func(table *tables.Table) (*patterns.Repository[T], error)
 	// Late is how long after the end of its period an entity is taken: 0 is as long as the period is not below the retention
 	// mark, and below 0 not at all. Entities in time to the second may need some seconds.
 	Late time.Duration
@@ -51,18 +52,18 @@ type Schema[T any] struct {
 
 // Tables keeps entities of type T in a table for each period. It is safe for concurrent use.
 type Tables[T any] struct {
-	account  *patterns.Account
+	account  *tables.Account
 	schema   Schema[T]
 	calendar calendar
-	control  *patterns.TypedTable[markRow]
+	control  *tables.Rows[markRow]
 
 	mu    sync.Mutex
 	open  map[period]opened[T]
 	known mark // as read last
 }
 
-// New prepares the tables. It makes no request, and creates none. What does not fit together is patterns.ErrInvalid.
-func New[T any](account *patterns.Account, schema Schema[T]) (*Tables[T], error) {
+// New prepares the tables. It makes no request, and creates none. What does not fit together is tables.ErrInvalid.
+func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
 	case account == nil || schema.Time == nil || schema.Open == nil:
@@ -84,7 +85,7 @@ func New[T any](account *patterns.Account, schema Schema[T]) (*Tables[T], error)
 	if schema.Early == 0 {
 		schema.Early = DefaultEarly
 	}
-	control, err := patterns.Typed[markRow](account.Table(schema.Name + controlSuffix))
+	control, err := tables.RowsOf[markRow](account.Table(schema.Name + controlSuffix))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func checkName(name string) error {
 func (s *Tables[T]) tableName(p period) string { return s.schema.Name + p.label() }
 
 // Control returns the table that holds the retention mark.
-func (s *Tables[T]) Control() *patterns.Table { return s.control.Table() }
+func (s *Tables[T]) Control() *tables.Table { return s.control.Table() }
 
 // TableName returns the name of the table of a time's period.
 func (s *Tables[T]) TableName(at time.Time) (string, error) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // refusal is an answer of a table service.
@@ -36,8 +36,8 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 		refusal
 		kind error
 	}{
-		{refusal{http.StatusForbidden, "AuthorizationPermissionMismatch"}, patterns.ErrDenied},
-		{refusal{http.StatusBadRequest, "InvalidInput"}, patterns.ErrInvalid},
+		{refusal{http.StatusForbidden, "AuthorizationPermissionMismatch"}, tables.ErrDenied},
+		{refusal{http.StatusBadRequest, "InvalidInput"}, tables.ErrInvalid},
 	} {
 		for _, unanswered := range []bool{true, false} {
 			s := storagetest.Simulator(t, nil)
@@ -50,7 +50,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			err := mustStart(t, faulty, schema).Insert(t.Context(), l)
 			want := no.kind
 			if unanswered {
-				want = patterns.ErrUnknownOutcome // the first attempt may still arrive, whatever the creation says
+				want = tables.ErrUnknownOutcome // the first attempt may still arrive, whatever the creation says
 			}
 			if !errors.Is(err, want) || errors.Is(err, no.kind) == unanswered {
 				t.Errorf("%s, with an unanswered attempt (%v): %v", no.code, unanswered, err)
@@ -76,7 +76,7 @@ func TestBeingDeletedBehindAnUnansweredAttempt(t *testing.T) {
 		faulty, _ := s.WithRetries(1).Faulty(storagetest.On(kind, storagetest.First(
 			storagetest.Once(storagetest.Before500), storagetest.Once(storagetest.Always(refusal{http.StatusConflict, "TableBeingDeleted"})))))
 		err := mustStart(t, faulty, schemaOf("Logins", func() time.Time { return noon })).Insert(t.Context(), &login{User: "june", At: noon})
-		if !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, patterns.ErrTableBeingDeleted) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		if !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, tables.ErrTableBeingDeleted) || errors.Is(err, tables.ErrUnknownOutcome) {
 			t.Errorf("%s: %v, want ErrLate", kind, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestUnits: periods of each unit follow one another over the borders of months and years, in summer and winter, up to the last
@@ -96,7 +96,7 @@ func TestYearsThatNoNameHas(t *testing.T) {
 	for _, at := range []time.Time{time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		l := &login{User: "june", At: at}
 		_, repository := logins.Repository(at)
-		_, get := logins.Get(ctx, at, patterns.Key{Partition: "june", Row: "at"})
+		_, get := logins.Get(ctx, at, tables.Key{Partition: "june", Row: "at"})
 		_, drop := logins.Drop(ctx, at, noGrace())
 		_, from := times(ctx, logins.Between(ctx, at, time.Time{}, nil))
 		_, to := times(ctx, logins.Between(ctx, noon, time.Date(10000, 1, 1, 0, 0, 0, 1, time.UTC), nil))
@@ -109,7 +109,7 @@ func TestYearsThatNoNameHas(t *testing.T) {
 			"Repository": repository, "Get": get, "Drop": drop, "Between from": from, "Between to": to,
 			"Prepare from": logins.Prepare(ctx, at, noon), "Prepare to": logins.Prepare(ctx, noon, at), "the clock": present, "the clock of Drop": presentDrop,
 		} {
-			if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "the years 1 to 9999") {
+			if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "the years 1 to 9999") {
 				t.Errorf("%s of the year %d: %v, want ErrInvalid", name, at.Year(), err)
 			}
 		}

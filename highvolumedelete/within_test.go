@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestPatternsStayWithinTheTable: what a pattern keeps elsewhere would stay there for good when the table is dropped, and an index
@@ -19,40 +20,40 @@ import (
 // in other partitions of the table goes with it.
 func TestPatternsStayWithinTheTable(t *testing.T) {
 	address := func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }
-	elsewhere := func(table *patterns.Table) *patterns.Table { return table.Account().Table("Elsewhere") }
+	elsewhere := func(table *tables.Table) *tables.Table { return table.Account().Table("Elsewhere") }
 	for name, c := range map[string]struct {
-		pattern func(*patterns.Table) patterns.Pattern
+		pattern func(*tables.Table) patterns.Pattern
 		refused bool
 	}{
-		"copies in the table": {func(table *patterns.Table) patterns.Pattern {
+		"copies in the table": {func(table *tables.Table) patterns.Pattern {
 			return interpartition.NewIndex("address", address).In(table)
 		}, false},
-		"copies in another": {func(table *patterns.Table) patterns.Pattern {
+		"copies in another": {func(table *tables.Table) patterns.Pattern {
 			return interpartition.NewIndex("address", address).In(elsewhere(table))
 		}, true},
-		"lists in another": {func(table *patterns.Table) patterns.Pattern {
+		"lists in another": {func(table *tables.Table) patterns.Pattern {
 			return indexentities.NewOutside("address", address).In(elsewhere(table))
 		}, true},
-		"lists in blobs": {func(table *patterns.Table) patterns.Pattern {
+		"lists in blobs": {func(table *tables.Table) patterns.Pattern {
 			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"))
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, requests := counted(storagetest.Simulator(t, nil))
-			account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+			account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 			if err := queue.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
-			schema.Open = func(table *patterns.Table) (*patterns.Repository[login], error) {
+			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 				return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, RowPrefix: "at", Intents: queue}, c.pattern(table))
 			}
 			logins := mustStart(t, s, schema)
 			requests.Reset()
 			for i := range 2 {
 				err := logins.Insert(t.Context(), &login{User: "june", At: noon.Add(time.Duration(i) * time.Second), Address: "::" + string(rune('1'+i))})
-				if !c.refused && err != nil || c.refused && (!errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), `"address"`)) {
+				if !c.refused && err != nil || c.refused && (!errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"address"`)) {
 					t.Errorf("Insert %d: %v", i, err)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -33,7 +34,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
 		err := r.Apply(ctx, patterns.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
-		if again && errors.Is(err, patterns.ErrExists) {
+		if again && errors.Is(err, tables.ErrExists) {
 			return recognize(ctx, r, v, incarnation, err)
 		}
 		again = true
@@ -57,9 +58,9 @@ func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
 }
 
-// Get reads an entity of the period that at is in. It is patterns.ErrNotFound, too, where the period's table is not there.
+// Get reads an entity of the period that at is in. It is tables.ErrNotFound, too, where the period's table is not there.
 // Requests: 1.
-func (s *Tables[T]) Get(ctx context.Context, at time.Time, key patterns.Key) (*T, error) {
+func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
 		return nil, invalidf("Get", "", "%w", err)
@@ -72,13 +73,13 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key patterns.Key) (*T
 	return v, s.gone("Get", p, key, err)
 }
 
-// Replace is that of the repository of the entity's period. Where the table was dropped it is patterns.ErrNotFound. Requests: 1.
+// Replace is that of the repository of the entity's period. Where the table was dropped it is tables.ErrNotFound. Requests: 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })
 }
 
 // Delete is that of the repository of the entity's period, for the odd entity. Where the table was dropped it is
-// patterns.ErrNotFound. Requests: 1.
+// tables.ErrNotFound. Requests: 1.
 func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
 }
@@ -93,9 +94,9 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 }
 
 // gone turns the absence of a period's table into that of the entity.
-func (s *Tables[T]) gone(op string, p period, key patterns.Key, err error) error {
+func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
-		return &patterns.Error{Op: op, Table: s.tableName(p), Key: key, Kind: patterns.ErrNotFound, Err: err}
+		return &tables.Error{Op: op, Table: s.tableName(p), Key: key, Kind: tables.ErrNotFound, Err: err}
 	}
 	return err
 }
@@ -133,26 +134,26 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		if !unsure || slices.ContainsFunc(settles, func(kind error) bool { return errors.Is(err, kind) }) {
 			return err
 		}
-		return &patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Kind: patterns.ErrUnknownOutcome, Err: err}
+		return &tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Kind: tables.ErrUnknownOutcome, Err: err}
 	}
 	for n := 0; ; n++ {
 		err := verb(r)
 		switch missing := noTable(err, s.tableName(p)); {
 		case err == nil || n == 0 && !missing:
 			return err
-		case missing && errors.Is(err, patterns.ErrTableBeingDeleted):
+		case missing && errors.Is(err, tables.ErrTableBeingDeleted):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
 			// What is refused whatever there is would be refused of every attempt; and what was seen to be there keeps it out.
-			return failed(err, patterns.ErrInvalid, patterns.ErrTooLarge, patterns.ErrExists, patterns.ErrDuplicate, patterns.ErrUnknownOutcome)
+			return failed(err, tables.ErrInvalid, tables.ErrTooLarge, tables.ErrExists, tables.ErrDuplicate, tables.ErrUnknownOutcome)
 		}
-		unsure = unsure || errors.Is(err, patterns.ErrUnknownOutcome)
+		unsure = unsure || errors.Is(err, tables.ErrUnknownOutcome)
 		if n > 0 {
 			if err := backoff.Wait(ctx, n); err != nil {
-				return failed(&patterns.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
+				return failed(&tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
 			}
 		}
-		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, patterns.ErrUnknownOutcome) { // then the next attempt tells
+		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // then the next attempt tells
 			return failed(err, ErrLate) // a refusal of the table is none of the entity
 		}
 	}
@@ -208,10 +209,10 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, patterns.ErrTableBeingDeleted):
+	case errors.Is(err, tables.ErrTableBeingDeleted):
 		return s.closed(op, p, err)
-	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, patterns.ErrUnknownOutcome):
-		return &patterns.Error{Op: op, Table: s.tableName(p), Kind: patterns.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
+	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, tables.ErrUnknownOutcome):
+		return &tables.Error{Op: op, Table: s.tableName(p), Kind: tables.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
 	}
 	return err
 }
@@ -224,7 +225,7 @@ func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 // closed is the refusal of a period whose table is being deleted: names never come back. So that an attempt before was not
 // answered does not matter, and cause is told without its kinds.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
-	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, patterns.ErrTableBeingDeleted, cause)
+	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrTableBeingDeleted, cause)
 }
 
 // maxPrepared bounds the tables that one call creates.

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCounts holds what the package comment says.
@@ -87,7 +88,7 @@ func TestRules(t *testing.T) {
 			logins := mustStart(t, s, schema)
 			l := &login{User: "june", At: midnight.Add(c.at)}
 			err := logins.Insert(ctx, l)
-			if !errors.Is(err, c.want) || err == nil != (c.want == nil) || err != nil && !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, c.want) || err == nil != (c.want == nil) || err != nil && !errors.Is(err, tables.ErrInvalid) {
 				t.Fatalf("%v, want %v", err, c.want)
 			}
 			if c.want != nil {
@@ -126,7 +127,7 @@ func TestRivalCreators(t *testing.T) {
 	logins := mustStart(t, s, schema)
 	count := 0
 	for _, err := range logins.Between(t.Context(), noon, noon.Add(1), &highvolumedelete.ReadOptions[login]{
-		Query: func(q patterns.Query[login]) patterns.Query[login] { return q.AllowTableScan() }}) {
+		Query: func(q tables.Query[login]) tables.Query[login] { return q.AllowTableScan() }}) {
 		if count++; err != nil {
 			t.Fatal(err)
 		}
@@ -151,17 +152,17 @@ func TestTableIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	another := &login{User: "june", At: noon.Add(time.Second)}
-	if err := logins.Insert(ctx, another); !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, patterns.ErrTableBeingDeleted) {
+	if err := logins.Insert(ctx, another); !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, tables.ErrTableBeingDeleted) {
 		t.Errorf("while the table is being deleted: %v, want ErrLate and ErrTableBeingDeleted", err)
 	}
-	if _, err := logins.Get(ctx, noon, keyOf(june)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := logins.Get(ctx, noon, keyOf(june)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("Get: %v, want ErrNotFound", err)
 	}
 	june.Address = "::1"
-	if err := logins.Replace(ctx, june); !errors.Is(err, patterns.ErrNotFound) {
+	if err := logins.Replace(ctx, june); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("Replace: %v, want ErrNotFound", err)
 	}
-	if err := logins.Delete(ctx, june); !errors.Is(err, patterns.ErrNotFound) {
+	if err := logins.Delete(ctx, june); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("Delete: %v, want ErrNotFound", err)
 	}
 	s.Wait(41 * time.Second)
@@ -186,7 +187,7 @@ func TestTableIsGone(t *testing.T) {
 	if got := must[[]string](t)(logins.List(ctx)); len(got) != 0 {
 		t.Errorf("%v came back", got)
 	}
-	if err := logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Prepare of three years of days: %v, want ErrInvalid", err)
 	}
 }
@@ -197,7 +198,7 @@ func TestInvalidLateEntity(t *testing.T) {
 	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
 	for _, days := range []int{-2, 0} {
 		err := logins.Insert(t.Context(), &login{User: "a/b", At: noon.AddDate(0, 0, days)})
-		if n := requests.Count(); n != 0 || !errors.Is(err, patterns.ErrInvalid) {
+		if n := requests.Count(); n != 0 || !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%d requests before %v", n, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestAudit: what must be held, what is held, in all partitions and in some, and what is held at one place.
@@ -43,7 +44,7 @@ func TestAudit(t *testing.T) {
 						if err != nil || !is || held != fact {
 							t.Errorf("looking for %+v there is %+v, %v", fact, held, err)
 						}
-						if _, is, err := p.index.Look(ctx, fact.Place, patterns.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
+						if _, is, err := p.index.Look(ctx, fact.Place, tables.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
 							t.Errorf("another is held at %q, %v", fact.Place, err)
 						}
 					}
@@ -52,7 +53,7 @@ func TestAudit(t *testing.T) {
 			for what, c := range map[string][]string{"Sales": {"Sales"}, "two": {"", "Marketing"}, "all": nil, "none": {}} {
 				want := map[string]int{}
 				for department, of := range wanted {
-					if (patterns.Scope{Partitions: c}).Contains(patterns.Key{Partition: department}) {
+					if (patterns.Scope{Partitions: c}).Contains(tables.Key{Partition: department}) {
 						maps.Copy(want, of)
 					}
 				}
@@ -78,7 +79,7 @@ func TestMend(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plain := must[*patterns.TypedTable[struct{ PartitionKey, RowKey, LastName string }]](t)(patterns.Typed[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
+	plain := must[*tables.Rows[struct{ PartitionKey, RowKey, LastName string }]](t)(tables.RowsOf[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
 	for id, name := range []string{"Kwok", "Smith"} { // by a program without the index
 		row := struct{ PartitionKey, RowKey, LastName string }{"Sales", at(id).Row, name}
 		if err := plain.MergeUnconditional(ctx, &row); err != nil {
@@ -164,7 +165,7 @@ func TestMendIsSwept(t *testing.T) {
 			}
 			return mender(p).Mend(ctx, w.placeOf("Jones"), at(0), func(ctx context.Context) (bool, error) {
 				_, err := p.repo.Get(ctx, at(0))
-				if errors.Is(err, patterns.ErrNotFound) {
+				if errors.Is(err, tables.ErrNotFound) {
 					return false, nil
 				}
 				return err == nil, err
@@ -192,22 +193,22 @@ func TestUnreadableLists(t *testing.T) {
 			if err := w.spoil(ctx, p); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrGarbled) {
+			if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Keys: %v", err)
 			}
 			var last error
 			for _, err := range p.index.Values(ctx, w.group(), compoundkey.All()) {
 				last = err
 			}
-			if !errors.Is(last, patterns.ErrGarbled) {
+			if !errors.Is(last, tables.ErrGarbled) {
 				t.Errorf("Values: %v", last)
 			}
-			if fact, held, err := p.index.Look(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, patterns.ErrGarbled) {
+			if fact, held, err := p.index.Look(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, tables.ErrGarbled) {
 				t.Errorf("Look: %+v, %v, %v", fact, held, err)
 			}
 			if o == inPartition {
-				var e *patterns.Error
-				if err := p.repo.Insert(ctx, with(1, "Jones")); !errors.Is(err, patterns.ErrGarbled) || !errors.As(err, &e) || e.Pattern != "lastname" {
+				var e *tables.Error
+				if err := p.repo.Insert(ctx, with(1, "Jones")); !errors.Is(err, tables.ErrGarbled) || !errors.As(err, &e) || e.Pattern != "lastname" {
 					t.Errorf("Insert: %v", err)
 				}
 			}
@@ -221,7 +222,7 @@ func TestUnreadableLists(t *testing.T) {
 					t.Fatal(err)
 				case fact.Err == nil:
 					readable++
-				case errors.Is(fact.Err, patterns.ErrGarbled) && fact.Place == w.placeOf("Jones"):
+				case errors.Is(fact.Err, tables.ErrGarbled) && fact.Place == w.placeOf("Jones"):
 					unreadable++
 				default:
 					t.Errorf("%+v", fact)
@@ -240,11 +241,11 @@ func (w *world) spoil(ctx context.Context, p *process) error {
 		_, err := p.account.Container(w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, []byte("Sales\tempid"), nil)
 		return err
 	}
-	row := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "lastname_Jones"}}
+	row := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "lastname_Jones"}}
 	if w.option == outside {
-		row.Key = patterns.Key{Partition: "lastname_Sales", Row: "Jones"}
+		row.Key = tables.Key{Partition: "lastname_Sales", Row: "Jones"}
 	}
-	row.Set("Keys", patterns.String("empid"))
+	row.Set("Keys", tables.String("empid"))
 	return p.lists.Entities().Insert(ctx, row)
 }
 
@@ -254,7 +255,7 @@ func TestMissingContainer(t *testing.T) {
 	w := (&world{option: inBlobs}).open(t, s)
 	w.container = s.ContainerName(t)
 	p := must[*process](t)(w.start(s))
-	var e *patterns.Error
+	var e *tables.Error
 	if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
 		t.Errorf("Keys: %v", err)
 	}
@@ -268,7 +269,7 @@ func TestMissingContainer(t *testing.T) {
 	if err := drainNow(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[patterns.Key]string{at(1): "Jones: first"}) {
+	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[tables.Key]string{at(1): "Jones: first"}) {
 		t.Errorf("%v, %v", found, err)
 	}
 	var _ patterns.IntentContributor = p.index.(*indexentities.InBlobs[employee])

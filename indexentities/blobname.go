@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -44,7 +44,7 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	}
 	full := prefix + segment(key)
 	if n := utf8.RuneCountInString(full); n > longestName {
-		return "", &patterns.Error{Kind: patterns.ErrTooLarge,
+		return "", &tables.Error{Kind: tables.ErrTooLarge,
 			Err: &edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"}}
 	}
 	return full, nil

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestBlobNames: every list has a name of its own, which is safe in addresses and can be read back.
@@ -37,7 +37,7 @@ func TestBlobNames(t *testing.T) {
 			t.Fatalf("%q in %q is blob %q, and %q in %q is %q", values[0], groups[0], names[0], values[1], groups[1], names[1])
 		}
 	})
-	if _, err := blobName("n", strings.Repeat("g", 512), compoundkey.String(strings.Repeat("v", 512))); !errors.Is(err, patterns.ErrTooLarge) {
+	if _, err := blobName("n", strings.Repeat("g", 512), compoundkey.String(strings.Repeat("v", 512))); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a name that is too long: %v", err)
 	}
 	if _, ok := valueOf(groupPrefix("lastname", Organisation), "lastname/Sales/Jones"); ok {
@@ -57,8 +57,8 @@ func TestCutLists(t *testing.T) {
 	if got, err := decodeLines(text, "3"); err != nil || len(got) != 3 {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, p := range []patterns.Properties{nil, {{Name: "Keys", Value: patterns.String("a")}}, {{Name: "Count", Value: patterns.Int32(2)}, {Name: "Keys", Value: patterns.String("a")}},
-		{{Name: "Count", Value: patterns.Int32(1)}}} {
+	for _, p := range []tables.Properties{nil, {{Name: "Keys", Value: tables.String("a")}}, {{Name: "Count", Value: tables.Int32(2)}, {Name: "Keys", Value: tables.String("a")}},
+		{{Name: "Count", Value: tables.Int32(1)}}} {
 		if ids, err := decodeIDs(p); err == nil {
 			t.Errorf("%v is %q", p, ids)
 		}

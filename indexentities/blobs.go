@@ -17,7 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -38,10 +38,10 @@ type blobList struct {
 	etag azcore.ETag
 }
 
-// read reads a list. A blob that is not one of the index's is patterns.ErrGarbled. Requests: 1.
+// read reads a list. A blob that is not one of the index's is tables.ErrGarbled. Requests: 1.
 func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	if err := b.owner.CheckName(name); err != nil {
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
 	var ex wire.Exchange
 	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
@@ -52,11 +52,11 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// Requests of other clients are not held to the lease of an intent.
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
 	case missing:
 		return &blobList{}, nil
 	case err != nil:
-		return nil, patterns.ServiceError("", name, err)
+		return nil, tables.ServiceError("", name, err)
 	}
 	l, meta := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}, blobowner.FromHeader(ex.Header)
 	if err = b.owner.CheckLabels(name, meta); err == nil {
@@ -66,7 +66,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 		err = errors.New("a blob without an ETag")
 	}
 	if err != nil {
-		return nil, &patterns.Error{Table: name, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
 	return l, nil
 }
@@ -117,9 +117,9 @@ func writeFailure(name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil
 	}
-	e := patterns.ServiceError("", name, err)
+	e := tables.ServiceError("", name, err)
 	if ex.Lost() || ex.EarlierUnknown() && !moved(e) {
-		e.Kind = patterns.ErrUnknownOutcome
+		e.Kind = tables.ErrUnknownOutcome
 	}
 	return e
 }

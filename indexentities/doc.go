@@ -31,7 +31,7 @@
 //
 // In the partition a list and its entities are never seen to differ: each write of an entity also writes the rows that hold
 // its key, or hold it no longer, under the ETags that it has read them with. A rival who changed one meanwhile makes the
-// change start over, at most Schema.MaxAttempts times; then it is patterns.ErrConflict with the index's name in
+// change start over, at most Schema.MaxAttempts times; then it is tables.ErrConflict with the index's name in
 // Error.Pattern, and nothing was written. The default of 10 lasts for some ten writers of one value at a time; for n of
 // them, set 2 n.
 //
@@ -70,7 +70,7 @@
 //
 // In the partition each write of an entity reads the lists of its values, and writes those that it enters or leaves, whole
 // rows of them. That is cheap while lists are short, and up to some thousand keys; it makes the entities of one value rivals of each other; and a change of
-// values that rewrites more than 100 rows or 4 MiB is patterns.ErrTooLarge. Two entities of one value cannot be staged in
+// values that rewrites more than 100 rows or 4 MiB is tables.ErrTooLarge. Two entities of one value cannot be staged in
 // one transaction. From there on, or where the entities of a value are in many partitions, use NewOutside: only a change of
 // the value writes its list, and writers do not wait for each other. Where lists grow beyond some 25,000 keys, a row's worth,
 // use NewInBlobs: one request reads a list of any length. But it writes the whole blob with each change of it.

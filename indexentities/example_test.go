@@ -10,11 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is stored by department and id.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	FirstName  string
@@ -22,8 +23,8 @@ type Employee struct {
 	Tags       []string `table:",json,omitempty"`
 }
 
-func employeeKey(e *Employee) patterns.Key {
-	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+func employeeKey(e *Employee) tables.Key {
+	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
 
 func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
@@ -151,12 +152,12 @@ func create(ctx context.Context, all ...func(context.Context) error) {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

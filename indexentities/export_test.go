@@ -1,9 +1,9 @@
 package indexentities
 
-import "github.com/tablepatterns/tablepatterns/patterns"
+import "github.com/tablepatterns/tablepatterns/tables"
 
 // EncodeIDs is for tests that need long lists at once: what a row of a list holds.
-func EncodeIDs(ids []string) patterns.Properties { return encodeIDs(ids) }
+func EncodeIDs(ids []string) tables.Properties { return encodeIDs(ids) }
 
 // EncodeLines is EncodeIDs for blobs.
 func EncodeLines(ids []string) []byte { return encodeLines(ids) }

@@ -6,23 +6,23 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Keys returns the keys of the entities of a group whose value is compoundkey.String of the text, in their order; none
 // where no entity has it. An index by values of another kind needs KeysOf. Requests: 1.
-func (x *index[T]) Keys(ctx context.Context, group, text string) ([]patterns.Key, error) {
+func (x *index[T]) Keys(ctx context.Context, group, text string) ([]tables.Key, error) {
 	return x.KeysOf(ctx, group, compoundkey.String(text))
 }
 
 // KeysOf is Keys for a value of another kind. Requests: 1.
-func (x *index[T]) KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]patterns.Key, error) {
+func (x *index[T]) KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
 	_, keys, err := x.keysAt(ctx, "Keys", group, value)
 	return keys, err
 }
 
 // keysAt reads a list, and says where it is.
-func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []patterns.Key, error) {
+func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []tables.Key, error) {
 	if _, err := x.Host(op); err != nil {
 		return "", nil, err
 	}
@@ -34,10 +34,10 @@ func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundk
 	if err != nil {
 		return "", nil, x.failed(op, err)
 	}
-	keys := make([]patterns.Key, len(ids))
+	keys := make([]tables.Key, len(ids))
 	for i, id := range ids {
 		if keys[i], err = x.shelves.keyOf(place, id); err != nil {
-			return "", nil, x.failed(op, &patterns.Error{Kind: patterns.ErrGarbled, Err: err})
+			return "", nil, x.failed(op, &tables.Error{Kind: tables.ErrGarbled, Err: err})
 		}
 	}
 	return place, keys, nil
@@ -69,14 +69,14 @@ func (x *index[T]) FindPart(ctx context.Context, group string, value compoundkey
 }
 
 // follow yields the entities of a list that still belong to it.
-func (x *index[T]) follow(ctx context.Context, place string, keys []patterns.Key, options *FindOptions) iter.Seq2[*T, error] {
+func (x *index[T]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		repo, err := x.Host("Find")
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		var parallel patterns.ParallelOptions[T]
+		var parallel tables.ParallelOptions[T]
 		if options != nil {
 			parallel.Concurrency = options.Concurrency
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The golden tests pin what is stored: lists that exist in accounts must be read for ever. docs/reference/storage-format.md
@@ -23,7 +24,7 @@ import (
 var goldenID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
 // rawRow is a row as it is stored, with the library's own properties.
-func rawRow(ctx context.Context, table *patterns.Table, key patterns.Key) (string, error) {
+func rawRow(ctx context.Context, table *tables.Table, key tables.Key) (string, error) {
 	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
 	if err != nil {
 		return "", err
@@ -58,14 +59,14 @@ func goldenStaff(t *testing.T, p *process) {
 func TestGoldenRows(t *testing.T) {
 	for _, c := range []struct {
 		world
-		key  patterns.Key
+		key  tables.Key
 		want string
 	}{
-		{world{option: inPartition}, patterns.Key{Partition: "Sales", Row: "lastname_O&1Brien.\uFFFCNg"},
+		{world{option: inPartition}, tables.Key{Partition: "Sales", Row: "lastname_O&1Brien.\uFFFCNg"},
 			"Count=2\nKeys=\"empid_000152\\nempid_000223\"\nPartitionKey=\"Sales\"\nRowKey=\"lastname_O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
-		{world{option: outside}, patterns.Key{Partition: "lastname_Sales", Row: "O&1Brien.\uFFFCNg"},
+		{world{option: outside}, tables.Key{Partition: "lastname_Sales", Row: "O&1Brien.\uFFFCNg"},
 			"Count=2\nKeys=\"Sales\\tempid_000152\\nSales\\tempid_000223\"\nPartitionKey=\"lastname_Sales\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
-		{world{option: outside, organisation: true}, patterns.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg"},
+		{world{option: outside, organisation: true}, tables.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg"},
 			"Count=4\nKeys=\"\\tempid_000005\\nSales\\tempid_000152\\nSales\\tempid_000223\\nSales B\\tempid_000001\"\nPartitionKey=\"lastname\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
 	} {
 		t.Run(c.String(), func(t *testing.T) {

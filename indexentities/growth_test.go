@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGrowth: lists of many properties that outgrow a row of 1 MiB, and shrink again. All of it is read with one request, and
@@ -39,13 +39,13 @@ func TestGrowth(t *testing.T) {
 				added = append(added, e)
 			}
 			requests.Reset()
-			want := rowsOf(must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")))
+			want := rowsOf(must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")))
 			if n := requests.Count(); n != 1 || len(want) != before+20 || !slices.IsSorted(want) || want[2] != at(2).Row {
 				t.Fatalf("%d requests for %d keys, the third of which is %q", n, len(want), want[2])
 			}
 			w.checkRows(t, p, "Jones", "Jones!0001")
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3})
-			if got := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); !slices.Equal(rowsOf(got), want) {
+			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); !slices.Equal(rowsOf(got), want) {
 				t.Fatalf("%d keys where pages are cut", len(got))
 			}
 			for v, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
@@ -63,7 +63,7 @@ func TestGrowth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(got) != before+10 {
+			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(got) != before+10 {
 				t.Errorf("%d keys are left", len(got))
 			}
 			w.checkRows(t, p, "Jones", "Smith")
@@ -88,7 +88,7 @@ func (w *world) fill(ctx context.Context, p *process, n int) error {
 		return err
 	}
 	partition, row, _ := strings.Cut(w.placeOf("Jones"), "\t")
-	return p.lists.Entities().Insert(ctx, &patterns.Entity{Key: patterns.Key{Partition: partition, Row: row}, Properties: indexentities.EncodeIDs(ids)})
+	return p.lists.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: indexentities.EncodeIDs(ids)})
 }
 
 // checkRows checks which rows of lists there are, the first of which is full.

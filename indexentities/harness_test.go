@@ -17,10 +17,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	LastName   string
@@ -32,11 +33,11 @@ func with(id int, lastName string) *employee {
 	return &employee{Department: "Sales", ID: id, LastName: lastName, Note: "first"}
 }
 
-func keyOf(e *employee) patterns.Key {
-	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+func keyOf(e *employee) tables.Key {
+	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
 
-func at(id int) patterns.Key { return keyOf(with(id, "")) }
+func at(id int) tables.Key { return keyOf(with(id, "")) }
 
 // option is where the lists are.
 type option string
@@ -52,11 +53,11 @@ var options = []option{inPartition, outside, inBlobs}
 // reader is what all options have in common.
 type reader interface {
 	patterns.Auditor
-	Keys(ctx context.Context, group, text string) ([]patterns.Key, error)
-	KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]patterns.Key, error)
+	Keys(ctx context.Context, group, text string) ([]tables.Key, error)
+	KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
 	Find(ctx context.Context, group, text string) iter.Seq2[*employee, error]
 	FindPart(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
-	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (patterns.Page[employee], error)
+	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[employee], error)
 	Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[indexentities.Value, error]
 }
 
@@ -90,11 +91,11 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 
 // process is what one process has.
 type process struct {
-	account *patterns.Account
+	account *tables.Account
 	repo    *patterns.Repository[employee]
 	queue   *eventual.Queue
 	index   reader
-	lists   *patterns.Table // where the lists are, unless in blobs
+	lists   *tables.Table // where the lists are, unless in blobs
 }
 
 const visibility = 10 * time.Second
@@ -109,7 +110,7 @@ func byLastName(e *employee) compoundkey.Part {
 
 // start is a process of the world.
 func (w *world) start(s *storagetest.Service) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -177,12 +178,12 @@ func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
 func drainNow(ctx context.Context, p *process) error { return harness.DrainNow(ctx, p.queue) }
 
 // check holds the lists against the employees, and returns these as texts.
-func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]string, error) {
 	p, err := w.start(s)
 	if err != nil {
 		return nil, err
 	}
-	found, wanted := map[patterns.Key]string{}, map[string]int{}
+	found, wanted := map[tables.Key]string{}, map[string]int{}
 	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
 		if err != nil {
 			return nil, err
@@ -233,7 +234,7 @@ func lines(m map[string]int) string {
 }
 
 // rowsOf are the row keys of keys.
-func rowsOf(keys []patterns.Key) []string {
+func rowsOf(keys []tables.Key) []string {
 	rows := []string{}
 	for _, key := range keys {
 		rows = append(rows, key.Row)

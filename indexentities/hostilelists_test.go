@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // writeList puts other text in the place of the list Sales, Jones, past the library, as whoever can write it can.
@@ -34,13 +34,13 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 		must[any](t)(nil, err)
 		return
 	}
-	key := map[option]patterns.Key{inPartition: {Partition: "Sales", Row: "lastname_Jones"}, outside: {Partition: "lastname_Sales", Row: "Jones"}}[w.option]
+	key := map[option]tables.Key{inPartition: {Partition: "Sales", Row: "lastname_Jones"}, outside: {Partition: "lastname_Sales", Row: "Jones"}}[w.option]
 	client := p.account.TableService().NewClient(p.lists.Name())
-	row := must[*patterns.Entity](t)(p.lists.Entities().Get(ctx, key))
+	row := must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
 	raw := `{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `","Count":` + strconv.Itoa(count) + `,"Keys":` + strconv.Quote(strings.Join(lines, "\n")) + `}`
 	_, err := client.UpdateEntity(ctx, []byte(raw), nil)
 	must[any](t)(nil, err)
-	if again := must[*patterns.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
+	if again := must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
 		t.Fatal("the list was not written")
 	}
 }
@@ -82,12 +82,12 @@ func TestForgedLists(t *testing.T) {
 			} {
 				w.writeList(t, p, c.lines, c.count)
 				for e, err := range p.index.Find(ctx, "Sales", "Jones") {
-					garbled := errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrInvalid)
+					garbled := errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid)
 					if err != nil && !garbled || err == nil && e.LastName != "Jones" {
 						t.Errorf("%s: %v, %v", what, e, err)
 					}
 				}
-				if _, err := p.index.Keys(ctx, "Sales", "Jones"); err != nil && !errors.Is(err, patterns.ErrGarbled) {
+				if _, err := p.index.Keys(ctx, "Sales", "Jones"); err != nil && !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("%s: Keys says %v", what, err)
 				}
 			}
@@ -105,7 +105,7 @@ func TestValuesOfAnotherTable(t *testing.T) {
 	must[any](t)(nil, q.account.Table(other.table).Create(ctx))
 	must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
 	for v, err := range q.index.Values(ctx, "Sales", compoundkey.All()) {
-		if !errors.Is(err, patterns.ErrGarbled) {
+		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("a value of the other table's: %+v, %v", v, err)
 		}
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // InBlobs is an index whose lists are blobs. It belongs to the one Repository that it was given to; before that its reads
-// are patterns.ErrInvalid.
+// are tables.ErrInvalid.
 type InBlobs[T any] struct {
 	index[T]
 	blobs blobLists
@@ -114,9 +115,9 @@ func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
 	return l.ids, nil
 }
 
-func (x *InBlobs[T]) idOf(entity patterns.Key) string { return joinKey(entity) }
+func (x *InBlobs[T]) idOf(entity tables.Key) string { return joinKey(entity) }
 
-func (x *InBlobs[T]) keyOf(_, id string) (patterns.Key, error) { return splitKey(id) }
+func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
 
 // listed is a blob of a listing.
 type listed struct {
@@ -132,7 +133,7 @@ func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, e
 		for pager.More() {
 			page, err := pager.NextPage(ctx)
 			if err != nil {
-				yield(listed{}, patterns.ServiceError("", prefix, err))
+				yield(listed{}, tables.ServiceError("", prefix, err))
 				return
 			}
 			for _, item := range page.Segment.BlobItems {
@@ -169,7 +170,7 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 				err = fmt.Errorf("a list without metadata %s", metaCount)
 			}
 			if err := cmp.Or(b.owner, err); err != nil {
-				yield(Value{}, &patterns.Error{Table: b.name, Kind: patterns.ErrGarbled, Err: err})
+				yield(Value{}, &tables.Error{Table: b.name, Kind: tables.ErrGarbled, Err: err})
 				return
 			}
 			if !yield(Value{Key: key, Count: count}, nil) {
@@ -209,7 +210,7 @@ func (x *InBlobs[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[p
 // heldIn yields what one blob holds. It returns false when that is the end.
 func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope patterns.Scope, yield func(patterns.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
-	if err != nil && !errors.Is(err, patterns.ErrGarbled) {
+	if err != nil && !errors.Is(err, tables.ErrGarbled) {
 		yield(patterns.Fact{}, x.failed("Held", err))
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Organisation is the group of an index whose lists are those of the whole organisation.
@@ -27,8 +28,8 @@ type shelves interface {
 	// load reads a list: sorted ids, none where there is no list.
 	load(ctx context.Context, place string) ([]string, error)
 	// idOf is how a list at the place names an entity, keyOf the reverse.
-	idOf(entity patterns.Key) string
-	keyOf(place, id string) (patterns.Key, error)
+	idOf(entity tables.Key) string
+	keyOf(place, id string) (tables.Key, error)
 	// checkOwn refuses a place that is none of the index's lists. Places come from messages, too.
 	checkOwn(place string) error
 	// values yields what lists there are of a group.
@@ -68,7 +69,7 @@ func (x *index[T]) stored(v *T) []string {
 }
 
 // Remember implements patterns.Rememberer: the lists that the entity is in.
-func (x *index[T]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *index[T]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return x.stored(entity.(*T)), nil
 }
 
@@ -96,7 +97,7 @@ func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
 func (x *index[T]) reconcile(r *patterns.Reconciliation, agree func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
-			return &patterns.Error{Op: "Reconcile", Kind: patterns.ErrInvalid, Err: err}
+			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
 		}
 	}
 	v, _ := r.Entity.(*T)
@@ -144,9 +145,9 @@ func (x *index[T]) Facts(entity any) ([]patterns.Fact, error) {
 }
 
 // Look implements patterns.Auditor. A list that makes no sense is a Fact with an Err. Requests: 1.
-func (x *index[T]) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+func (x *index[T]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
 	ids, err := x.shelves.load(ctx, place)
-	if err = x.failed("Look", err); errors.Is(err, patterns.ErrGarbled) {
+	if err = x.failed("Look", err); errors.Is(err, tables.ErrGarbled) {
 		return patterns.Fact{Place: place, Entity: entity, Err: err}, true, nil
 	}
 	if err != nil {
@@ -190,12 +191,12 @@ func (x *index[T]) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return &patterns.Error{Op: op, Pattern: x.PatternName(), Kind: patterns.ErrInvalid, Err: err}
+		return &tables.Error{Op: op, Pattern: x.PatternName(), Kind: tables.ErrInvalid, Err: err}
 	}
 	named := *e
 	named.Op, named.Pattern = op, x.PatternName()

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // worlds are all kinds of them.
@@ -37,7 +38,7 @@ func TestLifeOfEntities(t *testing.T) {
 				}
 				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
 					ids := want[name]
-					got := must[[]patterns.Key](t)(p.index.Keys(ctx, w.group(), name))
+					got := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), name))
 					rows := []string{}
 					for _, id := range ids {
 						rows = append(rows, at(id).Row)
@@ -124,7 +125,7 @@ func TestSeveralValues(t *testing.T) {
 				}
 			}
 			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
-			if got := must[[]patterns.Key](t)(p.index.KeysOf(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
+			if got := must[[]tables.Key](t)(p.index.KeysOf(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
 				t.Errorf("the tuple's list has %v", got)
 			}
 		})
@@ -186,17 +187,17 @@ func TestBadInputSendsNothing(t *testing.T) {
 				bad.Department = strings.Repeat("y", 512)
 				bad.LastName = strings.Repeat("x", 511)
 			}
-			var e *patterns.Error
-			if err := p.repo.Insert(ctx, bad); !errors.Is(err, patterns.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
+			var e *tables.Error
+			if err := p.repo.Insert(ctx, bad); !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
 				t.Errorf("inserted: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, bad.Department, bad.LastName); !errors.Is(err, patterns.ErrTooLarge) {
+			if _, err := p.index.Keys(ctx, bad.Department, bad.LastName); !errors.Is(err, tables.ErrTooLarge) {
 				t.Errorf("looked up: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", "\xff"); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := p.index.Keys(ctx, "Sales", "\xff"); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("looked up what is no text: %v", err)
 			}
-			if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 0, ""); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 0, ""); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a page of none: %v", err)
 			}
 			if n := counter.Count(); n != 0 {
@@ -209,7 +210,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 // TestAttach: what would fail or find nothing later is refused when it is declared.
 func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
 	for want, c := range map[string]struct {
 		x       patterns.Pattern
@@ -222,7 +223,7 @@ func TestAttach(t *testing.T) {
 		"last_name":        {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
 		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: c.intents}
-		if _, err := patterns.NewRepository(account.Table("Employees"), schema, c.x); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := patterns.NewRepository(account.Table("Employees"), schema, c.x); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -231,7 +232,7 @@ func TestAttach(t *testing.T) {
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for where, x := range map[option]reader{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewOutside("lastname", byLastName),
@@ -247,7 +248,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 			errs["Values"] = append(errs["Values"], err)
 		}
 		for _, read := range []string{"Keys", "Page", "Find", "Values"} {
-			if got := errs[read]; len(got) != 1 || !errors.Is(got[0], patterns.ErrInvalid) {
+			if got := errs[read]; len(got) != 1 || !errors.Is(got[0], tables.ErrInvalid) {
 				t.Errorf("%s, %s: %v", where, read, got)
 			}
 		}

@@ -9,10 +9,11 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // InPartition is an index whose lists are rows in the entities' own partition. It belongs to the one Repository that it
-// was given to; before that its reads are patterns.ErrInvalid. Its groups are the partitions.
+// was given to; before that its reads are tables.ErrInvalid. Its groups are the partitions.
 type InPartition[T any] struct{ index[T] }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name begins the lists' row
@@ -70,18 +71,18 @@ func (x *InPartition[T]) ContributeRows(ctx context.Context, change *patterns.Ch
 
 // checkSize refuses what no transaction takes, together with the entity's own row.
 func checkSize(operations []patterns.RowOperation) error {
-	if len(operations) > patterns.MaxTransactionOperations-1 {
-		return tooLarge("the change rewrites %d rows of lists, and a transaction has %d operations", len(operations), patterns.MaxTransactionOperations)
+	if len(operations) > tables.MaxTransactionOperations-1 {
+		return tooLarge("the change rewrites %d rows of lists, and a transaction has %d operations", len(operations), tables.MaxTransactionOperations)
 	}
 	sent := 0
 	for _, o := range operations {
 		for _, p := range o.Row.Properties {
-			text, _ := p.Value.Str()
+			text, _ := p.Value.Text()
 			sent += len(text) + strings.Count(text, idSeparator) // which JSON writes with two characters
 		}
 	}
-	if sent > patterns.MaxTransactionSize {
-		return tooLarge("the change rewrites %d bytes of lists, and a transaction takes %d", sent, patterns.MaxTransactionSize)
+	if sent > tables.MaxTransactionSize {
+		return tooLarge("the change rewrites %d bytes of lists, and a transaction takes %d", sent, tables.MaxTransactionSize)
 	}
 	return nil
 }
@@ -105,11 +106,11 @@ func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, erro
 	return loadRows(ctx, x.rows, place)
 }
 
-func (x *InPartition[T]) idOf(entity patterns.Key) string { return entity.Row }
+func (x *InPartition[T]) idOf(entity tables.Key) string { return entity.Row }
 
-func (x *InPartition[T]) keyOf(place, id string) (patterns.Key, error) {
+func (x *InPartition[T]) keyOf(place, id string) (tables.Key, error) {
 	list, err := splitKey(place)
-	return patterns.Key{Partition: list.Partition, Row: id}, err
+	return tables.Key{Partition: list.Partition, Row: id}, err
 }
 
 func (x *InPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
@@ -134,12 +135,12 @@ func (x *InPartition[T]) Held(ctx context.Context, scope patterns.Scope) iter.Se
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
-func (x *InPartition[T]) partitions(table *patterns.Table, scope patterns.Scope) []patterns.Query[patterns.Entity] {
+func (x *InPartition[T]) partitions(table *tables.Table, scope patterns.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
 	if scope.Partitions == nil {
-		return []patterns.Query[patterns.Entity]{all.AllowTableScan()}
+		return []tables.Query[tables.Entity]{all.AllowTableScan()}
 	}
-	var queries []patterns.Query[patterns.Entity]
+	var queries []tables.Query[tables.Entity]
 	for _, partition := range scope.Partitions {
 		queries = append(queries, all.Partition(partition))
 	}

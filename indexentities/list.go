@@ -7,12 +7,13 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // list is the stored list of one value, in rows.
 type list struct {
-	first patterns.Key // of the row with the number 0, whether it is there or not
-	rows  []listRow    // those that are there, by number
+	first tables.Key // of the row with the number 0, whether it is there or not
+	rows  []listRow  // those that are there, by number
 }
 
 // listRow is one row of a list. ids are sorted.
@@ -106,9 +107,9 @@ func (l *list) without(row *listRow, id string) patterns.RowOperation {
 	return l.write(patterns.ReplaceRow, row.number, row.etag, encodeIDs(left))
 }
 
-func (l *list) write(verb patterns.RowVerb, number int, etag azcore.ETag, p patterns.Properties) patterns.RowOperation {
-	key := patterns.Key{Partition: l.first.Partition, Row: numberedRow(l.first.Row, number)}
-	return patterns.RowOperation{Verb: verb, Row: &patterns.Entity{Key: key, ETag: etag, Properties: p}}
+func (l *list) write(verb patterns.RowVerb, number int, etag azcore.ETag, p tables.Properties) patterns.RowOperation {
+	key := tables.Key{Partition: l.first.Partition, Row: numberedRow(l.first.Row, number)}
+	return patterns.RowOperation{Verb: verb, Row: &tables.Entity{Key: key, ETag: etag, Properties: p}}
 }
 
 // free returns the least number that no row has.

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // apply carries operations out on a list, as the service would.
@@ -48,7 +49,7 @@ func (l *list) apply(t *rapid.T, operations []patterns.RowOperation) {
 // larger than the service takes.
 func TestListsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, set := &list{first: patterns.Key{Partition: "Sales", Row: "lastname_Jones"}}, map[string]bool{}
+		l, set := &list{first: tables.Key{Partition: "Sales", Row: "lastname_Jones"}}, map[string]bool{}
 		id := rapid.Custom(func(t *rapid.T) string {
 			n := rapid.IntRange(0, 40).Draw(t, "n")
 			return fmt.Sprintf("%03d", n) + strings.Repeat("\U0001F600", rapid.SampledFrom([]int{0, 1000, 14_000}).Draw(t, "units"))
@@ -87,22 +88,22 @@ func TestListsAreSets(t *testing.T) {
 }
 
 // checkRow holds a row to the service's limits, with 4 KiB for keys and properties of the library.
-func checkRow(t *rapid.T, p patterns.Properties) {
+func checkRow(t *rapid.T, p tables.Properties) {
 	size := 4096
 	for i := range p {
-		size += edm.PropertySize(p[i].Name, p[i].Value)
-		if err := p[i].Value.Check(); err != nil {
+		size += edm.PropertySize(p[i].Name, edm.Value(p[i].Value))
+		if err := edm.Value(p[i].Value).Check(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(p) < 2 || size > patterns.MaxEntitySize {
+	if len(p) < 2 || size > tables.MaxEntitySize {
 		t.Fatalf("a row of %d properties and %d bytes", len(p), size)
 	}
 }
 
 // TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is mended by the next write.
 func TestRepeatedIDs(t *testing.T) {
-	l := &list{first: patterns.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{0, []string{"a", "b"}, "0"}, {2, []string{"b"}, "2"}}}
+	l := &list{first: tables.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{0, []string{"a", "b"}, "0"}, {2, []string{"b"}, "2"}}}
 	if got := l.ids(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("ids are %q", got)
 	}
@@ -127,7 +128,7 @@ func TestNumbers(t *testing.T) {
 		}
 		l.rows = append(l.rows, listRow{number: number})
 	}
-	if _, err := l.free(); !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs") {
+	if _, err := l.free(); !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs") {
 		t.Errorf("error is %v", err)
 	}
 	l.rows = slices.Delete(l.rows, 7, 8)
@@ -139,7 +140,7 @@ func TestNumbers(t *testing.T) {
 // TestChangesThatFitNoTransaction are refused, with the option that takes them.
 func TestChangesThatFitNoTransaction(t *testing.T) {
 	row := func(units int) patterns.RowOperation {
-		return patterns.RowOperation{Row: &patterns.Entity{Properties: patterns.Properties{{Name: "Keys", Value: patterns.String(strings.Repeat("x", units))}}}}
+		return patterns.RowOperation{Row: &tables.Entity{Properties: tables.Properties{{Name: "Keys", Value: tables.String(strings.Repeat("x", units))}}}}
 	}
 	for what, c := range map[string]struct {
 		operations []patterns.RowOperation
@@ -151,7 +152,7 @@ func TestChangesThatFitNoTransaction(t *testing.T) {
 		"more":     {append(slices.Repeat([]patterns.RowOperation{row(1 << 20)}, 4), row(1)), false},
 	} {
 		err := checkSize(c.operations)
-		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs")) {
+		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs")) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -53,11 +53,11 @@ func cuts(ids []string) []int {
 }
 
 // encodeIDs returns the properties of a row that holds these ids.
-func encodeIDs(ids []string) patterns.Properties {
-	p := patterns.Properties{{Name: countProperty, Value: patterns.Int32(int32(len(ids)))}}
+func encodeIDs(ids []string) tables.Properties {
+	p := tables.Properties{{Name: countProperty, Value: tables.Int32(int32(len(ids)))}}
 	from := 0
 	for i, end := range cuts(ids) {
-		p = append(p, patterns.Property{Name: textName(i), Value: patterns.String(strings.Join(ids[from:end], idSeparator))})
+		p = append(p, tables.Property{Name: textName(i), Value: tables.String(strings.Join(ids[from:end], idSeparator))})
 		from = end
 	}
 	return p
@@ -65,14 +65,14 @@ func encodeIDs(ids []string) patterns.Properties {
 
 // decodeIDs reads the ids of a row. The count tells a row that was cut, or edited by hand, from a whole one: a list that is
 // read wrongly would be written back wrongly.
-func decodeIDs(p patterns.Properties) ([]string, error) {
+func decodeIDs(p tables.Properties) ([]string, error) {
 	count, ok := p.Get(countProperty).Int()
 	if !ok {
 		return nil, fmt.Errorf("a row of a list has no %s", countProperty)
 	}
 	var ids []string
 	for i := 0; ; i++ {
-		text, ok := p.Get(textName(i)).Str()
+		text, ok := p.Get(textName(i)).Text()
 		if !ok {
 			break
 		}
@@ -109,5 +109,5 @@ func firstRow(row string) (first string, number int) {
 
 // tooLarge is the error of a change that the lists of a partition or table cannot take.
 func tooLarge(format string, args ...any) error {
-	return &patterns.Error{Kind: patterns.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
+	return &tables.Error{Kind: tables.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // attempts bounds how often a list is read and written again while rivals change it.
 const attempts = 10
 
 // Mend implements patterns.Mender. Requests: 2, and those of wanted; 2 more for each rival.
-func (x *InPartition[T]) Mend(ctx context.Context, place string, entity patterns.Key, wanted func(context.Context) (bool, error)) error {
+func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -36,10 +37,10 @@ func (x *InPartition[T]) Mend(ctx context.Context, place string, entity patterns
 			return err
 		}
 	}
-	return x.failed("Mend", &patterns.Error{Table: rows.table.Name(), Key: entity, Kind: patterns.ErrConflict})
+	return x.failed("Mend", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }
 
 // writeAlone writes rows of a list by themselves.
-func (x *InPartition[T]) writeAlone(ctx context.Context, table *patterns.Table, place string, entity patterns.Key, operations []patterns.RowOperation) error {
+func (x *InPartition[T]) writeAlone(ctx context.Context, table *tables.Table, place string, entity tables.Key, operations []patterns.RowOperation) error {
 	return patterns.NewReconciliation(x, entity, place).Write(ctx, place, table, operations...)
 }

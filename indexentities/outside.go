@@ -7,13 +7,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Outside is an index whose lists are rows in partitions of their own. It belongs to the one Repository that it was given
-// to; before that its reads are patterns.ErrInvalid.
+// to; before that its reads are tables.ErrInvalid.
 type Outside[T any] struct {
 	index[T]
-	table *patterns.Table // nil for the entities' own
+	table *tables.Table // nil for the entities' own
 }
 
 // NewOutside makes an index with its lists in partitions of their own, the guide's option 3. name begins their partition
@@ -40,7 +41,7 @@ func (x *Outside[T]) GroupBy(group func(*T) string) *Outside[T] {
 
 // In puts the lists into another table, which may be in another account. It returns x, and is called before x is given to
 // a repository.
-func (x *Outside[T]) In(table *patterns.Table) *Outside[T] {
+func (x *Outside[T]) In(table *tables.Table) *Outside[T] {
 	x.table = table
 	return x
 }
@@ -121,9 +122,9 @@ func (x *Outside[T]) load(ctx context.Context, place string) ([]string, error) {
 	return loadRows(ctx, x.rows, place)
 }
 
-func (x *Outside[T]) idOf(entity patterns.Key) string { return joinKey(entity) }
+func (x *Outside[T]) idOf(entity tables.Key) string { return joinKey(entity) }
 
-func (x *Outside[T]) keyOf(_, id string) (patterns.Key, error) { return splitKey(id) }
+func (x *Outside[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
 
 func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
@@ -146,14 +147,14 @@ func (x *Outside[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[p
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
-func (x *Outside[T]) partitions(table *patterns.Table, scope patterns.Scope) []patterns.Query[patterns.Entity] {
+func (x *Outside[T]) partitions(table *tables.Table, scope patterns.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
 	if x.group != nil || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.PatternName())
-		return []patterns.Query[patterns.Entity]{q.Partition(x.partition(Organisation)),
-			q.Where(patterns.Ge("PartitionKey", groups.From()), patterns.Lt("PartitionKey", groups.To())).AllowTableScan()}
+		return []tables.Query[tables.Entity]{q.Partition(x.partition(Organisation)),
+			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
 	}
-	var queries []patterns.Query[patterns.Entity]
+	var queries []tables.Query[tables.Entity]
 	for _, partition := range scope.Partitions {
 		queries = append(queries, q.Partition(x.partition(partition)))
 	}

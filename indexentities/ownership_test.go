@@ -17,8 +17,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // homeOf is what the metadata of a list in a blob says of its table.
@@ -45,8 +45,8 @@ func TestForgedPlaces(t *testing.T) {
 			_, err := blob.Upload(ctx, streaming.NopCloser(strings.NewReader(content)), &blockblob.UploadOptions{Metadata: map[string]*string{"tpcount": &count}})
 			must[any](t)(nil, err)
 			rows := p.account.Table(w.table).Entities()
-			foreign := &patterns.Entity{Key: patterns.Key{Partition: "other_Sales", Row: "Jones"}}
-			foreign.Set("IDs", patterns.String(content))
+			foreign := &tables.Entity{Key: tables.Key{Partition: "other_Sales", Row: "Jones"}}
+			foreign.Set("IDs", tables.String(content))
 			must[any](t)(nil, rows.Insert(ctx, foreign))
 			for _, place := range places {
 				body := map[string]any{"id": "FORGED", "repository": w.table, "partition": "Sales", "row": "empid_000009", "outside": map[string][]string{"lastname": {place}}}
@@ -63,7 +63,7 @@ func TestForgedPlaces(t *testing.T) {
 			if got := must[[]byte](t)(io.ReadAll(answer.Body)); !bytes.Equal(got, []byte(content)) {
 				t.Errorf("the other index's list is %q", got)
 			}
-			if e := must[*patterns.Entity](t)(rows.Get(ctx, foreign.Key)); e.ETag != foreign.ETag {
+			if e := must[*tables.Entity](t)(rows.Get(ctx, foreign.Key)); e.ETag != foreign.ETag {
 				t.Error("the other index's row was written")
 			}
 		})
@@ -79,7 +79,7 @@ func TestListOfAnotherTable(t *testing.T) {
 	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
 	must[any](t)(nil, q.account.Table(other.table).Create(ctx))
 	must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
-	if keys, err := q.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrGarbled) {
+	if keys, err := q.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the other table's list is read: %v, %v", keys, err)
 	}
 }

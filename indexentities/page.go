@@ -9,16 +9,16 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Page reads the entities of the next size keys of a value: the first ones for an empty token, else those behind the page that
 // the token came with. Keys whose entities are gone or have another value by now leave a page shorter. A token can be stored
-// and used by another process; with another value, group or index it is patterns.ErrInvalid. While the list changes, no
+// and used by another process; with another value, group or index it is tables.ErrInvalid. While the list changes, no
 // key is met twice, and none is missed that stays in it. Requests: 1, and 1 for each key of the page, 8 at once.
-func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (patterns.Page[T], error) {
+func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
-	var page patterns.Page[T]
+	var page tables.Page[T]
 	if size < 1 {
 		return page, x.failed(op, fmt.Errorf("a page of %d keys", size))
 	}
@@ -32,7 +32,7 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 	}
 	from := 0
 	if behind != nil {
-		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b patterns.Key) int { return compoundkey.Compare(joinKey(a), joinKey(b)) })
+		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b tables.Key) int { return compoundkey.Compare(joinKey(a), joinKey(b)) })
 		if from = at; found {
 			from++
 		}
@@ -40,7 +40,7 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 	to := min(len(keys), from+size)
 	for v, err := range x.follow(ctx, place, keys[from:to], nil) {
 		if err != nil {
-			return patterns.Page[T]{}, err
+			return tables.Page[T]{}, err
 		}
 		page.Items = append(page.Items, v)
 	}
@@ -66,7 +66,7 @@ func (t pageToken) String() string {
 }
 
 // parseToken returns the key behind which a page begins, nil for the first.
-func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*patterns.Key, error) {
+func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*tables.Key, error) {
 	if token == "" {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 	case t.List != x.fingerprint(place):
 		return nil, fmt.Errorf("the continuation token belongs to another list")
 	}
-	return &patterns.Key{Partition: t.Partition, Row: t.Row}, nil
+	return &tables.Key{Partition: t.Partition, Row: t.Row}, nil
 }
 
 // fingerprint tells lists apart.

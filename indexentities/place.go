@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. It is what
@@ -16,14 +16,14 @@ import (
 const keySeparator = "\t"
 
 // joinKey is the text of a key: as a place, and as an id in a list whose entities may be in several partitions.
-func joinKey(key patterns.Key) string { return key.Partition + keySeparator + key.Row }
+func joinKey(key tables.Key) string { return key.Partition + keySeparator + key.Row }
 
-func splitKey(text string) (patterns.Key, error) {
+func splitKey(text string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(text, keySeparator)
 	if !ok {
-		return patterns.Key{}, fmt.Errorf("%d characters are no partition and row key", len(text))
+		return tables.Key{}, fmt.Errorf("%d characters are no partition and row key", len(text))
 	}
-	return patterns.Key{Partition: partition, Row: row}, nil
+	return tables.Key{Partition: partition, Row: row}, nil
 }
 
 // checkRowPlace refuses a place outside of the partitions of an index's lists.
@@ -46,8 +46,8 @@ func rowPlace(partition, row string) (string, error) {
 		}
 	}
 	if n := edm.Units(row); n > longestRow {
-		return "", &patterns.Error{Kind: patterns.ErrTooLarge,
+		return "", &tables.Error{Kind: tables.ErrTooLarge,
 			Err: &edm.SizeError{What: "the row key of a list", Size: n, Limit: longestRow, Unit: "UTF-16 units"}}
 	}
-	return joinKey(patterns.Key{Partition: partition, Row: row}), nil
+	return joinKey(tables.Key{Partition: partition, Row: row}), nil
 }

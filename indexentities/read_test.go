@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // staff opens a world with employees 0 to n-1, all named Jones.
@@ -57,7 +58,7 @@ func TestPages(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, token); !errors.Is(err, patterns.ErrInvalid) {
+				if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, token); !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("another value's token: %v", err)
 				}
 			}
@@ -65,7 +66,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("ids %d in pages of %d", ids, sizes)
 			}
 			for _, token := range []string{"x", "e30", "!"} {
-				if _, err := p.index.Page(ctx, "Sales", jones, 3, token); !errors.Is(err, patterns.ErrInvalid) {
+				if _, err := p.index.Page(ctx, "Sales", jones, 3, token); !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("token %q: %v", token, err)
 				}
 			}
@@ -100,7 +101,7 @@ func TestStaleLists(t *testing.T) {
 			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 3 {
+			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 3 {
 				t.Fatalf("%d keys", len(keys))
 			}
 			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); !slices.Equal(got, []int{2}) {
@@ -149,7 +150,7 @@ func TestValues(t *testing.T) {
 				break
 			}
 			for _, err := range p.index.Values(ctx, w.group(), compoundkey.Prefix("\xff")) {
-				if !errors.Is(err, patterns.ErrInvalid) {
+				if !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("a span that is none: %v", err)
 				}
 			}
@@ -168,10 +169,10 @@ func TestForeignClients(t *testing.T) {
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
-	if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 0 {
+	if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
-	if _, err := x.Keys(ctx, "Sales", "Jones"); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := x.Keys(ctx, "Sales", "Jones"); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
 }

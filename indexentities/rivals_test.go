@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTwentyRivals: twenty writers enter one list at the same time, and leave it for another. Nothing is lost.
@@ -40,7 +40,7 @@ func TestTwentyRivals(t *testing.T) {
 				}
 			}
 			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
-			if keys := must[[]patterns.Key](t)(p.index.Keys(ctx, w.group(), "Jones")); len(keys) != rivals {
+			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), "Jones")); len(keys) != rivals {
 				t.Fatalf("%d keys", len(keys))
 			}
 			together(func(id int) error {
@@ -69,8 +69,8 @@ func TestLostRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := x.Commit(ctx)
-	var failed *patterns.Error
-	if !errors.Is(err, patterns.ErrConflict) || !errors.As(err, &failed) || failed.Pattern != "lastname" {
+	var failed *tables.Error
+	if !errors.Is(err, tables.ErrConflict) || !errors.As(err, &failed) || failed.Pattern != "lastname" {
 		t.Fatalf("error is %v", err)
 	}
 	if found, err := w.check(ctx, s); err != nil || len(found) != 2 {

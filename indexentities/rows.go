@@ -10,10 +10,11 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rowLists are lists in rows of a table.
-type rowLists struct{ table *patterns.Table }
+type rowLists struct{ table *tables.Table }
 
 // span is where the row keys of a list lie. Behind the first row's key and a '!' come the numbers of the further rows, and
 // nothing else: in a key that goes on, compoundkey writes another character there.
@@ -44,10 +45,10 @@ func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 	return l, nil
 }
 
-func (r rowLists) decode(row *patterns.Entity) ([]string, error) {
+func (r rowLists) decode(row *tables.Entity) ([]string, error) {
 	ids, err := decodeIDs(row.Properties)
 	if err != nil {
-		return nil, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: patterns.ErrGarbled, Err: err}
+		return nil, &tables.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: tables.ErrGarbled, Err: err}
 	}
 	return ids, nil
 }
@@ -82,7 +83,7 @@ type counted struct {
 }
 
 // counts yields the lists of a query's rows in the order of their keys. It asks for the counts only.
-func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity]) iter.Seq2[counted, error] {
+func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) iter.Seq2[counted, error] {
 	return func(yield func(counted, error) bool) {
 		var current counted
 		begun := false
@@ -93,7 +94,7 @@ func (r rowLists) counts(ctx context.Context, q patterns.Query[patterns.Entity])
 			}
 			ids, ok := row.Get(countProperty).Int()
 			if !ok {
-				yield(counted{}, &patterns.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: patterns.ErrGarbled,
+				yield(counted{}, &tables.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: tables.ErrGarbled,
 					Err: errors.New("a row of a list has no " + countProperty)})
 				return
 			}
@@ -127,7 +128,7 @@ func loadRows(ctx context.Context, open func() (rowLists, error), place string) 
 
 // heldByRows yields what lists in rows hold, those that partitions asks for.
 func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error),
-	partitions func(*patterns.Table, patterns.Scope) []patterns.Query[patterns.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+	partitions func(*tables.Table, patterns.Scope) []tables.Query[tables.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
 	return func(yield func(patterns.Fact, error) bool) {
 		rows, err := open()
 		if err != nil {
@@ -145,7 +146,7 @@ func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error)
 }
 
 // held yields what the rows of a query hold, row by row.
-func (x *index[T]) held(ctx context.Context, r rowLists, q patterns.Query[patterns.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
 	return func(yield func(patterns.Fact, error) bool) {
 		for row, err := range q.All(ctx) {
 			if err != nil {
@@ -153,7 +154,7 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q patterns.Query[patter
 				return
 			}
 			first, _ := firstRow(row.Key.Row)
-			place := joinKey(patterns.Key{Partition: row.Key.Partition, Row: first})
+			place := joinKey(tables.Key{Partition: row.Key.Partition, Row: first})
 			ids, err := r.decode(row)
 			if err != nil && !yield(x.unreadable(place, err), nil) {
 				return
@@ -169,9 +170,9 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q patterns.Query[patter
 
 // moved reports whether a write was surely refused because somebody else's came first.
 func moved(err error) bool {
-	var e *patterns.Error
-	if !errors.As(err, &e) || errors.Is(err, patterns.ErrUnknownOutcome) || e.Code == containerNotFound {
+	var e *tables.Error
+	if !errors.As(err, &e) || errors.Is(err, tables.ErrUnknownOutcome) || e.Code == containerNotFound {
 		return false
 	}
-	return errors.Is(e.Kind, patterns.ErrConflict) || errors.Is(e.Kind, patterns.ErrExists) || errors.Is(e.Kind, patterns.ErrNotFound)
+	return errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // plainEmployee is an employee to a program without the index.
@@ -27,7 +28,7 @@ func TestVerifyAndRepair(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			plain := must[*patterns.TypedTable[plainEmployee]](t)(patterns.Typed[plainEmployee](p.repo.Table()))
+			plain := must[*tables.Rows[plainEmployee]](t)(tables.RowsOf[plainEmployee](p.repo.Table()))
 			for id := range 3 { // two leave a list, three are missing in one
 				if err := plain.MergeUnconditional(ctx, &plainEmployee{"Sales", at(id).Row, "Kwok"}); err != nil {
 					t.Fatal(err)

@@ -31,7 +31,7 @@
 //
 // An index key belongs to one entity of its group. Without Unique, a second entity that takes the key is written, does not
 // appear in the index, and its intent ends on the poison queue, with the owner's key as the reason; requeue it when the
-// conflict is resolved. With Unique its write is refused with patterns.ErrDuplicate.
+// conflict is resolved. With Unique its write is refused with tables.ErrDuplicate.
 //
 // # Crashes
 //

@@ -11,11 +11,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is stored by department and id.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	LastName   string
@@ -28,14 +29,14 @@ type staff struct {
 	byEmail   *interpartition.Index[Employee]
 }
 
-func openStaff(account *patterns.Account, queue *eventual.Queue) (*staff, error) {
+func openStaff(account *tables.Account, queue *eventual.Queue) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	}).GroupBy(func(*Employee) string { return interpartition.Organisation })}
 	var err error
 	s.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 		Intents:   queue, // a crash leaves a message on it, and a worker does the rest
@@ -101,7 +102,7 @@ func ExampleIndex_Verified() {
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
 	employees, err := patterns.NewRepository(account.Table("ExampleVerified"), patterns.Schema[Employee]{
-		Key:     func(e *Employee) patterns.Key { return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 		Intents: queue.Async(),
 	}, byEmail)
 	if err != nil {
@@ -128,7 +129,7 @@ func ExampleIndex_Verified() {
 	_, err = byEmail.Get(ctx, "Sales", "jonesj@contoso.com")
 	fmt.Println("the index still has the old email:", err == nil)
 	_, err = byEmail.Verified().Get(ctx, "Sales", "jonesj@contoso.com")
-	fmt.Println("the employee has it no longer:", errors.Is(err, patterns.ErrNotFound))
+	fmt.Println("the employee has it no longer:", errors.Is(err, tables.ErrNotFound))
 	if _, err := worker.Drain(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func ExampleIndex_Unique() {
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }).
 		GroupBy(func(*Employee) string { return interpartition.Organisation }).Unique()
 	employees, err := patterns.NewRepository(account.Table("ExampleUnique"), patterns.Schema[Employee]{
-		Key:     func(e *Employee) patterns.Key { return patterns.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 		Intents: queue,
 	}, byEmail)
 	if err != nil {
@@ -165,20 +166,20 @@ func ExampleIndex_Unique() {
 	}
 	fmt.Println(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}))
 	err = employees.Insert(ctx, &Employee{Department: "Marketing", ID: 5, Email: "jonesj@contoso.com"})
-	var failed *patterns.Error
-	fmt.Println(errors.Is(err, patterns.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
+	var failed *tables.Error
+	fmt.Println(errors.Is(err, tables.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
 	// Output:
 	// <nil>
 	// true true
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

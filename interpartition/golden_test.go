@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // goldenRows keeps the rows of transactions that are sent, with their ids replaced.
@@ -78,10 +78,10 @@ func TestOldReservationIsRead(t *testing.T) {
 	if _, err := p.repo.Table().Client().UpsertEntity(t.Context(), []byte(old), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.email.Get(t.Context(), "Sales", jones().Email); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.email.Get(t.Context(), "Sales", jones().Email); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a reserved key is read as a copy: %v", err)
 	}
-	if err := p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email}); !errors.Is(err, patterns.ErrDuplicate) {
+	if err := p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email}); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a key that is reserved can be taken: %v", err)
 	}
 	for _, r := range repairOnce(t.Context(), t, p) {

@@ -16,10 +16,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -72,7 +73,7 @@ type process struct {
 const visibility = 10 * time.Second
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +102,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	return p, err
 }
 
-func keyOf(e *employee) patterns.Key {
-	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+func keyOf(e *employee) tables.Key {
+	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
 
 // text is the key of a text, none for "".
@@ -133,12 +134,12 @@ func (w *world) drainNow(ctx context.Context, p *process) error {
 }
 
 // check holds the indexes against the employees, and returns these as texts by key.
-func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]string, error) {
 	p, err := w.start(s)
 	if err != nil {
 		return nil, err
 	}
-	found := map[patterns.Key]string{}
+	found := map[tables.Key]string{}
 	wanted := map[string]string{}
 	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
 		if err != nil {
@@ -165,7 +166,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns
 // copies reads the rows of both indexes as they are stored, each of which must have its claim.
 func (w *world) copies(ctx context.Context, p *process) (map[string]string, error) {
 	got, claims := map[string]string{}, map[string]int{}
-	for _, table := range []*patterns.Table{p.repo.Table(), p.badge.OutsideTable()} {
+	for _, table := range []*tables.Table{p.repo.Table(), p.badge.OutsideTable()} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
 				return nil, err
@@ -200,7 +201,7 @@ func (w *world) copies(ctx context.Context, p *process) (map[string]string, erro
 }
 
 // rawRow reads a row with its system properties, which the library does not show.
-func rawRow(ctx context.Context, table *patterns.Table, key patterns.Key) (map[string]string, error) {
+func rawRow(ctx context.Context, table *tables.Table, key tables.Key) (map[string]string, error) {
 	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
 	if err != nil {
 		return nil, err

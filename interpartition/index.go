@@ -9,14 +9,15 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Index is one secondary index of entities of type T, in partitions of its own. It belongs to the one Repository that it
-// was given to; before that its reads are patterns.ErrInvalid.
+// was given to; before that its reads are tables.ErrInvalid.
 type Index[T any] struct {
 	patterns.IndexDefinition[T]
 	group  func(*T) string
-	table  *patterns.Table
+	table  *tables.Table
 	unique bool
 }
 
@@ -45,7 +46,7 @@ func (x *Index[T]) GroupBy(group func(*T) string) *Index[T] {
 
 // In puts the copies into another table, which may be in another account. It returns x, and is called before x is given
 // to a repository.
-func (x *Index[T]) In(table *patterns.Table) *Index[T] {
+func (x *Index[T]) In(table *tables.Table) *Index[T] {
 	x.table = table
 	return x
 }
@@ -58,7 +59,7 @@ func (x *Index[T]) Keep(properties ...string) *Index[T] {
 	return x
 }
 
-// Unique makes a write that takes another entity's key fail with patterns.ErrDuplicate, and write nothing: each new key is
+// Unique makes a write that takes another entity's key fail with tables.ErrDuplicate, and write nothing: each new key is
 // reserved before the entity is written. That costs 1 request for each new key. A key that was just given up, or reserved
 // by a change that died, is taken until its intent has been carried out. It returns x, and is called before x is given to a
 // repository.
@@ -68,7 +69,7 @@ func (x *Index[T]) Unique() *Index[T] {
 }
 
 // OutsideTable implements patterns.OutsideCopyContributor.
-func (x *Index[T]) OutsideTable() *patterns.Table {
+func (x *Index[T]) OutsideTable() *tables.Table {
 	if x.table != nil {
 		return x.table
 	}
@@ -80,7 +81,7 @@ func (x *Index[T]) OutsideTable() *patterns.Table {
 }
 
 // OwnsOutside implements patterns.OutsideOwner: other indexes may keep their copies in the same table.
-func (x *Index[T]) OwnsOutside(key patterns.Key) bool {
+func (x *Index[T]) OwnsOutside(key tables.Key) bool {
 	return key.Partition == x.PatternName() || strings.HasPrefix(key.Partition, x.PatternName()+"_")
 }
 
@@ -122,7 +123,7 @@ func (x *Index[T]) partition(group string) string {
 	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
 }
 
-// Get reads the entity of a group whose index key is compoundkey.String of the text value; it is patterns.ErrNotFound when
+// Get reads the entity of a group whose index key is compoundkey.String of the text value; it is tables.ErrNotFound when
 // there is none. An index with keys of another kind needs GetPart. Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, group, value string) (*T, error) {
 	return x.GetPart(ctx, group, compoundkey.String(value))
@@ -151,8 +152,8 @@ func (x *Index[T]) GetWhole(ctx context.Context, group string, key compoundkey.P
 	return repo.Get(ctx, repo.MetaOf(copied).Key())
 }
 
-func (x *Index[T]) key(group string, part compoundkey.Part) patterns.Key {
-	return patterns.Key{Partition: x.partition(group), Row: compoundkey.Join("", part)}
+func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
+	return tables.Key{Partition: x.partition(group), Row: compoundkey.Join("", part)}
 }
 
 // Range yields the entities of a group whose index keys lie in the span, in the order of the index: compoundkey.All,
@@ -170,10 +171,10 @@ func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Spa
 
 // Query begins a query in the order of the index, for conditions, pages and several groups, whose partition keys
 // PartitionKey returns. The index must have been given to a repository.
-func (x *Index[T]) Query(span compoundkey.Span) (patterns.Query[T], error) {
+func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
 	repo, err := x.Host("Query")
 	if err != nil {
-		return patterns.Query[T]{}, err
+		return tables.Query[T]{}, err
 	}
 	return repo.OutsideCopies(x.OutsideTable(), span, x.Kept()), nil
 }

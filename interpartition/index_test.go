@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestLifeOfAnEntity: inserted, found, moved through an index, merged, upserted, deleted; the indexes follow at once.
@@ -50,7 +50,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 				t.Fatal(err)
 			}
 			agree("June Jones <june@contoso.com> ")
-			if err := p.repo.Replace(ctx, e); !errors.Is(err, patterns.ErrConflict) {
+			if err := p.repo.Replace(ctx, e); !errors.Is(err, tables.ErrConflict) {
 				t.Fatalf("replaced what has changed since: %v", err)
 			}
 			found.Badge = "B-2"
@@ -93,8 +93,8 @@ func TestTakenKey(t *testing.T) {
 			}
 			other := &employee{Department: "Marketing", ID: 5, Name: "Otto", Email: "otto@contoso.com", Badge: "B-1"}
 			err := p.repo.Insert(ctx, other)
-			var e *patterns.Error
-			if !errors.Is(err, patterns.ErrDuplicate) || !errors.As(err, &e) || e.Pattern != "badge" {
+			var e *tables.Error
+			if !errors.Is(err, tables.ErrDuplicate) || !errors.As(err, &e) || e.Pattern != "badge" {
 				t.Fatalf("error is %v", err)
 			}
 			other.Badge = "B-2"
@@ -102,7 +102,7 @@ func TestTakenKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			other.Badge = "B-1"
-			if err := p.repo.Replace(ctx, other); !errors.Is(err, patterns.ErrDuplicate) {
+			if err := p.repo.Replace(ctx, other); !errors.Is(err, tables.ErrDuplicate) {
 				t.Fatalf("error is %v", err)
 			}
 			if err := w.drainNow(ctx, p); err != nil {
@@ -153,10 +153,10 @@ func TestVerifiedReads(t *testing.T) {
 	if err := p.repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.badge.Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.badge.Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the index has it before the worker: %v", err)
 	}
-	if _, err := p.badge.Verified().Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.badge.Verified().Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("a verified read before the worker: %v", err)
 	}
 	if err := w.drainNow(ctx, p); err != nil {
@@ -169,7 +169,7 @@ func TestVerifiedReads(t *testing.T) {
 	if stale, err := p.badge.Get(ctx, interpartition.Organisation, "B-1"); err != nil || stale.Name == "" {
 		t.Fatalf("%+v, %v", stale, err)
 	}
-	if _, err := p.badge.Verified().Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.badge.Verified().Get(ctx, interpartition.Organisation, "B-1"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("error is %v", err)
 	}
 	for v, err := range p.badge.Verified().Range(ctx, interpartition.Organisation, compoundkey.All()) {
@@ -201,7 +201,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 		"partition key too long": {Department: strings.Repeat("x", 600), ID: 1},
 	} {
 		err := p.repo.Insert(ctx, bad)
-		if !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) {
+		if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var answer *azcore.ResponseError

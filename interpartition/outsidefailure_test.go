@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // logged collects what an account and its workers log.
@@ -54,8 +55,8 @@ type build struct {
 func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intents func(*eventual.Queue) patterns.IntentRunner) *build {
 	t.Helper()
 	b := &build{log: &logged{}}
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString,
-		&patterns.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(b.log, nil))}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
+		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(b.log, nil))}))
 	b.queue = must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
 	var indexes []patterns.Pattern
 	if !older {
@@ -76,8 +77,8 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 		kind    error
 		action  string
 	}{
-		"table missing":   {missing: true, kind: patterns.ErrTableNotFound, action: "create "},
-		"table throttled": {kind: patterns.ErrUnavailable, action: "spread the keys of "},
+		"table missing":   {missing: true, kind: tables.ErrTableNotFound, action: "create "},
+		"table throttled": {kind: tables.ErrUnavailable, action: "spread the keys of "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func emailOf(e *employee) compoundkey.Part { return text(e.Email) }
@@ -29,7 +30,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 		"Verified.Get": func() error { _, err := x.Verified().GetPart(ctx, "Sales", key); return err },
 	}
 	for name, read := range reads {
-		if err := read(); !errors.Is(err, patterns.ErrInvalid) {
+		if err := read(); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -37,7 +38,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 		"Range":          errorsOf(x.Range(ctx, "Sales", compoundkey.All())),
 		"Verified.Range": errorsOf(x.Verified().Range(ctx, "Sales", compoundkey.All())),
 	} {
-		if len(err) != 1 || !errors.Is(err[0], patterns.ErrInvalid) {
+		if len(err) != 1 || !errors.Is(err[0], tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	}
 	for _, x := range []*interpartition.Index[employee]{mail, byDepartment} {
 		partition := x.PartitionKey(map[bool]string{true: "Sales"}[x == byDepartment])
-		moveRow(t, shared, patterns.Key{Partition: partition, Row: compoundkey.Join("", compoundkey.String("jonesj@contoso.com"))},
+		moveRow(t, shared, tables.Key{Partition: partition, Row: compoundkey.Join("", compoundkey.String("jonesj@contoso.com"))},
 			compoundkey.Join("", compoundkey.String("old@contoso.com")))
 	}
 	want := []string{"missing mail", "missing mail-2", "spurious mail", "spurious mail-2"}
@@ -145,7 +146,7 @@ func discrepancies(t testing.TB, repo *patterns.Repository[employee], options *p
 }
 
 // moveRow gives a stored row another row key.
-func moveRow(t testing.TB, table *patterns.Table, key patterns.Key, row string) {
+func moveRow(t testing.TB, table *tables.Table, key tables.Key, row string) {
 	t.Helper()
 	answer, err := table.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
 	if err != nil {

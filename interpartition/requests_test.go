@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // counted is a process of a world whose requests are counted.
@@ -45,7 +45,7 @@ type step struct {
 func none() (*employee, error) { return nil, nil }
 
 // lifeOf are the changes in an entity's life.
-func (c *counted) lifeOf(ctx context.Context, key patterns.Key) []step {
+func (c *counted) lifeOf(ctx context.Context, key tables.Key) []step {
 	own := func() (*employee, error) { return c.repo.Get(ctx, key) }
 	through := func() (*employee, error) {
 		e, err := own()
@@ -200,7 +200,7 @@ func TestRequestCountsOfTakenKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.requests.Reset()
-	if err := c.repo.Insert(ctx, second("otto@contoso.com", jones().Badge)); !errors.Is(err, patterns.ErrDuplicate) {
+	if err := c.repo.Insert(ctx, second("otto@contoso.com", jones().Badge)); !errors.Is(err, tables.ErrDuplicate) {
 		t.Fatal(err)
 	}
 	// The message put and deleted; one key reserved, one not, and who has that; the entity read before and after, a look at each

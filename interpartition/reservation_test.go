@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // slowCommit is a writer that has reserved its keys and takes long before it sends its entity, as one that uploads a large value
@@ -84,7 +85,7 @@ func TestRepairLeavesLiveReservations(t *testing.T) {
 						t.Errorf("Repair reports a live reservation: %v", found)
 					}
 				})
-				if writer != nil || !errors.Is(rival, patterns.ErrDuplicate) || owners != 1 {
+				if writer != nil || !errors.Is(rival, tables.ErrDuplicate) || owners != 1 {
 					t.Errorf("the writer was told %v, the other one %v, and %d employees have one unique email", writer, rival, owners)
 				}
 			})
@@ -110,7 +111,7 @@ func TestReservationEnds(t *testing.T) {
 			if !errors.Is(writer, eventual.ErrLeaseLost) {
 				t.Errorf("the writer was told %v", writer)
 			}
-			if repairs && (rival != nil || owners != 1) || !repairs && (!errors.Is(rival, patterns.ErrDuplicate) || owners != 0) {
+			if repairs && (rival != nil || owners != 1) || !repairs && (!errors.Is(rival, tables.ErrDuplicate) || owners != 0) {
 				t.Errorf("repaired %v: the other one was told %v, and %d employees have the email", repairs, rival, owners)
 			}
 			t.Log(writer)

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rivalry is the world of one schedule: writers that move few entities between few keys, which they take from one another,
@@ -160,7 +161,7 @@ func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, na
 
 // handOver takes another entity's email for e.
 func (r *rivalry) handOver(ctx context.Context, p *process, e *employee, rng *mathrand.Rand) error {
-	giver, err := p.repo.Get(ctx, patterns.Key{Partition: "Sales", Row: keyOf(&employee{ID: (e.ID + 1) % r.entities}).Row})
+	giver, err := p.repo.Get(ctx, tables.Key{Partition: "Sales", Row: keyOf(&employee{ID: (e.ID + 1) % r.entities}).Row})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // roundsOfPeace are how often all messages are carried out once nobody else is at work. One that waits for another
@@ -65,28 +65,28 @@ func (r *rivalry) round(ctx context.Context, s *storagetest.Service, p *process,
 }
 
 // poisonedEntities are the entities with an intent on the poison queue, with the reason.
-func poisonedEntities(ctx context.Context, p *process) (map[patterns.Key]string, error) {
+func poisonedEntities(ctx context.Context, p *process) (map[tables.Key]string, error) {
 	entries, err := p.queue.Poison().Peek(ctx, 32)
 	if err != nil {
 		return nil, err
 	}
-	poisoned := map[patterns.Key]string{}
+	poisoned := map[tables.Key]string{}
 	for _, e := range entries {
 		var intent struct{ Partition, Row string }
 		if err := json.Unmarshal(e.Body(), &intent); err != nil {
 			return nil, err
 		}
-		poisoned[patterns.Key{Partition: intent.Partition, Row: intent.Row}] = e.Reason
+		poisoned[tables.Key{Partition: intent.Partition, Row: intent.Row}] = e.Reason
 	}
 	return poisoned, nil
 }
 
 // agree holds the copies against the entities.
-func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, poisoned map[patterns.Key]string) error {
-	wanted := map[string]map[patterns.Key]string{} // by copy and entity
+func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, poisoned map[tables.Key]string) error {
+	wanted := map[string]map[tables.Key]string{} // by copy and entity
 	want := func(e *employee, at, text string) {
 		if wanted[at] == nil {
-			wanted[at] = map[patterns.Key]string{}
+			wanted[at] = map[tables.Key]string{}
 		}
 		wanted[at][e.Key()] = text
 	}
@@ -104,7 +104,7 @@ func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, 
 			want(e, "badge "+e.Badge, joined(e.Name, e.Key().Row, string(e.ETag)))
 		}
 	}
-	without := map[patterns.Key]bool{} // entities that another one keeps from a key
+	without := map[tables.Key]bool{} // entities that another one keeps from a key
 	for at, owners := range wanted {
 		there := got[at]
 		delete(got, at)
@@ -124,7 +124,7 @@ func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, 
 }
 
 // agreeOnPoison: exactly the entities that are kept from a key have messages that could not be carried out.
-func (r *rivalry) agreeOnPoison(without map[patterns.Key]bool, poisoned map[patterns.Key]string) error {
+func (r *rivalry) agreeOnPoison(without map[tables.Key]bool, poisoned map[tables.Key]string) error {
 	for key, reason := range poisoned {
 		if !without[key] {
 			return fmt.Errorf("a message of %v is on the poison queue, and nobody has its keys: %s", key, reason)

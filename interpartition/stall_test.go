@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // stall is the process of a change that stands still before one of its calls. Meanwhile its message appears, a worker carries
@@ -72,7 +73,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 				if act == nil {
 					continue
 				}
-				if err := act(t.Context(), other.repo); err != nil && !(c.unique && errors.Is(err, patterns.ErrDuplicate)) {
+				if err := act(t.Context(), other.repo); err != nil && !(c.unique && errors.Is(err, tables.ErrDuplicate)) {
 					t.Errorf("the rival was told %v", err)
 				}
 			}

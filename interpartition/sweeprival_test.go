@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rivalled is a change of Jones into whose calls a rival's change comes, from its message to its copies. The rival takes
@@ -86,7 +87,7 @@ func (r rivalled) sweep() storagetest.SweepCase {
 				},
 				Recover: w.drain,
 				Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
-					if said != nil && !(r.unique && errors.Is(said, patterns.ErrDuplicate)) {
+					if said != nil && !(r.unique && errors.Is(said, tables.ErrDuplicate)) {
 						return fmt.Errorf("the rival was told %w", said)
 					}
 					_, err := w.check(ctx, s)

@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTwiceThePut: a put of an intent that the SDK repeats leaves a second message, which nobody renews. It must not appear
@@ -80,7 +80,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		}))))
 		q := must[*process](t)(w.start(faulty))
 		err := q.repo.Insert(t.Context(), jones())
-		if !errors.Is(err, patterns.ErrExists) {
+		if !errors.Is(err, tables.ErrExists) {
 			t.Fatal(err)
 		}
 		if seen != nil {

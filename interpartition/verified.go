@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Verified is an index whose reads follow each copy to the entity itself, and yield the entity as it is now, if it still has
@@ -21,7 +22,7 @@ func (v Verified[T]) Get(ctx context.Context, group, value string) (*T, error) {
 	return v.GetPart(ctx, group, compoundkey.String(value))
 }
 
-// GetPart is Index.GetPart of the entity itself. It is patterns.ErrNotFound when the entity is gone or has another key by
+// GetPart is Index.GetPart of the entity itself. It is tables.ErrNotFound when the entity is gone or has another key by
 // now. Requests: 2.
 func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	x := v.index
@@ -31,13 +32,13 @@ func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.
 	}
 	at := x.key(group, key)
 	if has, err := x.has(found, at); err != nil || !has {
-		return nil, &patterns.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Pattern: x.PatternName(), Kind: patterns.ErrNotFound, Err: err}
+		return nil, &tables.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Pattern: x.PatternName(), Kind: tables.ErrNotFound, Err: err}
 	}
 	return found, nil
 }
 
 // has reports whether an entity has a copy under a key.
-func (x *Index[T]) has(v *T, key patterns.Key) (bool, error) {
+func (x *Index[T]) has(v *T, key tables.Key) (bool, error) {
 	copies, err := x.OutsideCopies(v)
 	return slices.ContainsFunc(copies, func(c patterns.OutsideCopy) bool { return c.Key == key }), err
 }
@@ -75,11 +76,11 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 // follow yields the entities of copies that still have their keys. It returns false when that is the end.
 func (v Verified[T]) follow(ctx context.Context, repo *patterns.Repository[T], group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
-	keys := make([]patterns.Key, len(copies))
+	keys := make([]tables.Key, len(copies))
 	for i, copied := range copies {
 		keys[i] = repo.MetaOf(copied).Key()
 	}
-	found := map[patterns.Key]*T{}
+	found := map[tables.Key]*T{}
 	for e, err := range repo.GetMany(ctx, keys, nil) {
 		if err != nil {
 			yield(nil, err)
@@ -92,7 +93,7 @@ func (v Verified[T]) follow(ctx context.Context, repo *patterns.Repository[T], g
 		if e == nil {
 			continue
 		}
-		if has, err := x.has(e, patterns.Key{Partition: x.partition(group), Row: repo.MetaOf(copied).ReadRow()}); err != nil || !has {
+		if has, err := x.has(e, tables.Key{Partition: x.partition(group), Row: repo.MetaOf(copied).ReadRow()}); err != nil || !has {
 			continue // an entity that its key function refuses has no copies
 		}
 		if !yield(e, nil) {

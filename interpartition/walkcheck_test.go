@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // check is for quiet ends: the index holds what the entities say, and nothing else; nothing was given up; and what the index
@@ -145,7 +145,7 @@ func contentOf(rows []map[string]string) string {
 // deleteAll deletes the entities as a user would. Nothing must be left: a copy whose claim is a wrong one would be.
 func (w *walked) deleteAll(ctx context.Context, p *process, entities []map[string]string) error {
 	for _, row := range entities {
-		if err := p.repo.DeleteUnconditional(ctx, patterns.Key{Partition: row["PartitionKey"], Row: row["RowKey"]}); err != nil {
+		if err := p.repo.DeleteUnconditional(ctx, tables.Key{Partition: row["PartitionKey"], Row: row["RowKey"]}); err != nil {
 			return fmt.Errorf("deleting the entities: %w", err)
 		}
 	}

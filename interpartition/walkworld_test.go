@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // walked is a world small enough to be walked through: entities with one inter-partition index, writers that change them, and
@@ -50,7 +51,7 @@ type walkScene struct {
 type change func(ctx context.Context, repo *patterns.Repository[employee]) error
 
 // at is the key of an entity of the walks.
-func at(id int) patterns.Key { return keyOf(&employee{Department: "Sales", ID: id}) }
+func at(id int) tables.Key { return keyOf(&employee{Department: "Sales", ID: id}) }
 
 // with is an entity of the walks.
 func with(id int, email string) *employee {
@@ -162,7 +163,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 
 // start is a process of the world.
 func (w *walked) start(s *storagetest.Service) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}

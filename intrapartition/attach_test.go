@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // silent is a transport that nothing may be sent to.
@@ -24,15 +25,15 @@ func (s silent) Do(*http.Request) (*http.Response, error) {
 
 // bagged takes any property.
 type bagged struct {
-	patterns.Meta
+	tables.Meta
 	ID   int
-	Rest map[string]patterns.Value `table:",rest"`
+	Rest map[string]tables.Value `table:",rest"`
 }
 
-func quietTable(t *testing.T) *patterns.Table {
+func quietTable(t *testing.T) *tables.Table {
 	t.Helper()
-	account, err := patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5",
-		&patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: silent{t}}})
+	account, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5",
+		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: silent{t}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +43,8 @@ func quietTable(t *testing.T) *patterns.Table {
 func attach(t *testing.T, attached ...patterns.Pattern) (*patterns.Repository[employee], error) {
 	t.Helper()
 	return patterns.NewRepository(quietTable(t), patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		}, RowPrefix: "empid",
 	}, attached...)
 }
@@ -61,13 +62,13 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		"property PartitionKey,": intrapartition.NewIndex("email", emailKey).Keep("PartitionKey"),
 	} {
 		_, err := attach(t, x)
-		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), x.PatternName()) {
+		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), x.PatternName()) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	_, err := patterns.NewRepository(quietTable(t), patterns.Schema[bagged]{
-		Key: func(b *bagged) patterns.Key {
-			return patterns.Key{Row: compoundkey.Join("id", compoundkey.Int(b.ID, 6))}
+		Key: func(b *bagged) tables.Key {
+			return tables.Key{Row: compoundkey.Join("id", compoundkey.Int(b.ID, 6))}
 		},
 	}, intrapartition.NewIndex("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }).Keep("Whatever"))
 	if err != nil {
@@ -86,10 +87,10 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	if _, err := attach(t, x); err != nil {
 		t.Errorf("the second try: %v", err)
 	}
-	if _, err := attach(t, x); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := attach(t, x); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a second repository: %v", err)
 	}
-	if _, err := x.GetWhole(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := x.GetWhole(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a key that is none: %v", err)
 	}
 }
@@ -102,13 +103,13 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	_, whole := x.GetWhole(ctx, "Sales", compoundkey.String("x"))
 	_, query := x.Query(compoundkey.All())
 	for name, err := range map[string]error{"Get": get, "GetWhole": whole, "Query": query} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s without a repository: %v", name, err)
 		}
 	}
 	n := 0
 	for _, err := range x.Range(ctx, "Sales", compoundkey.All()) {
-		if n++; n > 1 || !errors.Is(err, patterns.ErrInvalid) {
+		if n++; n > 1 || !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("Range without a repository: %v", err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestKeysThatCannotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := repo.Insert(context.Background(), &employee{Department: "Sales", ID: 1, Email: strings.Repeat("x", 600)}); !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) {
+	if err := repo.Insert(context.Background(), &employee{Department: "Sales", ID: 1, Email: strings.Repeat("x", 600)}); !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -16,7 +16,7 @@
 // # Guarantee
 //
 // A copy and its entity are never seen to differ: every write of the repository writes all rows of the entity in one
-// entity group transaction. An index key belongs to one entity at most; a taken one is patterns.ErrDuplicate naming
+// entity group transaction. An index key belongs to one entity at most; a taken one is tables.ErrDuplicate naming
 // the index, and nothing is written. An entity without an index key (the zero compoundkey.Part) has no copy.
 //
 // # Crashes

@@ -10,11 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is stored by department and id.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	LastName   string
@@ -23,13 +24,13 @@ type Employee struct {
 }
 
 // hire stores an employee, finds her by email and gives her another email. README.md shows it.
-func hire(ctx context.Context, account *patterns.Account) error {
+func hire(ctx context.Context, account *tables.Account) error {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	})
 	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, byEmail)
@@ -61,7 +62,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		email, _ := row.Get("Email").Str()
+		email, _ := row.Get("Email").Text()
 		fmt.Println(row.Key.Row, email)
 	}
 	// Output:
@@ -70,12 +71,12 @@ func Example() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,8 +86,8 @@ func storage() *patterns.Account {
 // staff opens a new table with the given indexes and three employees in it.
 func staff(ctx context.Context, table string, indexes ...patterns.Pattern) *patterns.Repository[Employee] {
 	employees, err := patterns.NewRepository(storage().Table(table), patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, indexes...)
@@ -152,7 +153,7 @@ func ExampleIndex_Keep() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(errors.Is(employees.Replace(ctx, e), patterns.ErrInvalid)) // it would remove what was not read
+		fmt.Println(errors.Is(employees.Replace(ctx, e), tables.ErrInvalid)) // it would remove what was not read
 		whole, err := employees.Get(ctx, e.Key())
 		if err != nil {
 			log.Fatal(err)
@@ -197,10 +198,10 @@ func ExampleNewIndex_duplicate() {
 	employees := staff(ctx, "ExampleDuplicate", byEmail)
 
 	err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, LastName: "Jones", Email: "jonesj@contoso.com"})
-	var failed *patterns.Error
-	fmt.Println(errors.Is(err, patterns.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
-	_, err = employees.Get(ctx, patterns.Key{Partition: "Sales", Row: "empid_000224"})
-	fmt.Println(errors.Is(err, patterns.ErrNotFound))
+	var failed *tables.Error
+	fmt.Println(errors.Is(err, tables.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
+	_, err = employees.Get(ctx, tables.Key{Partition: "Sales", Row: "empid_000224"})
+	fmt.Println(errors.Is(err, tables.ErrNotFound))
 	// Output:
 	// true true
 	// true

@@ -7,10 +7,11 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Index is one secondary index of entities of type T, within their partitions. It belongs to the one Repository that
-// it was given to; before that its reads are patterns.ErrInvalid.
+// it was given to; before that its reads are tables.ErrInvalid.
 type Index[T any] struct {
 	patterns.IndexDefinition[T]
 }
@@ -59,7 +60,7 @@ func (x *Index[T]) Copies(entity any) ([]patterns.Copy, error) {
 // rows places a span of index keys among the partition's row keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.PatternName()) }
 
-// Get reads the entity whose index key is compoundkey.String of the text value; it is patterns.ErrNotFound when there
+// Get reads the entity whose index key is compoundkey.String of the text value; it is tables.ErrNotFound when there
 // is none. An index with keys of another kind needs GetPart. Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, partition, value string) (*T, error) {
 	return x.GetPart(ctx, partition, compoundkey.String(value))
@@ -71,7 +72,7 @@ func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundke
 	if err != nil {
 		return nil, err
 	}
-	return repo.GetCopy(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)}, x.Kept())
+	return repo.GetCopy(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)}, x.Kept())
 }
 
 // GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
@@ -81,7 +82,7 @@ func (x *Index[T]) GetWhole(ctx context.Context, partition string, key compoundk
 	if err != nil {
 		return nil, err
 	}
-	return repo.GetPrimary(ctx, patterns.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)})
+	return repo.GetPrimary(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)})
 }
 
 // Range yields the entities whose index keys lie in the span, in the order of the index: compoundkey.All, Prefix,
@@ -99,10 +100,10 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 
 // Query begins a query in the order of the index, for conditions, pages and several partitions. The index must have
 // been given to a repository.
-func (x *Index[T]) Query(span compoundkey.Span) (patterns.Query[T], error) {
+func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
 	repo, err := x.Host("Query")
 	if err != nil {
-		return patterns.Query[T]{}, err
+		return tables.Query[T]{}, err
 	}
 	return repo.Copies(x.rows(span), x.Kept()), nil
 }

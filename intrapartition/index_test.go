@@ -11,10 +11,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	FirstName  string
@@ -34,7 +35,7 @@ func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.R
 	service := storagetest.Open(t)
 	options := service.ClientOptions
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), requests)
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +62,8 @@ func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.R
 		t.Fatal(err)
 	}
 	repo, err := patterns.NewRepository(table, patterns.Schema[employee]{
-		Key: func(e *employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, x.email, x.name, x.tag)
@@ -129,7 +130,7 @@ func TestEveryChangeMovesTheCopies(t *testing.T) {
 	}
 	spent(2)
 	check("empid_000223", "email_jun@contoso.com", "name_Jones!_Jun!_000223", "tag_go!_000223")
-	if err := repo.Replace(ctx, e); !errors.Is(err, patterns.ErrConflict) {
+	if err := repo.Replace(ctx, e); !errors.Is(err, tables.ErrConflict) {
 		t.Fatalf("stale replace: %v", err)
 	}
 	got.Email = ""
@@ -146,7 +147,7 @@ func TestEveryChangeMovesTheCopies(t *testing.T) {
 	}
 	spent(1)
 	check()
-	if _, err := x.email.Get(ctx, "Sales", "jun@contoso.com"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := x.email.Get(ctx, "Sales", "jun@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatal(err)
 	}
 }
@@ -160,14 +161,14 @@ func TestTakenKeyIsDuplicate(t *testing.T) {
 	rival := jones()
 	rival.ID = 224
 	err := repo.Insert(ctx, rival)
-	var e *patterns.Error
-	if !errors.As(err, &e) || !errors.Is(err, patterns.ErrDuplicate) || e.Pattern != "email" {
+	var e *tables.Error
+	if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "email" {
 		t.Fatalf("error is %v", err)
 	}
 	if keys := rowKeys(t, repo); slices.Contains(keys, "empid_000224") {
 		t.Fatalf("the refused insert left %q", keys)
 	}
-	if err := repo.Insert(ctx, jones()); !errors.Is(err, patterns.ErrExists) {
+	if err := repo.Insert(ctx, jones()); !errors.Is(err, tables.ErrExists) {
 		t.Fatalf("same key: %v", err)
 	}
 	rival.Email = "other@contoso.com"
@@ -175,7 +176,7 @@ func TestTakenKeyIsDuplicate(t *testing.T) {
 		t.Fatal(err)
 	}
 	rival.Email = "jonesj@contoso.com"
-	if err := repo.Replace(ctx, rival); !errors.Is(err, patterns.ErrDuplicate) {
+	if err := repo.Replace(ctx, rival); !errors.Is(err, tables.ErrDuplicate) {
 		t.Fatalf("replace into a taken key: %v", err)
 	}
 }
@@ -217,7 +218,7 @@ func TestRangesAndProjection(t *testing.T) {
 	if partial.Age != 0 || partial.LastName != "Clark" {
 		t.Fatalf("%+v", partial)
 	}
-	if err := repo.Replace(ctx, partial); !errors.Is(err, patterns.ErrInvalid) {
+	if err := repo.Replace(ctx, partial); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("replace of a projection: %v", err)
 	}
 	partial.LastName = "Clarke"

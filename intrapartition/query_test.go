@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestQueriesStayInTheirIndex: Rows and Row narrow what an index reads, and never lead to another index's copies: those
@@ -35,26 +35,26 @@ func TestQueriesStayInTheirIndex(t *testing.T) {
 	own := repo.Query().Partition("Sales")
 	copied := compoundkey.Join("name", compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(0, 6))
 	for name, c := range map[string]struct {
-		query    patterns.Query[employee]
+		query    tables.Query[employee]
 		want     []string
-		class    patterns.QueryClass
+		class    tables.QueryClass
 		requests int
 	}{
-		"rows within":                  {byEmail.Rows(compoundkey.Range("email_g", "email_z")), []string{"g", "m"}, patterns.RangeQuery, 1},
-		"rows across the end":          {byEmail.Rows(compoundkey.Range("email_h", "")), []string{"m"}, patterns.RangeQuery, 1},
-		"both spans":                   {upTo.Rows(compoundkey.Range("email_b", "")), []string{"g"}, patterns.RangeQuery, 1},
-		"both spans, wider":            {upTo.Rows(compoundkey.Starting("email")), []string{"a", "g"}, patterns.RangeQuery, 1},
-		"all rows":                     {byEmail.Rows(compoundkey.All()), []string{"a", "g", "m"}, patterns.RangeQuery, 1},
-		"rows of another index":        {byEmail.Rows(compoundkey.Starting("name")), nil, patterns.RangeQuery, 0},
-		"a row within":                 {byEmail.Row("email_g"), []string{"g"}, patterns.PointQuery, 1},
-		"a row beyond the span":        {upTo.Row("email_m"), nil, patterns.PointQuery, 0},
-		"a row of another index":       {byEmail.Row(copied), nil, patterns.PointQuery, 0},
-		"an entity's own row":          {byEmail.Row("empid_000000"), nil, patterns.PointQuery, 0},
-		"a row and rows without it":    {byEmail.Row("email_a").Rows(compoundkey.Range("email_b", "")), nil, patterns.PointQuery, 0},
-		"a copy among entities":        {own.Row("email_a"), nil, patterns.PointQuery, 0},
-		"an entity":                    {own.Row("empid_000001"), []string{"g"}, patterns.PointQuery, 1},
-		"copies as rows of entities":   {own.Rows(compoundkey.Starting("name")), nil, patterns.RangeQuery, 0},
-		"entities from the second one": {own.Rows(compoundkey.Range("empid_000001", "zzz")), []string{"g", "m"}, patterns.RangeQuery, 1},
+		"rows within":                  {byEmail.Rows(compoundkey.Range("email_g", "email_z")), []string{"g", "m"}, tables.RangeQuery, 1},
+		"rows across the end":          {byEmail.Rows(compoundkey.Range("email_h", "")), []string{"m"}, tables.RangeQuery, 1},
+		"both spans":                   {upTo.Rows(compoundkey.Range("email_b", "")), []string{"g"}, tables.RangeQuery, 1},
+		"both spans, wider":            {upTo.Rows(compoundkey.Starting("email")), []string{"a", "g"}, tables.RangeQuery, 1},
+		"all rows":                     {byEmail.Rows(compoundkey.All()), []string{"a", "g", "m"}, tables.RangeQuery, 1},
+		"rows of another index":        {byEmail.Rows(compoundkey.Starting("name")), nil, tables.RangeQuery, 0},
+		"a row within":                 {byEmail.Row("email_g"), []string{"g"}, tables.PointQuery, 1},
+		"a row beyond the span":        {upTo.Row("email_m"), nil, tables.PointQuery, 0},
+		"a row of another index":       {byEmail.Row(copied), nil, tables.PointQuery, 0},
+		"an entity's own row":          {byEmail.Row("empid_000000"), nil, tables.PointQuery, 0},
+		"a row and rows without it":    {byEmail.Row("email_a").Rows(compoundkey.Range("email_b", "")), nil, tables.PointQuery, 0},
+		"a copy among entities":        {own.Row("email_a"), nil, tables.PointQuery, 0},
+		"an entity":                    {own.Row("empid_000001"), []string{"g"}, tables.PointQuery, 1},
+		"copies as rows of entities":   {own.Rows(compoundkey.Starting("name")), nil, tables.RangeQuery, 0},
+		"entities from the second one": {own.Rows(compoundkey.Range("empid_000001", "zzz")), []string{"g", "m"}, tables.RangeQuery, 1},
 	} {
 		requests.Reset()
 		var got []string
@@ -73,7 +73,7 @@ func TestQueriesStayInTheirIndex(t *testing.T) {
 		}
 	}
 	bad := byEmail.Rows(compoundkey.Prefix("\xff"))
-	if _, err := bad.Plan(); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := bad.Plan(); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a span that is none: %v", err)
 	}
 }
@@ -92,26 +92,26 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	}
 	q = q.Partition("Sales")
 	requests.Reset()
-	for i, refused := range []patterns.Query[employee]{
-		q.Where(patterns.Gt("Age", 40)),
-		q.Where(patterns.Eq("LastName", "Jones"), patterns.Or(patterns.Eq("FirstName", "Jun"), patterns.Not(patterns.Eq("Email", "x")))),
+	for i, refused := range []tables.Query[employee]{
+		q.Where(tables.Gt("Age", 40)),
+		q.Where(tables.Eq("LastName", "Jones"), tables.Or(tables.Eq("FirstName", "Jun"), tables.Not(tables.Eq("Email", "x")))),
 		q.Filter("LastName eq 'Jones' and Age gt 40L"),
 		q.Filter("40L lt Age"),
 		q.Filter("Active"),
 	} {
 		for _, err := range refused.All(ctx) {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("query %d: %v", i, err)
 			}
 		}
-		if _, err := refused.Plan(); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := refused.Plan(); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("plan %d: %v", i, err)
 		}
 	}
 	if requests.Count() != 0 {
 		t.Errorf("%d requests", requests.Count())
 	}
-	found := q.Where(patterns.Eq("LastName", "Jones"), patterns.Gt("RowKey", "name"), patterns.Gt("Timestamp", jones().Timestamp.AddDate(1999, 0, 0))).Filter("FirstName eq 'Jun'")
+	found := q.Where(tables.Eq("LastName", "Jones"), tables.Gt("RowKey", "name"), tables.Gt("Timestamp", jones().Timestamp.AddDate(1999, 0, 0))).Filter("FirstName eq 'Jun'")
 	if e, err := found.First(ctx); err != nil || e.LastName != "Jones" {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -119,7 +119,7 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := whole.Partition("Sales").Where(patterns.Gt("Age", 40)).First(ctx); err != nil || e.Age != 41 {
+	if e, err := whole.Partition("Sales").Where(tables.Gt("Age", 40)).First(ctx); err != nil || e.Age != 41 {
 		t.Errorf("%v, %v", e, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestGetWholeTakesKeysOfAnyKind(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.name.GetWhole(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := x.name.GetWhole(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("half a key: %v", err)
 	}
 }
@@ -158,7 +158,7 @@ func TestHowManyKeysCanMove(t *testing.T) {
 	for _, c := range []struct {
 		from, to int
 		kind     error
-	}{{49, 49, nil}, {50, 50, patterns.ErrTooLarge}} { // beside the tags, each has a copy of "name", which stays
+	}{{49, 49, nil}, {50, 50, tables.ErrTooLarge}} { // beside the tags, each has a copy of "name", which stays
 		e.Tags = tags("a", c.from)
 		if err := repo.Upsert(ctx, e); err != nil {
 			t.Fatal(err)

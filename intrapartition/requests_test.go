@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCounts holds what the package comment and docs/reference/costs.md say of reads and of changes through an index.
@@ -52,7 +52,7 @@ func TestRequestCounts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			copied := patterns.Key{Partition: "Sales", Row: compoundkey.Join("email", compoundkey.String(e.Email))}
+			copied := tables.Key{Partition: "Sales", Row: compoundkey.Join("email", compoundkey.String(e.Email))}
 			if err := repo.Table().Entities().DeleteUnconditional(ctx, copied); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // maintenance are the runs over all entities that may meet a concurrent writer.
@@ -144,11 +145,11 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	}
 	ok(t, p.repo.Replace(ctx, got))
 	for _, email := range []string{"moves", "goes"} {
-		if _, err := p.byEmail.Get(ctx, "Sales", email); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := p.byEmail.Get(ctx, "Sales", email); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("%q, which the entity gave up: %v", email, err)
 		}
 	}
-	if _, err := p.byEmail.Get(ctx, "Sales", "lost"); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := p.byEmail.Get(ctx, "Sales", "lost"); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the entity's own row points at a blob that is missing: %v", err)
 	}
 	found := 0
@@ -161,7 +162,7 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	if found != 1 {
 		t.Errorf("the range has %d", found)
 	}
-	query := must[patterns.Query[employee]](t)(p.byEmail.Query(compoundkey.Prefix("stays")))
+	query := must[tables.Query[employee]](t)(p.byEmail.Query(compoundkey.Prefix("stays")))
 	for e, err := range query.Partition(p.byEmail.PartitionKey("Sales")).Select("Photo").All(ctx) {
 		if ok(t, err); short(e.Photo) != "b74" || e.Note != "" {
 			t.Errorf("selected: %s, note %q", short(e.Photo), e.Note)

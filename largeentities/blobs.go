@@ -10,7 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // blobs are the blobs of one property.
@@ -34,7 +34,7 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 	err := send(wire.With(ctx, &ex))
 	switch {
 	case err == nil && ex.Header == nil:
-		return fault(op, p.name, patterns.ErrInvalid, errForeignClient)
+		return fault(op, p.name, tables.ErrInvalid, errForeignClient)
 	case err == nil:
 		return nil
 	case !ex.Lost() && !ex.EarlierUnknown() && !isRefused(err):
@@ -60,7 +60,7 @@ func (b *blobs) remove(ctx context.Context, op, name string, etag azcore.ETag) e
 	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{DeleteSnapshots: &snapshots, AccessConditions: ifMatch(etag)})
 	switch {
 	case (err == nil || isGone(err)) && ex.Header == nil:
-		return fault(op, name, patterns.ErrInvalid, errForeignClient)
+		return fault(op, name, tables.ErrInvalid, errForeignClient)
 	case err == nil, isGone(err):
 		return nil
 	}
@@ -80,12 +80,12 @@ func ifAbsent() *blob.AccessConditions {
 }
 
 // ownerOf returns what the blobs of an entity have in common: the beginning of their names, and metadata.
-func (b *blobs) ownerOf(key patterns.Key) blobowner.Owner {
+func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
 // checkOwn refuses a name from a row or a message that none of the entity's blobs can have.
-func (b *blobs) checkOwn(op string, key patterns.Key, name string) error {
+func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
 		return garbled(op, "", "%w", err)
 	}
@@ -94,7 +94,7 @@ func (b *blobs) checkOwn(op string, key patterns.Key, name string) error {
 
 // removeNamed deletes a blob that only a message names: whoever can put messages chose the name, so the blob's metadata
 // decides first whether it is the entity's. A blob that is not there is deleted. Requests: 2.
-func (b *blobs) removeNamed(ctx context.Context, op string, key patterns.Key, name string) error {
+func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name string) error {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {
 	case isGone(err):

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestIndexes: copies hold the pointer, follow the value, and read as the entity does; a check finds nothing, and a rebuild
@@ -53,7 +54,7 @@ func TestIndexes(t *testing.T) {
 	if n := requests.CountOf(storagetest.PutBlob); puts != 4 || n != puts {
 		t.Errorf("%d blobs were put, and then %d", puts, n)
 	}
-	found := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	found := must[map[tables.Key]string](t)(w.check(ctx, s))
 	if found[at(1)] != strings.Replace(want, "first", "moved", 1) {
 		t.Error(found)
 	}
@@ -72,8 +73,8 @@ func TestRepairOfCopies(t *testing.T) {
 	e.Email, e.Photo = "jonesj", large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	table := p.account.Table(w.copies)
-	rows := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](table))
-	ok(t, rows.DeleteUnconditional(ctx, patterns.Key{Partition: "email_Sales", Row: "jonesj"}))
+	rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+	ok(t, rows.DeleteUnconditional(ctx, tables.Key{Partition: "email_Sales", Row: "jonesj"}))
 	mended := 0
 	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
 		ok(t, err)
@@ -100,10 +101,10 @@ func TestMover(t *testing.T) {
 	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(a.queue, "archive", a.repo, eventual.ToRepository(b.repo, nil), nil))
 	ok(t, mover.Move(ctx, e))
 	ok(t, drainNow(ctx, a))
-	if found := must[map[patterns.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
+	if found := must[map[tables.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
-	if found := must[map[patterns.Key]string](t)(from.check(ctx, s)); len(found) != 0 {
+	if found := must[map[tables.Key]string](t)(from.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }
@@ -114,17 +115,17 @@ func TestArchiveOfStreams(t *testing.T) {
 	w := (&world{}).open(t, s)
 	p := must[*process](t)(w.start(s))
 	to := eventual.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
-	if _, err := eventual.NewMover(p.queue, "archive", p.repo, to, nil); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
+	if _, err := eventual.NewMover(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
 		t.Errorf("%v", err)
 	}
 	type badge struct {
-		patterns.Meta
+		tables.Meta
 		ID    string
 		Photo []byte
 	}
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
 	badges := must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
-		Key: func(b *badge) patterns.Key { return patterns.Key{Row: b.ID} }, Intents: p.queue}, photo))
+		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }, Intents: p.queue}, photo))
 	_, err := eventual.NewMover(p.queue, "badges", badges, eventual.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
 }
@@ -155,7 +156,7 @@ func TestSignedURL(t *testing.T) {
 	_, nobody := p.photo.SignedURL(ctx, at(3), time.Now().Add(time.Hour))
 	_, past := p.photo.SignedURL(ctx, at(1), time.Now())
 	for i, err := range []error{none, nobody, past} {
-		if want := []error{patterns.ErrNotFound, patterns.ErrNotFound, patterns.ErrInvalid}[i]; !errors.Is(err, want) || strings.Contains(err.Error(), "sig=") {
+		if want := []error{tables.ErrNotFound, tables.ErrNotFound, tables.ErrInvalid}[i]; !errors.Is(err, want) || strings.Contains(err.Error(), "sig=") {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}

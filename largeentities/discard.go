@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Discard takes away the large values of an entity that are lost or damaged for good, so that it can be read, changed and
 // deleted again, and returns the names of their properties. A value counts as lost when its blob is not there, or two readings
 // give whole answers that are not the value. While the service does not answer, or refuses to, or answers are cut off, nothing is
 // discarded. A Stream never is, since it keeps nobody from its entity. What is left of the blobs is deleted. Rows of an index
-// whose keys follow from a lost value cannot be found by anybody any more but Repository.Repair. patterns.ErrConflict says that
+// whose keys follow from a lost value cannot be found by anybody any more but Repository.Repair. tables.ErrConflict says that
 // the entity was changed meanwhile. It is for entities that somebody has looked at: to a program whose property has the wrong
 // container, every value is lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those of a Replace
 // where a value was lost.
-func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key patterns.Key) ([]string, error) {
+func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
 		return nil, invalid("Discard", "the repository is nil")
 	}
@@ -33,7 +34,7 @@ func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key patte
 
 // salvage is a read of an entity that leaves out what is lost.
 type salvage struct {
-	key        patterns.Key
+	key        tables.Key
 	properties []string
 }
 
@@ -49,8 +50,8 @@ func salvageOf(ctx context.Context) *salvage {
 // lost: it may be the key that is wrong.
 func (s *salvage) leavesOut(of patterns.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
-		damaged := errors.Is(err, patterns.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed
-		return damaged || errors.Is(err, patterns.ErrOutdated)
+		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed
+		return damaged || errors.Is(err, tables.ErrOutdated)
 	}
 	if s == nil || of.Key != s.key || !isLost(err) || !isLost(read()) {
 		return false

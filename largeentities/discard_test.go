@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // blobOf is the blob that has the content.
@@ -70,12 +70,12 @@ func TestDiscard(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q were discarded", name, got)
 		}
-		if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
+		if found := must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
 			t.Errorf("%s: then there is %q", name, found)
 		}
 		e.Photo = large("n")
 		ok(t, p.repo.Upsert(ctx, e), p.repo.DeleteUnconditional(ctx, at(1)))
-		if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+		if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 			t.Errorf("%s: after the delete there is %q", name, found)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDiscardRefuses(t *testing.T) {
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
-	if _, err := largeentities.Discard(ctx, p.repo, at(2)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := largeentities.Discard(ctx, p.repo, at(2)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 	replaced := func() {
@@ -103,10 +103,10 @@ func TestDiscardRefuses(t *testing.T) {
 		want   error
 		text   string
 	}{
-		{"no answer", storagetest.Always(storagetest.Before500), patterns.ErrUnavailable, "first photo=a74 cv= video="},
-		{"cut off", storagetest.Always(storagetest.CutAnswerAt(0.5)), patterns.ErrGarbled, "first photo=a74 cv= video="},
-		{"cut off in silence", storagetest.Always(storagetest.CutSilentlyAt(0.5)), patterns.ErrGarbled, "first photo=a74 cv= video="},
-		{"replaced before", storagetest.Once(storagetest.Always(storagetest.Before("a rival", replaced))), patterns.ErrConflict, "first photo=b74 cv= video="},
+		{"no answer", storagetest.Always(storagetest.Before500), tables.ErrUnavailable, "first photo=a74 cv= video="},
+		{"cut off", storagetest.Always(storagetest.CutAnswerAt(0.5)), tables.ErrGarbled, "first photo=a74 cv= video="},
+		{"cut off in silence", storagetest.Always(storagetest.CutSilentlyAt(0.5)), tables.ErrGarbled, "first photo=a74 cv= video="},
+		{"replaced before", storagetest.Once(storagetest.Always(storagetest.Before("a rival", replaced))), tables.ErrConflict, "first photo=b74 cv= video="},
 	} {
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, c.faults))
 		faulty.ClientOptions.Retry.MaxRetries = -1
@@ -114,7 +114,7 @@ func TestDiscardRefuses(t *testing.T) {
 		if !errors.Is(err, c.want) || len(names) != 0 {
 			t.Errorf("%s: %q, %v", c.name, names, err)
 		}
-		if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
+		if found := must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
 			t.Errorf("%s: there is %q", c.name, found)
 		}
 	}

@@ -35,8 +35,8 @@
 // written back keeps it, too; written into another entity, it is copied to a blob of that one's own.
 //
 // A reader who meets a blob that was replaced since the entity was read reads the entity again, by itself where the value is a
-// []byte or string. A Stream says patterns.ErrConflict then: read the entity again. Where the row is still the same, the blob is lost,
-// and it is patterns.ErrGarbled. An entity with a []byte or string that is lost cannot be read nor written until Discard has
+// []byte or string. A Stream says tables.ErrConflict then: read the entity again. Where the row is still the same, the blob is lost,
+// and it is tables.ErrGarbled. An entity with a []byte or string that is lost cannot be read nor written until Discard has
 // taken the value away.
 //
 // # Crashes

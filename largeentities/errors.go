@@ -6,18 +6,18 @@ import (
 	"net/http"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const containerNotFound = "ContainerNotFound"
 
 // fault is an error of this package. blob is the blob's name, "" where there is none.
-func fault(op, blob string, kind error, format string, args ...any) *patterns.Error {
-	return &patterns.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
+func fault(op, blob string, kind error, format string, args ...any) *tables.Error {
+	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-func invalid(op, format string, args ...any) *patterns.Error {
-	return fault(op, "", patterns.ErrInvalid, format, args...)
+func invalid(op, format string, args ...any) *tables.Error {
+	return fault(op, "", tables.ErrInvalid, format, args...)
 }
 
 // failure is the error of a request to the blob service of which nothing is left behind that matters: nothing points at the
@@ -26,18 +26,18 @@ func failure(op, blob string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var own *patterns.Error
+	var own *tables.Error
 	if errors.As(err, &own) {
 		return err
 	}
-	e := patterns.ServiceError(op, blob, err)
+	e := tables.ServiceError(op, blob, err)
 	switch {
 	case wire.HasCode(err, containerNotFound):
-		e.Kind = patterns.ErrInvalid // not ErrNotFound, which is said of entities
+		e.Kind = tables.ErrInvalid // not ErrNotFound, which is said of entities
 	case wire.IsStatus(err, http.StatusNotFound):
-		e.Kind = patterns.ErrConflict
+		e.Kind = tables.ErrConflict
 	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
-		e.Kind = patterns.ErrGarbled
+		e.Kind = tables.ErrGarbled
 	}
 	return e
 }
@@ -54,9 +54,9 @@ func isRefused(err error) bool {
 
 // gone is the error of a reader whose blob is not there any more, or not the same.
 func gone(op, blob string) error {
-	return fault(op, blob, patterns.ErrConflict, "the blob has gone, or was replaced, since the entity was read: read the entity again")
+	return fault(op, blob, tables.ErrConflict, "the blob has gone, or was replaced, since the entity was read: read the entity again")
 }
 
 func garbled(op, blob, format string, args ...any) error {
-	return fault(op, blob, patterns.ErrGarbled, format, args...)
+	return fault(op, blob, tables.ErrGarbled, format, args...)
 }

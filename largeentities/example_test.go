@@ -13,11 +13,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee has a photo, which is read with her, and a video, which is read when somebody watches it.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -25,12 +26,12 @@ type Employee struct {
 	Video      largeentities.Stream `table:",omitzero"`
 }
 
-func keyOfEmployee(department string, id int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func keyOfEmployee(department string, id int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
 // open makes the repository, its queue, and the storage that they need.
-func open(ctx context.Context, acct *patterns.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
+func open(ctx context.Context, acct *tables.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
 	queue, err := eventual.NewQueue(acct, "large-intents", nil)
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +43,7 @@ func open(ctx context.Context, acct *patterns.Account) (*patterns.Repository[Emp
 	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
 	video := largeentities.NewStream("Video", func(e *Employee) *largeentities.Stream { return &e.Video }, photos, nil)
 	employees, err := patterns.NewRepository(acct.Table("LargeEmployees"), patterns.Schema[Employee]{
-		Key:       func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) },
+		Key:       func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) },
 		RowPrefix: "empid",
 		Intents:   queue,
 	}, photo, video)
@@ -100,13 +101,13 @@ func Example() {
 	// 0 photos are left
 }
 
-// storage is an account in memory. A program has patterns.NewAccount, or one of its like, here.
-func storage() *patterns.Account {
+// storage is an account in memory. A program has tables.NewAccount, or one of its like, here.
+func storage() *tables.Account {
 	s, err := storagetest.NewSimulator(nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	acct, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	acct, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // glance is a read of an entity for what its large properties are stored as: under its context no blob is read.
 type glance struct {
-	key   patterns.Key
-	seen  map[string]patterns.Value // by property
+	key   tables.Key
+	seen  map[string]tables.Value // by property
 	noted bool
 }
 
@@ -21,7 +21,7 @@ func glanceOf(ctx context.Context) *glance {
 	return g
 }
 
-func (g *glance) note(property string, key patterns.Key, v patterns.Value) {
+func (g *glance) note(property string, key tables.Key, v tables.Value) {
 	g.noted = true
 	if key == g.key {
 		g.seen[property] = v
@@ -30,16 +30,16 @@ func (g *glance) note(property string, key patterns.Key, v patterns.Value) {
 
 // look reads what the entity's row holds now; found is false when there is no such entity. read makes the request. Whether the rest
 // of the entity makes sense does not matter.
-func (x *Property[T]) look(ctx context.Context, key patterns.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
-	g := &glance{key: key, seen: map[string]patterns.Value{}}
+func (x *Property[T]) look(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
+	g := &glance{key: key, seen: map[string]tables.Value{}}
 	err = read(context.WithValue(ctx, glanceKey{}, g))
 	v, seen := g.seen[x.name]
-	var e *patterns.Error
+	var e *tables.Error
 	switch {
 	case seen:
 		ptr, err = x.pointerIn("Look", key, v)
 		return ptr, true, err
-	case errors.Is(err, patterns.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
+	case errors.Is(err, tables.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
 		return nil, false, nil
 	case err == nil && g.noted:
 		return nil, false, nil // a copy that is another entity's now
@@ -50,7 +50,7 @@ func (x *Property[T]) look(ctx context.Context, key patterns.Key, read func(cont
 }
 
 // lookAt is look at the entity's own row. Requests: 1.
-func (x *Property[T]) lookAt(ctx context.Context, key patterns.Key) (*pointer, bool, error) {
+func (x *Property[T]) lookAt(ctx context.Context, key tables.Key) (*pointer, bool, error) {
 	return x.look(ctx, key, func(ctx context.Context) error {
 		_, err := x.repo.Get(ctx, key)
 		return err

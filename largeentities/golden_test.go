@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGoldenStored pins what is stored: rows and blobs of programs that are there already must stay readable.
@@ -25,7 +25,7 @@ func TestGoldenStored(t *testing.T) {
 	f := with(224)
 	f.Photo, f.CV, f.Video = []byte("p"), "c", largeentities.NewStreamBytes([]byte("v"), nil)
 	ok(t, p.repo.Insert(ctx, e), p.repo.Insert(ctx, f))
-	rows := must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](p.account.Table(w.table)))
+	rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](p.account.Table(w.table)))
 	// The change's id is the last part of a name, the same for all of one change.
 	id := regexp.MustCompile(`[A-Z2-7]{26}`)
 	plain := func(text string) string { return id.ReplaceAllString(strings.ReplaceAll(text, w.table, "TABLE"), "ID") }
@@ -37,10 +37,10 @@ func TestGoldenStored(t *testing.T) {
 		},
 		224: {"Photo": "Edm.Binary p", "CV": "Edm.String c", "Video": "Edm.Binary v"},
 	} {
-		stored := must[*patterns.Entity](t)(rows.Get(ctx, at(row)))
+		stored := must[*tables.Entity](t)(rows.Get(ctx, at(row)))
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			v := stored.Properties.Get(name)
-			text, _ := v.Str()
+			text, _ := v.Text()
 			if b, isBinary := v.Bytes(); isBinary {
 				text = string(b)
 			}

@@ -22,10 +22,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Email      string `table:",omitempty"`
@@ -37,11 +38,11 @@ type employee struct {
 
 func with(id int) *employee { return &employee{Department: "Sales", ID: id, Note: "first"} }
 
-func keyOf(e *employee) patterns.Key {
-	return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+func keyOf(e *employee) tables.Key {
+	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
 
-func at(id int) patterns.Key { return keyOf(with(id)) }
+func at(id int) tables.Key { return keyOf(with(id)) }
 
 // threshold is what stays in the entity in these tests.
 const threshold = 64
@@ -78,7 +79,7 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 
 // process is what one process has.
 type process struct {
-	account          *patterns.Account
+	account          *tables.Account
 	repo             *patterns.Repository[employee]
 	queue            *eventual.Queue
 	blobs            *container.Client
@@ -92,7 +93,7 @@ func (p *process) properties() []*largeentities.Property[employee] {
 }
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +158,8 @@ func drainNow(ctx context.Context, p *process) error {
 }
 
 // pointersIn returns the blobs that the rows of a table point at, with the hash that they must have.
-func pointersIn(ctx context.Context, table *patterns.Table) (map[string]string, error) {
-	rows, err := patterns.Typed[patterns.Entity](table)
+func pointersIn(ctx context.Context, table *tables.Table) (map[string]string, error) {
+	rows, err := tables.RowsOf[tables.Entity](table)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func pointersIn(ctx context.Context, table *patterns.Table) (map[string]string, 
 			return nil, err
 		}
 		for _, p := range row.Properties {
-			text, _ := p.Value.Str()
+			text, _ := p.Value.Text()
 			if data, ok := p.Value.Bytes(); ok {
 				text = string(data)
 			}
@@ -208,7 +209,7 @@ func (w *world) blobsIn(ctx context.Context, p *process) (map[string]string, err
 
 // check holds blobs against rows: each row's pointers lead to the right content, and nothing points nowhere. It returns the
 // employees as texts.
-func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]string, error) {
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]string, error) {
 	p, err := w.start(s)
 	if err != nil {
 		return nil, err
@@ -229,7 +230,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns
 	if !maps.Equal(there, pointed) {
 		return nil, fmt.Errorf("the blobs are\n%s\nand the rows point at\n%s", lines(there), lines(pointed))
 	}
-	found := map[patterns.Key]string{}
+	found := map[tables.Key]string{}
 	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
 		if err != nil {
 			return nil, err

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestShortStreamOfKnownLength: a source that stays in the entity, and says rightly how long it is, is taken.
@@ -55,7 +55,7 @@ func TestLiars(t *testing.T) {
 	for _, n := range []int{-1, 1 << 30} {
 		e := with(1)
 		e.Video = largeentities.NewStreamReader(io.MultiReader(bytes.NewReader(large("a")), lyingReader(n)), nil)
-		if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+		if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a reader of %d bytes: %v", n, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestStreamsOfEachKind(t *testing.T) {
 		if c.stream.Length() != c.length || hashed != c.hashed || c.stream.ContentType() != c.kind || c.stream.InBlob() || (err == nil) != c.opens || (r != nil) != c.opens {
 			t.Errorf("%s: length %d, hashed %v, type %q, %v", name, c.stream.Length(), hashed, c.stream.ContentType(), err)
 		}
-		if err != nil && !errors.Is(err, patterns.ErrInvalid) {
+		if err != nil && !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestTextThatIsNone(t *testing.T) {
 	for _, size := range []int{1, threshold + 1} {
 		e := with(1)
 		e.CV = string(bytes.Repeat([]byte{0xFF}, size))
-		if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+		if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMergeOfStreams: a merge carries a new Stream of each source, and leaves the caller's value as Insert does: it can be read,
@@ -69,7 +69,7 @@ func TestMergeOfStreams(t *testing.T) {
 	if opened != 3 { // once to see whether it is short, where the length is not known
 		t.Errorf("opened %d times", opened)
 	}
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != id {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != id {
 		t.Error(found)
 	}
 }
@@ -94,7 +94,7 @@ func TestMergeOfStreamsElsewhere(t *testing.T) {
 		}
 	}
 	stale.Video = largeentities.NewStreamReader(bytes.NewReader(large("y")), nil)
-	if err := p.repo.Merge(ctx, stale, "Video"); !errors.Is(err, patterns.ErrConflict) {
+	if err := p.repo.Merge(ctx, stale, "Video"); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a merge of a stale entity: %v", err)
 	}
 	other := with(2)
@@ -106,11 +106,11 @@ func TestMergeOfStreamsElsewhere(t *testing.T) {
 	third.Video = other.Video
 	ok(t, p.repo.Merge(ctx, third, "Video"), p.repo.Delete(ctx, other))
 	third.Video = largeentities.Stream{}
-	if err := p.repo.Merge(ctx, third, "Video"); !errors.Is(err, patterns.ErrInvalid) {
+	if err := p.repo.Merge(ctx, third, "Video"); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a merge of no value: %v", err)
 	}
 	ok(t, p.repo.Merge(ctx, third)) // names none, so it leaves the value there
-	found := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	found := must[map[tables.Key]string](t)(w.check(ctx, s))
 	if len(found) != 2 || found[at(1)] != "first photo= cv= video=x74" || found[at(3)] != "first photo= cv= video=y74" {
 		t.Error(found)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // encrypting is a pattern that encrypts the photo.
@@ -27,10 +28,10 @@ func (encrypting) Attach(patterns.Host) error      { return nil }
 func (encrypting) Stage() patterns.Stage           { return patterns.StageEncrypt }
 func (encrypting) RefusesMerge() error             { return nil }
 func (encrypting) Filterable(property string) bool { return property != "Photo" }
-func (encrypting) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (encrypting) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
-func (encrypting) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (encrypting) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 
@@ -52,7 +53,7 @@ func TestMisuse(t *testing.T) {
 		"no field":         {largeentities.NewStream[employee]("Video", nil, p.blobs, nil)},
 		"used already":     {p.photo},
 		"encrypted":        {photo(largeentities.Options{}), encrypting{}},
-		"threshold":        {photo(largeentities.Options{Threshold: patterns.MaxBinarySize + 1})},
+		"threshold":        {photo(largeentities.Options{Threshold: tables.MaxBinarySize + 1})},
 		"max value":        {photo(largeentities.Options{MaxValue: 1})},
 		"block size":       {photo(largeentities.Options{BlockSize: -1})},
 		"concurrency":      {photo(largeentities.Options{Concurrency: 1000})},
@@ -63,7 +64,7 @@ func TestMisuse(t *testing.T) {
 		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
 	} {
 		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, attached...)
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -81,10 +82,10 @@ func TestForeignClient(t *testing.T) {
 		ok(t, err)
 		e := with(1)
 		e.Photo = large("a")
-		if err := repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+		if err := repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("%s was written: %v", name, err)
 		}
 	}
@@ -119,19 +120,19 @@ func TestDelegatedURL(t *testing.T) {
 	options := s.ClientOptions
 	options.Transport = delegation{options.Transport}
 	endpoint := func(u string) string { return strings.Replace(u, "http://", "https://", 1) }
-	account := must[*patterns.Account](t)(patterns.NewAccount(patterns.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
-		bearer{}, &patterns.AccountOptions{ClientOptions: options}))
-	signed := must[*patterns.Account](t)(patterns.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &patterns.AccountOptions{ClientOptions: options}))
+	account := must[*tables.Account](t)(tables.NewAccount(tables.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
+		bearer{}, &tables.AccountOptions{ClientOptions: options}))
+	signed := must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &tables.AccountOptions{ClientOptions: options}))
 	for name, o := range map[string]*largeentities.Options{"service": {Account: account}, "nobody": {Account: signed}, "another": nil} {
 		x := largeentities.NewProperty[employee]("Photo", account.Container(w.container), o)
 		if name == "another" {
-			x = largeentities.NewProperty[employee]("Photo", must[*patterns.Account](t)(patterns.NewAccount(patterns.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
+			x = largeentities.NewProperty[employee]("Photo", must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
 		}
 		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, x)
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
 		if name != "service" {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("%s signs: %v", name, err)
 			}
 			continue

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The names of the blobs' metadata; the service knows no case in them.
@@ -21,22 +21,22 @@ const keySeparator = "\t" // no key has it in it
 
 // entityPrefix begins the names of an entity's blobs. Behind it comes the id of the change that wrote the blob: no other
 // change has it, so a name is never used again.
-func entityPrefix(prefix string, key patterns.Key) string {
+func entityPrefix(prefix string, key tables.Key) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%s", len(key.Partition), key.Partition, key.Row)
 	return prefix + "/" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:15]) + "/"
 }
 
 // encodeKey writes a key for metadata, which takes ASCII only.
-func encodeKey(key patterns.Key) string {
+func encodeKey(key tables.Key) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(key.Partition + keySeparator + key.Row))
 }
 
-func decodeKey(text string) (patterns.Key, bool) {
+func decodeKey(text string) (tables.Key, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return patterns.Key{}, false
+		return tables.Key{}, false
 	}
 	partition, row, ok := strings.Cut(string(raw), keySeparator)
-	return patterns.Key{Partition: partition, Row: row}, ok
+	return tables.Key{Partition: partition, Row: row}, ok
 }

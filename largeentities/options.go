@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -33,13 +33,13 @@ const (
 type Options struct {
 	// Prefix begins the names of the property's blobs, the table's name and the property's for "". Repositories may share a
 	// container; those of different accounts need different prefixes in it. It never changes: blobs under another prefix are not the
-	// property's, and pointers to them are patterns.ErrGarbled.
+	// property's, and pointers to them are tables.ErrGarbled.
 	Prefix string
 	// Threshold is the size in bytes up to which a value stays in the entity, 32 KiB for 0; below zero, all values go
 	// out. At most 64 KiB. A string of more than 32,768 UTF-16 units goes out in any case.
 	Threshold int
 	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory, 64 MiB for 0.
-	// Beyond it is patterns.ErrTooLarge. It does not bound a Stream.
+	// Beyond it is tables.ErrTooLarge. It does not bound a Stream.
 	MaxValue int64
 	// ContentType is that of the blobs, application/octet-stream for "". StreamOptions can say another.
 	ContentType string
@@ -52,9 +52,9 @@ type Options struct {
 	// with each blob, and lets Sweep tell an unreferenced blob from one that is about to be referenced.
 	Deadline time.Duration
 	// Account signs addresses for SignedURL: the account of the container. nil is the account of the repository's table.
-	Account *patterns.Account
+	Account *tables.Account
 	// Sealer seals the blobs, such as an encryption.Stream; nil stores them in clear. All values go out then, since one
-	// within the entity would be in clear. What is read and was not sealed is patterns.ErrGarbled.
+	// within the entity would be in clear. What is read and was not sealed is tables.ErrGarbled.
 	Sealer Sealer
 	// AcceptPlaintext is for the migration to a Sealer: values that were stored before are read. While it is set, who can
 	// write rows and blobs can pass values off as what was sealed. Property.Reseal brings it to an end.
@@ -91,8 +91,8 @@ func (o Options) complete() (Options, error) {
 		o.Deadline = standardDeadline
 	}
 	switch {
-	case o.Threshold > patterns.MaxBinarySize:
-		return o, fmt.Errorf("a Threshold of %d: a property holds at most %d bytes", o.Threshold, patterns.MaxBinarySize)
+	case o.Threshold > tables.MaxBinarySize:
+		return o, fmt.Errorf("a Threshold of %d: a property holds at most %d bytes", o.Threshold, tables.MaxBinarySize)
 	case o.MaxValue < int64(o.Threshold):
 		return o, fmt.Errorf("a MaxValue of %d, and a Threshold of %d", o.MaxValue, o.Threshold)
 	case o.BlockSize < 1 || o.BlockSize > maxBlockSize:

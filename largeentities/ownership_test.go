@@ -19,12 +19,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // forge puts an intent on the queue that names outside keys of the attacker's choice, as somebody with the right to add messages can.
-func (p *process) forge(t testing.TB, repository string, entity patterns.Key, outside map[string][]string) {
+func (p *process) forge(t testing.TB, repository string, entity tables.Key, outside map[string][]string) {
 	t.Helper()
 	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
 	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
@@ -121,13 +121,13 @@ func metaOf(t testing.TB, p *process, e *employee) map[string]*string {
 // store, gives nothing of that blob away, and no change of the row deletes it.
 func TestForgedPointer(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
-	for name, forge := range map[string]func(rows *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity){
-		"the victim's pointers": func(_ *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity) {
+	for name, forge := range map[string]func(rows *tables.Rows[tables.Entity], victim, own *tables.Entity){
+		"the victim's pointers": func(_ *tables.Rows[tables.Entity], victim, own *tables.Entity) {
 			for _, property := range []string{"Photo", "CV", "Video"} {
 				own.Set(property, victim.Get(property))
 			}
 		},
-		"a way up": func(_ *patterns.TypedTable[patterns.Entity], victim, own *patterns.Entity) {
+		"a way up": func(_ *tables.Rows[tables.Entity], victim, own *tables.Entity) {
 			for _, property := range []string{"Photo", "CV", "Video"} {
 				of, mine := textIn(victim.Get(property)), textIn(own.Get(property))
 				blob := strings.Fields(mine)[3]
@@ -141,13 +141,13 @@ func TestForgedPointer(t *testing.T) {
 			p := must[*process](t)(w.start(s))
 			ok(t, p.repo.Insert(ctx, withAll(1)), p.repo.Insert(ctx, withAll(2)), p.repo.Insert(ctx, withAll(3)), p.repo.Insert(ctx, withAll(4)))
 			rows := p.account.Table(w.table).Entities()
-			stored := must[*patterns.Entity](t)(rows.Get(ctx, at(1)))
+			stored := must[*tables.Entity](t)(rows.Get(ctx, at(1)))
 			victims := map[string]string{}
 			for _, property := range []string{"Photo", "CV", "Video"} {
 				victims[strings.Fields(textIn(stored.Get(property)))[3]] = ""
 			}
 			for id := 2; id <= 4; id++ {
-				own := must[*patterns.Entity](t)(rows.Get(ctx, at(id)))
+				own := must[*tables.Entity](t)(rows.Get(ctx, at(id)))
 				forge(rows, stored, own)
 				client := p.account.TableService().NewClient(w.table)
 				_, err := client.UpdateEntity(ctx, must[[]byte](t)(json.Marshal(rawOf(own))), nil)
@@ -157,7 +157,7 @@ func TestForgedPointer(t *testing.T) {
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), reads)
 			q := must[*process](t)(w.start(&counted))
-			if e, err := q.repo.Get(ctx, at(2)); !errors.Is(err, patterns.ErrGarbled) {
+			if e, err := q.repo.Get(ctx, at(2)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Get of a forged row gives %v, %v", e, err)
 			}
 			for kind := range reads.Kinds() {
@@ -176,10 +176,10 @@ func TestForgedPointer(t *testing.T) {
 			if len(discarded) != 3 {
 				t.Errorf("Discard took away %v", discarded)
 			}
-			if err := p.repo.ReplaceUnconditional(ctx, withAll(3)); !errors.Is(err, patterns.ErrGarbled) {
+			if err := p.repo.ReplaceUnconditional(ctx, withAll(3)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("ReplaceUnconditional of a forged row: %v", err)
 			}
-			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, patterns.ErrGarbled) {
+			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("DeleteUnconditional of a forged row: %v", err)
 			}
 			mended := must[*employee](t)(p.repo.Get(ctx, at(2)))
@@ -212,34 +212,34 @@ func TestSharedPrefix(t *testing.T) {
 		return e
 	}
 	ok(t, q.account.Table(other.table).Create(ctx), p.repo.Insert(ctx, photo("p")), q.repo.Insert(ctx, photo("q")))
-	stored := must[*patterns.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
+	stored := must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
 	forged := map[string]any{"PartitionKey": stored.Key.Partition, "RowKey": stored.Key.Row, "Photo": textIn(stored.Get("Photo"))}
 	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, must[[]byte](t)(json.Marshal(forged)), nil)
 	ok(t, err)
-	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrGarbled) {
+	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a blob of another table is read: %v, %v", e, err)
 	}
 }
 
 // textIn is the text of a pointer, of either type.
-func textIn(v patterns.Value) string {
+func textIn(v tables.Value) string {
 	if data, isBinary := v.Bytes(); isBinary {
 		return string(data)
 	}
-	text, _ := v.Str()
+	text, _ := v.Text()
 	return text
 }
 
 // like makes a value of the same type as v.
-func like(v patterns.Value, text string) patterns.Value {
+func like(v tables.Value, text string) tables.Value {
 	if _, isBinary := v.Bytes(); isBinary {
-		return patterns.Binary([]byte(text))
+		return tables.Binary([]byte(text))
 	}
-	return patterns.String(text)
+	return tables.String(text)
 }
 
 // rawOf is the body of a merge that writes the pointers of an entity, past the library.
-func rawOf(e *patterns.Entity) map[string]any {
+func rawOf(e *tables.Entity) map[string]any {
 	raw := map[string]any{"PartitionKey": e.Key.Partition, "RowKey": e.Key.Row}
 	for _, property := range []string{"Photo", "CV", "Video"} {
 		v := e.Get(property)
@@ -247,7 +247,7 @@ func rawOf(e *patterns.Entity) map[string]any {
 			raw[property], raw[property+"@odata.type"] = data, "Edm.Binary"
 			continue
 		}
-		raw[property], _ = v.Str()
+		raw[property], _ = v.Text()
 	}
 	return raw
 }

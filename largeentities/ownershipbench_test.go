@@ -15,8 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ownedBlobs is a container with n blobs of one entity, each of the given size, and pointers to them.
@@ -25,7 +25,7 @@ func ownedBlobs(b *testing.B, s *storagetest.Service, n, size int) (*blobs, []*p
 	counter := &storagetest.RequestCounter{}
 	options := s.ClientOptions
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), counter)
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func ownedBlobs(b *testing.B, s *storagetest.Service, n, size int) (*blobs, []*p
 	if _, err := c.Create(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
-	key := patterns.Key{Partition: "Sales", Row: "empid_000223"}
+	key := tables.Key{Partition: "Sales", Row: "empid_000223"}
 	owned := &blobs{container: c, prefix: "Employees/Photo", home: blobowner.Home(s.TableEndpoint, "Employees"), blockSize: 4 << 20, concurrency: 1}
 	var all []*pointer
 	for range n {
@@ -43,7 +43,7 @@ func ownedBlobs(b *testing.B, s *storagetest.Service, n, size int) (*blobs, []*p
 	return owned, all, counter
 }
 
-func putOwned(b *testing.B, c *container.Client, owned *blobs, key patterns.Key, size, number int) *pointer {
+func putOwned(b *testing.B, c *container.Client, owned *blobs, key tables.Key, size, number int) *pointer {
 	b.Helper()
 	content := bytes.Repeat([]byte{byte(number)}, size)
 	p := &pointer{of: key, name: entityPrefix(owned.prefix, key) + fmt.Sprintf("ID%06d", number), length: int64(size), contentType: "image/jpeg"}

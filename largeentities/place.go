@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // where is what a change does with the property.
@@ -27,8 +28,8 @@ const (
 // placement is the decision, the same for an intent, a rehearsal and the change itself: they ask with the same values.
 type placement struct {
 	where
-	value   patterns.Value // of inEntity as it is stored; of newBlob the plain value, null for a Stream
-	pointer *pointer       // of keptBlob; of newBlob one that is as long as the real one, or longer
+	value   tables.Value // of inEntity as it is stored; of newBlob the plain value, null for a Stream
+	pointer *pointer     // of keptBlob; of newBlob one that is as long as the real one, or longer
 	open    func(context.Context) (io.ReadCloser, error)
 	check   func(length int64) error // of what was read
 	report  func(int64)
@@ -36,7 +37,7 @@ type placement struct {
 }
 
 // place decides where the value of a change goes. v is what the codec made of it.
-func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v patterns.Value) (placement, error) {
+func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v tables.Value) (placement, error) {
 	if x.form == streamForm {
 		return x.placeStream(ctx, change)
 	}
@@ -51,11 +52,11 @@ func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v patt
 		return placement{}, invalid("Store", "property %s is not valid UTF-8", x.name)
 	}
 	if int64(len(data)) > x.options.MaxValue {
-		return placement{}, fault("Store", "", patterns.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
+		return placement{}, fault("Store", "", tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
 	}
 	tooLong := false
-	if s, ok := v.Str(); ok {
-		tooLong = edm.Units(s) > patterns.MaxStringUnits
+	if s, ok := v.Text(); ok {
+		tooLong = edm.Units(s) > tables.MaxStringUnits
 	}
 	if len(data) <= x.options.Threshold && !tooLong {
 		return placement{where: inEntity, value: v}, nil
@@ -114,7 +115,7 @@ func (x *Property[T]) placeSource(ctx context.Context, change *patterns.Change, 
 			return placement{}, fmt.Errorf("reading the Stream of property %s: %w", x.name, err)
 		}
 		if whole {
-			return placement{where: inEntity, value: patterns.Binary(head)}, nil
+			return placement{where: inEntity, value: tables.Binary(head)}, nil
 		}
 	}
 	length := unknownLength
@@ -235,13 +236,13 @@ func (x *Property[T]) OutsideKeys(ctx context.Context, change *patterns.Change) 
 }
 
 // Remember implements patterns.Rememberer: the pointer as stored, and, of a sealed value that is in memory, what keep needs.
-func (x *Property[T]) Remember(entity any, p patterns.Properties) ([]string, error) {
+func (x *Property[T]) Remember(entity any, p tables.Properties) ([]string, error) {
 	if x.field != nil {
 		if v, ok := entity.(*T); ok && v != nil {
 			x.bind(x.field(v))
 		}
 	}
-	ptr, err := x.form.read(patterns.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
+	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
 	if err != nil || ptr == nil {
 		return nil, nil // a Stream that is new, as the codec writes it; what makes no sense was told by Load
 	}

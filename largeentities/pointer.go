@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // pointer is what an entity holds in the place of a value that is in a blob.
@@ -19,7 +19,7 @@ type pointer struct {
 	contentType string
 	sealed      bool // sha256 is that of the sealed form, length that of the value
 
-	of patterns.Key // the entity in whose row it is; not part of the stored form
+	of tables.Key // the entity in whose row it is; not part of the stored form
 }
 
 // The marks begin a pointer, and say which form it has.
@@ -46,7 +46,7 @@ func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 var errNoPointer = errors.New("it is neither a value of its type nor a pointer to a blob that this build can read")
 
 // parsePointer is the reverse of String. Each pointer has one form: another one would be written back as something else.
-func parsePointer(of patterns.Key, text string) (*pointer, error) {
+func parsePointer(of tables.Key, text string) (*pointer, error) {
 	parts := strings.SplitN(text, " ", 5)
 	if len(parts) != 5 || parts[3] == "" {
 		return nil, errNoPointer
@@ -79,20 +79,20 @@ const (
 )
 
 // pointer makes the value that holds a pointer.
-func (f form) pointer(p *pointer) patterns.Value {
+func (f form) pointer(p *pointer) tables.Value {
 	if f == stringForm {
-		return patterns.Binary([]byte(p.String()))
+		return tables.Binary([]byte(p.String()))
 	}
-	return patterns.String(p.String())
+	return tables.String(p.String())
 }
 
 // read tells what a value in the row of an entity is: a pointer, or, with nil, the value itself. Whether the pointer leads to a
 // blob of the entity is for blobs.checkOwn to say.
-func (f form) read(of patterns.Key, v patterns.Value) (*pointer, error) {
+func (f form) read(of tables.Key, v tables.Value) (*pointer, error) {
 	if v.IsNull() {
 		return nil, nil
 	}
-	text, isString := v.Str()
+	text, isString := v.Text()
 	data, isBinary := v.Bytes()
 	switch {
 	case f == stringForm && isString, f != stringForm && isBinary:
@@ -106,9 +106,9 @@ func (f form) read(of patterns.Key, v patterns.Value) (*pointer, error) {
 }
 
 // content returns the bytes of a value of the declared type.
-func (f form) content(v patterns.Value) ([]byte, error) {
+func (f form) content(v tables.Value) ([]byte, error) {
 	if f == stringForm {
-		if s, ok := v.Str(); ok {
+		if s, ok := v.Text(); ok {
 			return []byte(s), nil
 		}
 	} else if b, ok := v.Bytes(); ok {
@@ -118,9 +118,9 @@ func (f form) content(v patterns.Value) ([]byte, error) {
 }
 
 // value is the reverse of content.
-func (f form) value(content []byte) patterns.Value {
+func (f form) value(content []byte) tables.Value {
 	if f == stringForm {
-		return patterns.String(string(content))
+		return tables.String(string(content))
 	}
-	return patterns.Binary(content)
+	return tables.Binary(content)
 }

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // FuzzPointer: a text that is read as a pointer is the one form of it, and one that is taken for the entity's own leads to a blob
 // under the entity's prefix.
 func FuzzPointer(f *testing.F) {
-	key := patterns.Key{Partition: "Sales", Row: "empid_000223"}
+	key := tables.Key{Partition: "Sales", Row: "empid_000223"}
 	b := &blobs{prefix: "Employees/Photo", home: "aG9tZQ"}
 	own := entityPrefix(b.prefix, key)
 	hash := strings.Repeat("0", 64)
@@ -19,7 +19,7 @@ func FuzzPointer(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, v := range []patterns.Value{patterns.String(text), patterns.Binary([]byte(text))} {
+		for _, v := range []tables.Value{tables.String(text), tables.Binary([]byte(text))} {
 			for _, form := range []form{binaryForm, stringForm, streamForm} {
 				ptr, err := form.read(key, v)
 				if err != nil || ptr == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Property keeps one property of entities in blobs where its values are large. It belongs to the one Repository that it was
@@ -21,7 +22,7 @@ type Property[T any] struct {
 	blobs   *blobs
 	given   Options
 	options Options
-	codec   *patterns.Codec[T]
+	codec   *tables.Codec[T]
 	form    form
 	repo    *patterns.Repository[T] // nil while it is free
 	nursery nursery
@@ -75,7 +76,7 @@ func (x *Property[T]) Attach(host patterns.Host) (err error) {
 	if names := host.PropertyNames(); names != nil && !slices.Contains(names, x.name) {
 		return fmt.Errorf("%v has no property of this name", host.EntityType())
 	}
-	if x.codec, err = patterns.NewCodec[T](); err != nil {
+	if x.codec, err = tables.NewCodec[T](); err != nil {
 		return err
 	}
 	if err := x.checkForm(); err != nil {
@@ -99,17 +100,17 @@ func (x *Property[T]) Attach(host patterns.Host) (err error) {
 }
 
 // checkForm finds out how the field is declared. The codec decides what a field takes: a []byte takes an Edm.Binary alone, and
-// what is stored as a string an Edm.String alone. Fields that take both, such as a patterns.Value, cannot tell a value from a
+// what is stored as a string an Edm.String alone. Fields that take both, such as a tables.Value, cannot tell a value from a
 // pointer.
 func (x *Property[T]) checkForm() error {
-	takes := func(v patterns.Value) bool {
-		return x.codec.Decode(patterns.Properties{{Name: x.name, Value: v}}, new(T)) == nil
+	takes := func(v tables.Value) bool {
+		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
 	}
-	isBinary := takes(patterns.Binary([]byte("x")))
-	isString := takes(patterns.String("x")) || takes(patterns.String("")) || takes(patterns.String("null"))
+	isBinary := takes(tables.Binary([]byte("x")))
+	isString := takes(tables.String("x")) || takes(tables.String("")) || takes(tables.String("null"))
 	if x.form == streamForm {
 		v := new(T)
-		err := x.codec.Decode(patterns.Properties{{Name: x.name, Value: patterns.String(inlineMark)}}, v)
+		err := x.codec.Decode(tables.Properties{{Name: x.name, Value: tables.String(inlineMark)}}, v)
 		if s := x.field(v); err != nil || s == nil || s.IsZero() {
 			return errors.New("the function returns another field's Stream, or none")
 		}
@@ -158,7 +159,7 @@ func (x *Property[T]) bind(s *Stream) {
 }
 
 // Store implements patterns.PropertyTransformer: a large value goes to a blob, and the property holds a pointer to it.
-func (x *Property[T]) Store(ctx context.Context, change *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (x *Property[T]) Store(ctx context.Context, change *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	if !p.Has(x.name) {
 		return p, nil
 	}
@@ -187,7 +188,7 @@ func (x *Property[T]) Store(ctx context.Context, change *patterns.Change, p patt
 }
 
 // Load implements patterns.PropertyTransformer.
-func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
 	if g := glanceOf(ctx); g != nil {
 		g.note(x.name, of.Key, v)
@@ -216,8 +217,8 @@ func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p patterns.
 }
 
 // pointerIn is form.read of a value in the row of an entity, for what acts on the blob: a pointer that leads to a blob which is
-// not the entity's is patterns.ErrGarbled.
-func (x *Property[T]) pointerIn(op string, key patterns.Key, v patterns.Value) (*pointer, error) {
+// not the entity's is tables.ErrGarbled.
+func (x *Property[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
 	ptr, err := x.form.read(key, v)
 	if err != nil {
 		return nil, garbled(op, "", "property %s: %w", x.name, err)
@@ -229,7 +230,7 @@ func (x *Property[T]) pointerIn(op string, key patterns.Key, v patterns.Value) (
 }
 
 // loaded makes the value that the codec gets of what is stored.
-func (x *Property[T]) loaded(ctx context.Context, v patterns.Value, ptr *pointer) (patterns.Value, error) {
+func (x *Property[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
 	}
@@ -240,11 +241,11 @@ func (x *Property[T]) loaded(ctx context.Context, v patterns.Value, ptr *pointer
 	}
 	switch {
 	case x.form == streamForm && ptr != nil:
-		return patterns.String(textOf(ptr)), nil
+		return tables.String(textOf(ptr)), nil
 	case x.form == streamForm:
 		data, _ := v.Bytes()
 		text, err := NewStreamBytes(data, nil).MarshalText()
-		return patterns.String(string(text)), err
+		return tables.String(string(text)), err
 	case ptr == nil:
 		return v, nil
 	}
@@ -252,11 +253,11 @@ func (x *Property[T]) loaded(ctx context.Context, v patterns.Value, ptr *pointer
 		return v, nil
 	}
 	if ptr.length > x.options.MaxValue {
-		return v, fault("Load", ptr.name, patterns.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, ptr.length, x.options.MaxValue)
+		return v, fault("Load", ptr.name, tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, ptr.length, x.options.MaxValue)
 	}
 	data, err := x.blobs.loadValue(ctx, ptr)
 	if isReplaced(err) {
-		return v, fault("Load", ptr.name, patterns.ErrOutdated, "the blob of property %s is not there", x.name)
+		return v, fault("Load", ptr.name, tables.ErrOutdated, "the blob of property %s is not there", x.name)
 	}
 	if err != nil {
 		return v, err

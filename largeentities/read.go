@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rereads is how often a connection that breaks while it is read is made anew.
@@ -180,4 +180,4 @@ func (b *blobs) load(ctx context.Context, p *pointer) ([]byte, error) {
 var _ io.ReadCloser = (*reader)(nil)
 
 // isReplaced reports whether an error says that the blob has gone.
-func isReplaced(err error) bool { return errors.Is(err, patterns.ErrConflict) }
+func isReplaced(err error) bool { return errors.Is(err, tables.ErrConflict) }

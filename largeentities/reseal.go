@@ -3,7 +3,7 @@ package largeentities
 import (
 	"context"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type resealKey struct{}
@@ -11,7 +11,7 @@ type resealKey struct{}
 // Reseal stores the value of an entity in a new blob, as the property stores values now: sealed under the Sealer's current key,
 // or, with Options.AcceptPlaintext, sealed for the first time. The entity is read and replaced under its ETag. Before a data key
 // is removed, every entity that had a value under it has to be resealed. Requests: those of an Update with a new value.
-func (x *Property[T]) Reseal(ctx context.Context, key patterns.Key) error {
+func (x *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	if x.repo == nil || x.blobs.sealing == nil {
 		return invalid("Reseal", "the property belongs to no repository, or has no Options.Sealer")
 	}

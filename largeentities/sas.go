@@ -9,14 +9,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SignedURL returns an address under which anybody can read the blob of the entity's value, and nothing else, until expiry, which
-// is at most 7 days from now: patterns.Account.SignBlob of Options.Account. The address is the secret: it does not belong into
-// logs. A value that is in the entity, or none, is patterns.ErrNotFound. After the value is replaced, the address leads nowhere.
+// is at most 7 days from now: tables.Account.SignBlob of Options.Account. The address is the secret: it does not belong into
+// logs. A value that is in the entity, or none, is tables.ErrNotFound. After the value is replaced, the address leads nowhere.
 // Requests: 1; with a token credential 2.
-func (x *Property[T]) SignedURL(ctx context.Context, key patterns.Key, expiry time.Time) (string, error) {
+func (x *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
 	if x.repo == nil {
 		return "", invalid(op, "the property belongs to no repository")
@@ -34,7 +34,7 @@ func (x *Property[T]) SignedURL(ctx context.Context, key patterns.Key, expiry ti
 		return "", err
 	}
 	if !found || ptr == nil {
-		return "", &patterns.Error{Op: op, Table: x.repo.Table().Name(), Key: key, Pattern: x.name, Kind: patterns.ErrNotFound,
+		return "", &tables.Error{Op: op, Table: x.repo.Table().Name(), Key: key, Pattern: x.name, Kind: tables.ErrNotFound,
 			Err: errors.New("the value is in no blob")}
 	}
 	if ptr.sealed {

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const deadline = 20 * time.Second
@@ -158,7 +159,7 @@ func (r *rivalry) reader(seed uint64) storagetest.Actor {
 		}
 		for range 12 {
 			e, err := p.repo.Get(ctx, at(rng.IntN(2)))
-			if errors.Is(err, patterns.ErrNotFound) {
+			if errors.Is(err, tables.ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -170,7 +171,7 @@ func (r *rivalry) reader(seed uint64) storagetest.Actor {
 				_, err = io.Copy(io.Discard, stream)
 				stream.Close()
 			}
-			if errors.Is(err, patterns.ErrConflict) {
+			if errors.Is(err, tables.ErrConflict) {
 				r.log.add(func(l *rivalryLog) { l.gone++ })
 			} else if err != nil {
 				return fmt.Errorf("a reader of a stream: %w", err)

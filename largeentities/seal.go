@@ -9,11 +9,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Sealer encrypts what is stored in blobs; encryption.Stream is one. What it opens is what it sealed under the same binding,
-// or the error is a patterns.ErrGarbled. It is safe for concurrent use.
+// or the error is a tables.ErrGarbled. It is safe for concurrent use.
 type Sealer interface {
 	// Seal returns a reader of the sealed form of plaintext.
 	Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error)
@@ -124,8 +124,8 @@ func (r *openedReader) Read(p []byte) (int, error) {
 
 // sealError names the blob in an error that says nothing but that it is not what was sealed.
 func sealError(op, name string, err error) error {
-	var own *patterns.Error
-	if errors.Is(err, patterns.ErrGarbled) && !errors.As(err, &own) {
+	var own *tables.Error
+	if errors.Is(err, tables.ErrGarbled) && !errors.As(err, &own) {
 		return garbled(op, name, "%w", err)
 	}
 	return err

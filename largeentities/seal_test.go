@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // keys are data keys in a storage account of their own, so that the faults and counts of a test are those of its blobs.
@@ -26,7 +26,7 @@ type keys struct{ registry *encryption.Registry }
 func newKeys(t testing.TB) keys {
 	t.Helper()
 	s := storagetest.Simulator(t, nil)
-	account := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	wrapper := must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
 	table := account.Table("keys")
 	ok(t, table.Create(t.Context()))
@@ -46,16 +46,16 @@ func (k keys) options(t testing.TB) largeentities.Options {
 }
 
 // rowOf is the row of an employee as it is stored.
-func rowOf(t testing.TB, p *process, w *world, id int) *patterns.Entity {
+func rowOf(t testing.TB, p *process, w *world, id int) *tables.Entity {
 	t.Helper()
-	return must[*patterns.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
+	return must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
 }
 
 // pointerOf is the stored pointer of a property, in its five fields.
 func pointerOf(t testing.TB, p *process, w *world, id int, property string) []string {
 	t.Helper()
 	v := rowOf(t, p, w, id).Properties.Get(property)
-	text, isText := v.Str()
+	text, isText := v.Text()
 	if b, isBinary := v.Bytes(); isBinary && !isText {
 		text = string(b)
 	}
@@ -113,10 +113,10 @@ func TestSealed(t *testing.T) {
 	if len(contents) != 6 {
 		t.Errorf("six values that are equal are stored as %d", len(contents))
 	}
-	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("an address of a sealed blob: %v", err)
 	}
-	must[map[patterns.Key]string](t)(w.check(ctx, s))
+	must[map[tables.Key]string](t)(w.check(ctx, s))
 }
 
 // TestSealedRanges: any range of any length comes back as it was, in 2 requests, or 1 for all of it.
@@ -163,7 +163,7 @@ func TestSealedRanges(t *testing.T) {
 				t.Errorf("downloaded %d of %d, told %d, %v", n, size, told, err)
 			}
 		}
-		if _, err := read.Download(ctx, io.Discard, &largeentities.DownloadOptions{Concurrency: -1}); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := read.Download(ctx, io.Discard, &largeentities.DownloadOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a Concurrency of -1: %v", err)
 		}
 	}
@@ -198,9 +198,9 @@ func TestSealedUnchanged(t *testing.T) {
 	}
 	ok(t, p.repo.Merge(ctx, read, "Note"))
 	moved := *must[*employee](t)(p.repo.Get(ctx, at(1)))
-	moved.ID, moved.Meta = 2, patterns.Meta{}
+	moved.ID, moved.Meta = 2, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &moved)) // a Stream of another entity
-	found := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	found := must[map[tables.Key]string](t)(w.check(ctx, s))
 	if found[at(1)] != found[at(2)] || !strings.HasSuffix(found[at(2)], "video=v74") {
 		t.Errorf("there is %q and %q", found[at(1)], found[at(2)])
 	}
@@ -215,11 +215,11 @@ func TestReseal(t *testing.T) {
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), "short", largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, clear.repo.Insert(ctx, e))
-	want := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	want := must[map[tables.Key]string](t)(w.check(ctx, s))
 	w.options = k.options(t)
 	strict := must[*process](t)(w.start(s))
 	for _, err := range []error{second(strict.repo.Get(ctx, at(1))), strict.photo.Reseal(ctx, at(1))} {
-		if !errors.Is(err, patterns.ErrGarbled) {
+		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("what is in clear is read: %v", err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestReseal(t *testing.T) {
 		}
 	}
 	w.options.AcceptPlaintext = false
-	if got := must[map[patterns.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after Reseal there is %q", got)
 	}
 	next := must[encryption.DataKeyID](t)(k.registry.CreateDataKey(ctx))
@@ -249,16 +249,16 @@ func TestReseal(t *testing.T) {
 			t.Errorf("%s is under data key %v, %v", name, id, err)
 		}
 	}
-	if got := must[map[patterns.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after another Reseal there is %q", got)
 	}
-	if _, err := clear.repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := clear.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a program without a sealer reads: %v", err)
 	}
-	if err := clear.photo.Reseal(ctx, at(1)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := clear.photo.Reseal(ctx, at(1)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Reseal without a sealer: %v", err)
 	}
-	if err := p.photo.Reseal(context.Background(), at(7)); !errors.Is(err, patterns.ErrNotFound) {
+	if err := p.photo.Reseal(context.Background(), at(7)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("Reseal of nobody: %v", err)
 	}
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // patient has an X-ray that nobody reads who has the storage account alone.
 type patient struct {
-	patterns.Meta
+	tables.Meta
 	Ward string
 	ID   int
 	XRay []byte
 }
 
 // sealedXRays keeps X-rays in blobs, sealed under the registry's data keys.
-func sealedXRays(account *patterns.Account, registry *encryption.Registry) (*patterns.Repository[patient], error) {
+func sealedXRays(account *tables.Account, registry *encryption.Registry) (*patterns.Repository[patient], error) {
 	sealer, err := encryption.NewStream(registry, nil)
 	if err != nil {
 		return nil, err
@@ -33,8 +34,8 @@ func sealedXRays(account *patterns.Account, registry *encryption.Registry) (*pat
 	}
 	xray := largeentities.NewProperty[patient]("XRay", account.Container("xrays"), &largeentities.Options{Sealer: sealer})
 	return patterns.NewRepository(account.Table("Patients"), patterns.Schema[patient]{Intents: queue,
-		Key: func(p *patient) patterns.Key {
-			return patterns.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
+		Key: func(p *patient) tables.Key {
+			return tables.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
 		}}, xray)
 }
 
@@ -44,7 +45,7 @@ func ExampleSealer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func ExampleSealer() {
 	if err := patients.Insert(ctx, &patient{Ward: "North", ID: 7, XRay: []byte("a fracture")}); err != nil {
 		log.Fatal(err)
 	}
-	read, err := patients.Get(ctx, patterns.Key{Partition: "North", Row: "patient_000007"})
+	read, err := patients.Get(ctx, tables.Key{Partition: "North", Row: "patient_000007"})
 	if err != nil {
 		log.Fatal(err)
 	}

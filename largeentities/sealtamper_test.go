@@ -18,8 +18,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func first[V any](all iter.Seq2[V, error]) (v V, err error) {
@@ -37,12 +37,12 @@ func second[V any](_ V, err error) error { return err }
 func refused(t *testing.T, p *process, id int, what string, right []byte, untouched int64) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := p.repo.Get(ctx, at(id)); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := p.repo.Get(ctx, at(id)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("%s: Get: %v", what, err)
 	}
 	page, err := p.repo.Query().Partition("Sales").Rows(compoundkey.Exactly(compoundkey.Int(id, 6)).Under("empid")).Select("Video").First(ctx)
 	if err != nil {
-		if !errors.Is(err, patterns.ErrGarbled) {
+		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: Select: %v", what, err)
 		}
 		return
@@ -51,7 +51,7 @@ func refused(t *testing.T, p *process, id int, what string, right []byte, untouc
 	for _, concurrency := range []int{0, 3} {
 		var b bytes.Buffer
 		_, err := video.Download(ctx, &b, &largeentities.DownloadOptions{Concurrency: concurrency})
-		if !errors.Is(err, patterns.ErrGarbled) || !bytes.HasPrefix(right, b.Bytes()) {
+		if !errors.Is(err, tables.ErrGarbled) || !bytes.HasPrefix(right, b.Bytes()) {
 			t.Errorf("%s: Download: %d bytes, %v", what, b.Len(), err)
 		}
 	}
@@ -64,7 +64,7 @@ func refused(t *testing.T, p *process, id int, what string, right []byte, untouc
 			t.Errorf("%s: Open gave other bytes", what)
 		}
 	}
-	if !errors.Is(err, patterns.ErrGarbled) {
+	if !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("%s: Open: %v", what, err)
 	}
 	for offset := int64(0); offset+10 <= video.Length(); offset += 30_000 {
@@ -77,7 +77,7 @@ func refused(t *testing.T, p *process, id int, what string, right []byte, untouc
 				t.Errorf("%s: a range at %d is read", what, offset)
 			}
 		}
-		if err != nil && (!errors.Is(err, patterns.ErrGarbled) || offset+10 <= untouched) {
+		if err != nil && (!errors.Is(err, tables.ErrGarbled) || offset+10 <= untouched) {
 			t.Errorf("%s: a range at %d: %v", what, offset, err)
 		}
 	}
@@ -114,8 +114,8 @@ func TestSealedTampering(t *testing.T) {
 		ok(t, err)
 	}
 	point := func(property string, fields []string) {
-		changed := &patterns.Entity{Key: row.Key, Properties: append(patterns.Properties(nil), row.Properties...)}
-		changed.Properties.Set(property, patterns.String(strings.Join(fields, " ")))
+		changed := &tables.Entity{Key: row.Key, Properties: append(tables.Properties(nil), row.Properties...)}
+		changed.Properties.Set(property, tables.String(strings.Join(fields, " ")))
 		ok(t, p.account.Table(w.table).Entities().Upsert(ctx, changed))
 	}
 	edited := func(at int, to string) []string {
@@ -160,7 +160,7 @@ func TestSealedTampering(t *testing.T) {
 	}
 	overwrite(video[3], genuine, video[2])
 	overwrite(photo[3], blobOf(t, p, pointerOf(t, p, w, 2, "Photo")[3]), photo[2])
-	if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a photo exchanged for another one: %v", err)
 	}
 	overwrite("Clear", right, hashOf(right))
@@ -176,11 +176,11 @@ func TestSealedTampering(t *testing.T) {
 		point("Video", fields)
 		refused(t, p, 1, what, right, -1)
 	}
-	changed := &patterns.Entity{Key: row.Key, Properties: append(patterns.Properties(nil), row.Properties...)}
-	changed.Properties.Set("Video", patterns.Binary(right[:1000]))
+	changed := &tables.Entity{Key: row.Key, Properties: append(tables.Properties(nil), row.Properties...)}
+	changed.Properties.Set("Video", tables.Binary(right[:1000]))
 	ok(t, p.account.Table(w.table).Entities().Upsert(ctx, changed))
 	refused(t, p, 1, "a value within the entity", right, -1)
-	ok(t, p.account.Table(w.table).Entities().Upsert(ctx, &patterns.Entity{Key: row.Key, Properties: row.Properties}))
+	ok(t, p.account.Table(w.table).Entities().Upsert(ctx, &tables.Entity{Key: row.Key, Properties: row.Properties}))
 	overwrite(photo[3], nil, photo[2])
 	refusedByOthers(t, w, s, k)
 }
@@ -192,7 +192,7 @@ func refusedByOthers(t *testing.T, w *world, s *storagetest.Service, k keys) {
 		others := *w
 		others.options.Sealer = sealer
 		p := must[*process](t)(others.start(s))
-		if _, err := p.repo.Get(t.Context(), at(2)); !errors.Is(err, patterns.ErrGarbled) {
+		if _, err := p.repo.Get(t.Context(), at(2)); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestFaultySealer(t *testing.T) {
 		r := must[io.ReadCloser](t)(video.Open(ctx))
 		ways := []error{second(repo.Get(ctx, at(1))), second(io.ReadAll(r)), second(readAll(ctx, video))}
 		for _, err := range append(ways, r.Close())[:len(ways)] {
-			if !errors.Is(err, patterns.ErrGarbled) {
+			if !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("%d more bytes: %v", more, err)
 			}
 		}

@@ -30,7 +30,7 @@ type StreamOptions struct {
 	// ContentType is that of the blob, Options.ContentType for "". A value with another one than that is never kept in the
 	// entity, which has no room for it.
 	ContentType string
-	// Length is how many bytes there will be, if that is known. Another number is patterns.ErrInvalid.
+	// Length is how many bytes there will be, if that is known. Another number is tables.ErrInvalid.
 	Length int64
 	// Progress is told, while the Stream is sent, how many bytes are. It is called by one goroutine at a time.
 	Progress func(sent int64)
@@ -51,7 +51,7 @@ func NewStreamFunc(open func() (io.ReadCloser, error), options *StreamOptions) S
 }
 
 // NewStreamReader makes a Stream of what is left in a reader, which can be written once: an attempt after it, as by
-// Repository.Update after a conflict, is patterns.ErrInvalid. Make it outside of the function that Update calls; of a Stream
+// Repository.Update after a conflict, is tables.ErrInvalid. Make it outside of the function that Update calls; of a Stream
 // that is made inside, the second attempt would write what the first one has left of the reader.
 func NewStreamReader(r io.Reader, options *StreamOptions) Stream {
 	if r == nil {
@@ -113,7 +113,7 @@ func (s Stream) ContentType() string {
 func (s Stream) InBlob() bool { return s.c != nil && s.c.ptr != nil }
 
 // Open reads the whole value, with 1 request, and checks its length and SHA-256: what comes before a wrong last byte, or
-// before a premature end, is followed by an error and never by io.EOF. patterns.ErrConflict says that the entity has been
+// before a premature end, is followed by an error and never by io.EOF. tables.ErrConflict says that the entity has been
 // replaced since it was read.
 func (s Stream) Open(ctx context.Context) (io.ReadCloser, error) { return s.OpenRange(ctx, 0, -1) }
 
@@ -179,13 +179,13 @@ type DownloadOptions struct {
 	Progress func(written int64)
 }
 
-// The texts by which a Stream goes through patterns.Codec, which knows fields, and Property, which knows blobs.
+// The texts by which a Stream goes through tables.Codec, which knows fields, and Property, which knows blobs.
 const (
 	newMark    = "new"     // of a source that only the entity itself has
 	inlineMark = "inline " // the content in base64
 )
 
-// MarshalText is for patterns.Codec. It does not write the content of a Stream that is new.
+// MarshalText is for tables.Codec. It does not write the content of a Stream that is new.
 func (s Stream) MarshalText() ([]byte, error) {
 	switch {
 	case s.c == nil:
@@ -216,7 +216,7 @@ func parseText(text string) (*pointer, error) {
 
 const maxInline = 64 << 10 // what can be in an entity at all
 
-// UnmarshalText is for patterns.Codec.
+// UnmarshalText is for tables.Codec.
 func (s *Stream) UnmarshalText(text []byte) error {
 	switch t := string(text); {
 	case t == "":

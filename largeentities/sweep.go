@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SweepOptions are the options of Property.Sweep; nil is the same as the zero value.
@@ -23,7 +24,7 @@ type SweepOptions struct {
 	Grace time.Duration
 	// DryRun deletes nothing, and counts what would be deleted as Deleted.
 	DryRun bool
-	// Resume goes on where an earlier run was when SweepReport.Resume was this text. One of another property is patterns.ErrInvalid.
+	// Resume goes on where an earlier run was when SweepReport.Resume was this text. One of another property is tables.ErrInvalid.
 	Resume string
 	// Progress is told after each page of at most 5,000 blobs.
 	Progress func(SweepReport)
@@ -134,7 +135,7 @@ func (x *Property[T]) openToken(token string) (marker string, err error) {
 // candidate is a blob of the property's own.
 type candidate struct {
 	name  string
-	key   patterns.Key // of its entity
+	key   tables.Key // of its entity
 	etag  azcore.ETag
 	bytes int64
 
@@ -146,7 +147,7 @@ type candidate struct {
 // read.
 func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
-		key   patterns.Key
+		key   tables.Key
 		known bool
 		ptr   *pointer
 		found bool
@@ -248,9 +249,9 @@ func (x *Property[T]) heldOutside(ctx context.Context, c candidate) (bool, error
 	if len(contributors) == 0 {
 		return false, nil
 	}
-	g := &glance{key: c.key, seen: map[string]patterns.Value{}}
+	g := &glance{key: c.key, seen: map[string]tables.Value{}}
 	v, err := x.repo.Get(context.WithValue(ctx, glanceKey{}, g), c.key)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {

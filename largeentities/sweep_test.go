@@ -15,8 +15,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // loseIntents makes a world in which changes died and their messages were cleared: n blobs that nothing points at, and as
@@ -68,7 +68,7 @@ func TestSweep(t *testing.T) {
 	}
 	_, err = p.blobs.NewBlobClient(w.table+"/Photo/else").Delete(ctx, nil)
 	ok(t, err)
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
 		t.Error(found)
 	}
 }
@@ -83,7 +83,7 @@ func TestSweepMisuse(t *testing.T) {
 	_, negative := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: -1})
 	_, token := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Resume: "bm9uc2Vuc2U"})
 	for _, err := range []error{unattached, negative, token} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestSweepUnreadable(t *testing.T) {
 	s.Wait(grace)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Before500)))
 	r := must[largeentities.SweepReport](t)(must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
-	if r.Failed != 2 || r.Deleted != 1 || r.Referenced != 1 || !errors.Is(r.LastFailure, patterns.ErrUnavailable) {
+	if r.Failed != 2 || r.Deleted != 1 || r.Referenced != 1 || !errors.Is(r.LastFailure, tables.ErrUnavailable) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -204,7 +204,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
 			t.Errorf("%+v", r)
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, patterns.ErrNotFound) {
+		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy: %v, %v", v, err)
 		}
 		for range 2 { // what a Repair names in messages, workers do
@@ -213,7 +213,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 			}
 			ok(t, w.drain(ctx, s))
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, patterns.ErrNotFound) {
+		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy after Repair: %v, %v", v, err)
 		}
 		if v := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jones")); short(v.Photo) != "b74" {

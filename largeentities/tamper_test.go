@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestDamage: whatever becomes of a blob, a reader gets the right bytes or a typed error, of each way to read.
@@ -40,18 +41,18 @@ func TestDamage(t *testing.T) {
 		load, stream error
 		rangeToo     bool
 	}{
-		"a bit has flipped": {overwrite(flipped), patterns.ErrGarbled, patterns.ErrGarbled, false},
-		"truncated":         {overwrite(right[:200]), patterns.ErrGarbled, patterns.ErrGarbled, true},
-		"longer":            {overwrite(append(bytes.Clone(right), 'x')), patterns.ErrGarbled, patterns.ErrGarbled, true},
-		"empty":             {overwrite(nil), patterns.ErrGarbled, patterns.ErrGarbled, true},
+		"a bit has flipped": {overwrite(flipped), tables.ErrGarbled, tables.ErrGarbled, false},
+		"truncated":         {overwrite(right[:200]), tables.ErrGarbled, tables.ErrGarbled, true},
+		"longer":            {overwrite(append(bytes.Clone(right), 'x')), tables.ErrGarbled, tables.ErrGarbled, true},
+		"empty":             {overwrite(nil), tables.ErrGarbled, tables.ErrGarbled, true},
 		"another's": {func(ctx context.Context, b *blockblob.Client) error {
 			_, err := b.Upload(ctx, streaming.NopCloser(bytes.NewReader(flipped)), nil)
 			return err
-		}, patterns.ErrGarbled, patterns.ErrGarbled, true},
+		}, tables.ErrGarbled, tables.ErrGarbled, true},
 		"gone": {func(ctx context.Context, b *blockblob.Client) error {
 			_, err := b.Delete(ctx, nil)
 			return err
-		}, patterns.ErrGarbled, patterns.ErrConflict, true},
+		}, tables.ErrGarbled, tables.ErrConflict, true},
 	} {
 		w := (&world{options: largeentities.Options{BlockSize: 60}}).open(t, s)
 		p := must[*process](t)(w.start(s))
@@ -64,7 +65,7 @@ func TestDamage(t *testing.T) {
 		for blob := range must[map[string]string](t)(w.blobsIn(ctx, p)) {
 			ok(t, c.damage(ctx, p.blobs.NewBlockBlobClient(blob)))
 		}
-		if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, c.load) || errors.Is(err, patterns.ErrOutdated) {
+		if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, c.load) || errors.Is(err, tables.ErrOutdated) {
 			t.Errorf("%s: Get says %v", name, err)
 		}
 		v := must[*employee](t)(p.repo.Get(ctx, at(2))).Video
@@ -120,7 +121,7 @@ func TestRanges(t *testing.T) {
 			ok(t, r.Close())
 		}
 		for _, c := range [][2]int64{{-1, 1}, {0, size + 1}, {size + 1, -1}, {size, 1}} {
-			if _, err := v.OpenRange(ctx, c[0], c[1]); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := v.OpenRange(ctx, c[0], c[1]); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("range %v of %d: %v", c, size, err)
 			}
 		}
@@ -172,7 +173,7 @@ func TestCutAnswers(t *testing.T) {
 			}
 			faulty, met := s.Faulty(injector)
 			err := read(must[*process](t)(w.start(faulty)))
-			if (err == nil) != c.good || err != nil && !errors.Is(err, patterns.ErrGarbled) {
+			if (err == nil) != c.good || err != nil && !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("%s, %v: %v", name, c.fault, err)
 			}
 			if len(met.Met()) == 0 {
@@ -184,7 +185,7 @@ func TestCutAnswers(t *testing.T) {
 
 // streamed is an employee whose photo is declared as a Stream.
 type streamed struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Photo      largeentities.Stream `table:",omitzero"`
@@ -201,7 +202,7 @@ func TestLostPhoto(t *testing.T) {
 	ok(t, p.repo.Insert(ctx, e))
 	photo := largeentities.NewStream("Photo", func(e *streamed) *largeentities.Stream { return &e.Photo }, p.blobs, &largeentities.Options{Threshold: threshold})
 	repo := must[*patterns.Repository[streamed]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[streamed]{Name: "streamed", RowPrefix: "empid", Intents: p.queue,
-		Key: func(e *streamed) patterns.Key { return keyOf(with(e.ID)) }}, photo))
+		Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
 	got := must[*streamed](t)(repo.Get(ctx, at(1)))
 	if text := short(must[[]byte](t)(readAll(ctx, got.Photo))); text != "a74" {
 		t.Errorf("read as a Stream: %s", text)
@@ -210,11 +211,11 @@ func TestLostPhoto(t *testing.T) {
 		_, err := p.blobs.NewBlobClient(blob).Delete(ctx, nil)
 		ok(t, err)
 	}
-	if err := p.repo.DeleteUnconditional(ctx, at(1)); !errors.Is(err, patterns.ErrGarbled) {
+	if err := p.repo.DeleteUnconditional(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("who reads it: %v", err)
 	}
 	ok(t, repo.DeleteUnconditional(ctx, at(1)))
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // upload is one value on its way to its blob. What is not longer than a block is one request, and all else blocks, which
@@ -24,8 +24,8 @@ import (
 type upload struct {
 	blobs  *blobs
 	name   string
-	kind   string       // content type
-	of     patterns.Key // the entity
+	kind   string     // content type
+	of     tables.Key // the entity
 	report func(int64)
 	check  func(length int64) error // nil for none
 	expect int64                    // the length, or more where it is not known
@@ -103,7 +103,7 @@ func (u *upload) stage(ctx context.Context, r io.Reader, first []byte) (ids []st
 	block, full := first, true
 	for {
 		if len(ids) == maxBlocks {
-			err = fault("Store", u.name, patterns.ErrTooLarge, "a blob has %d blocks, and Options.BlockSize is %d", maxBlocks, u.blobs.blockSize)
+			err = fault("Store", u.name, tables.ErrTooLarge, "a blob has %d blocks, and Options.BlockSize is %d", maxBlocks, u.blobs.blockSize)
 			break
 		}
 		id, data := blockID(len(ids)), block

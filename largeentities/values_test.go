@@ -11,15 +11,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestValuesComeBack: values of every kind and size, on both sides of the threshold, of the service's limits, and of a block.
 func TestValuesComeBack(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
-	const block = 2 * patterns.MaxBinarySize
+	const block = 2 * tables.MaxBinarySize
 	w := (&world{options: largeentities.Options{BlockSize: block}}).open(t, s)
 	p := must[*process](t)(w.start(s))
-	for id, size := range []int{0, 1, threshold, threshold + 1, patterns.MaxBinarySize, patterns.MaxBinarySize + 1, block, 2*block + 7} {
+	for id, size := range []int{0, 1, threshold, threshold + 1, tables.MaxBinarySize, tables.MaxBinarySize + 1, block, 2*block + 7} {
 		for form, data := range map[string][]byte{"zero": make([]byte, size), "text": bytes.Repeat([]byte("x"), size)} {
 			e := with(id)
 			if form == "text" {
@@ -68,7 +69,7 @@ func TestNilAndEmpty(t *testing.T) {
 	if got.Photo == nil || got.Video.IsZero() || got.Video.Length() != 0 {
 		t.Errorf("%v and %v come back", got.Photo, got.Video)
 	}
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 1 {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 1 {
 		t.Error(found)
 	}
 }
@@ -89,10 +90,10 @@ func TestStreamSources(t *testing.T) {
 		stream largeentities.Stream
 		want   error
 		text   string
-	}{"func": {again, nil, "f74"}, "reader": {once, patterns.ErrInvalid, "r74"}} {
+	}{"func": {again, nil, "f74"}, "reader": {once, tables.ErrInvalid, "r74"}} {
 		e := with(1)
 		e.Video = c.stream
-		if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrExists) {
+		if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrExists) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		e.ID = 2
@@ -133,23 +134,23 @@ func TestBadSources(t *testing.T) {
 		"fails at once":    {largeentities.NewStreamReader(errorReader{broken}, nil), broken},
 		"is cut off":       {largeentities.NewStreamReader(cut(), nil), io.ErrUnexpectedEOF},
 		"does not open":    {largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return nil, broken }, nil), broken},
-		"opens nothing":    {largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return nil, nil }, nil), patterns.ErrInvalid},
-		"no function":      {largeentities.NewStreamFunc(nil, nil), patterns.ErrInvalid},
+		"opens nothing":    {largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return nil, nil }, nil), tables.ErrInvalid},
+		"no function":      {largeentities.NewStreamFunc(nil, nil), tables.ErrInvalid},
 		"never ends":       {largeentities.NewStreamReader(errorReader{}, nil), io.ErrNoProgress},
-		"is longer":        {largeentities.NewStreamReader(bytes.NewReader(large("a")), wrong), patterns.ErrInvalid},
-		"is shorter":       {largeentities.NewStreamReader(strings.NewReader("abc"), wrong), patterns.ErrInvalid},
-		"bytes are longer": {largeentities.NewStreamBytes(large("a"), wrong), patterns.ErrInvalid},
-		"negative length":  {largeentities.NewStreamBytes(large("a"), &largeentities.StreamOptions{Length: -1}), patterns.ErrInvalid},
-		"bad content type": {largeentities.NewStreamBytes(large("a"), &largeentities.StreamOptions{ContentType: "a\nb"}), patterns.ErrInvalid},
+		"is longer":        {largeentities.NewStreamReader(bytes.NewReader(large("a")), wrong), tables.ErrInvalid},
+		"is shorter":       {largeentities.NewStreamReader(strings.NewReader("abc"), wrong), tables.ErrInvalid},
+		"bytes are longer": {largeentities.NewStreamBytes(large("a"), wrong), tables.ErrInvalid},
+		"negative length":  {largeentities.NewStreamBytes(large("a"), &largeentities.StreamOptions{Length: -1}), tables.ErrInvalid},
+		"bad content type": {largeentities.NewStreamBytes(large("a"), &largeentities.StreamOptions{ContentType: "a\nb"}), tables.ErrInvalid},
 	} {
 		e := with(1)
 		e.Video = c.stream
-		if err := p.repo.Insert(ctx, e); !errors.Is(err, c.want) || errors.Is(err, patterns.ErrUnknownOutcome) {
+		if err := p.repo.Insert(ctx, e); !errors.Is(err, c.want) || errors.Is(err, tables.ErrUnknownOutcome) {
 			t.Errorf("a stream that %s: %v", name, err)
 		}
 	}
 	ok(t, drainNow(ctx, p))
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }
@@ -168,11 +169,11 @@ func TestCopies(t *testing.T) {
 	e.Video = largeentities.NewStreamReader(bytes.NewReader(large("v")), nil)
 	ok(t, p.repo.Insert(ctx, e))
 	copied := *must[*employee](t)(p.repo.Get(ctx, at(1)))
-	copied.ID, copied.Meta = 2, patterns.Meta{}
+	copied.ID, copied.Meta = 2, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &copied))
 	// Also what was written just now, whose reader is used up.
 	third := *e
-	third.ID, third.Meta = 3, patterns.Meta{}
+	third.ID, third.Meta = 3, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &third))
 	ok(t, p.repo.Delete(ctx, e))
 	for _, id := range []int{2, 3} {
@@ -181,11 +182,11 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	// Inserted again under its own key, after its blob has gone with it.
-	e.Meta = patterns.Meta{}
-	if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrInvalid) {
+	e.Meta = tables.Meta{}
+	if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("an entity whose blob has gone: %v", err)
 	}
-	found := must[map[patterns.Key]string](t)(w.check(ctx, s))
+	found := must[map[tables.Key]string](t)(w.check(ctx, s))
 	if len(found) != 2 {
 		t.Error(found)
 	}
@@ -205,7 +206,7 @@ func TestProjection(t *testing.T) {
 	requests.Reset()
 	for got, err := range p.repo.Query().Partition("Sales").Select("Note", "Video").All(ctx) {
 		ok(t, err)
-		if _, err := got.Video.Open(ctx); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := got.Video.Open(ctx); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("without its container: %v", err)
 		}
 		if text := short(must[[]byte](t)(readAll(ctx, *p.video.Of(got)))); text != "v74" || got.Photo != nil {
@@ -217,15 +218,15 @@ func TestProjection(t *testing.T) {
 	if n := requests.CountOf(storagetest.GetBlob); n != 2 { // of the Stream, and of the photo as Merge reads the whole
 		t.Errorf("%d blobs were read", n)
 	}
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); found[at(1)] != "merged photo=a74 cv= video=v74" {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "merged photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
 	if err := func() error {
-		for _, err := range p.repo.Query().Partition("Sales").Where(patterns.Eq("CV", "x")).All(ctx) {
+		for _, err := range p.repo.Query().Partition("Sales").Where(tables.Eq("CV", "x")).All(ctx) {
 			return err
 		}
 		return nil
-	}(); !errors.Is(err, patterns.ErrInvalid) {
+	}(); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a condition on a large property: %v", err)
 	}
 }
@@ -243,8 +244,8 @@ func TestExplainWritesNothing(t *testing.T) {
 	if len(x.Outside) != 2 {
 		t.Errorf("%v", x)
 	}
-	e.Note = strings.Repeat("n", patterns.MaxStringUnits+1)
-	if err := p.repo.Insert(ctx, e); !errors.Is(err, patterns.ErrTooLarge) {
+	e.Note = strings.Repeat("n", tables.MaxStringUnits+1)
+	if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 	if n := requests.Count(); n != 0 {
@@ -252,7 +253,7 @@ func TestExplainWritesNothing(t *testing.T) {
 	}
 	e.Note = "first"
 	ok(t, p.repo.Insert(ctx, e)) // the reader is still whole
-	if found := must[map[patterns.Key]string](t)(w.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
+	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
 }
@@ -269,9 +270,9 @@ func TestMaxValue(t *testing.T) {
 	bounded.options.MaxValue = threshold
 	b := must[*process](t)(bounded.start(s))
 	_, err := b.repo.Get(ctx, at(1))
-	e.ID, e.Meta = 2, patterns.Meta{}
+	e.ID, e.Meta = 2, tables.Meta{}
 	for _, err := range []error{err, b.repo.Insert(ctx, e)} {
-		if !errors.Is(err, patterns.ErrTooLarge) {
+		if !errors.Is(err, tables.ErrTooLarge) {
 			t.Errorf("%v", err)
 		}
 	}

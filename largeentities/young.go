@@ -7,7 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // nursery holds the blobs that were stored and that no transaction points at yet, as far as is known.
@@ -25,7 +25,7 @@ type infant struct {
 	deadline time.Duration
 	lease    *lease.Lease // of the change
 	bound    *lease.Bound
-	value    patterns.Value // what is in it, so that the closing read of the change need not read it; null for a Stream
+	value    tables.Value // what is in it, so that the closing read of the change need not read it; null for a Stream
 
 	blob *stored
 
@@ -36,7 +36,7 @@ type infant struct {
 }
 
 // admit bounds the lease of the change by the blob's deadline. It looks after the blob until the change is over.
-func (n *nursery) admit(ctx context.Context, b *blobs, s *stored, deadline time.Duration, value patterns.Value) {
+func (n *nursery) admit(ctx context.Context, b *blobs, s *stored, deadline time.Duration, value tables.Value) {
 	i := &infant{nursery: n, blobs: b, ctx: ctx, deadline: deadline, blob: s, value: value, lease: lease.From(ctx)}
 	i.bound = i.lease.Bound(s.since, deadline, "the entity was not written within the Deadline of a blob that was stored for it")
 	n.mu.Lock()
@@ -103,11 +103,11 @@ func (n *nursery) settle(name string) {
 }
 
 // recall returns what is in a blob that the change under way in this context has stored. Everybody else reads the blob.
-func (n *nursery) recall(ctx context.Context, name string) (patterns.Value, bool) {
+func (n *nursery) recall(ctx context.Context, name string) (tables.Value, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i := n.young[name]; i != nil && !i.value.IsNull() && i.lease == lease.From(ctx) {
 		return i.value, true
 	}
-	return patterns.Value{}, false
+	return tables.Value{}, false
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestLostAnswers: an append whose answer is lost, once or until the writer gives up for the time being, is there once,
@@ -35,7 +35,7 @@ func TestLostAnswers(t *testing.T) {
 						err = w.Flush(t.Context())
 					}
 					down.Set(false)
-					if want := times == 100; want != errors.Is(err, patterns.ErrUnknownOutcome) || !want && err != nil {
+					if want := times == 100; want != errors.Is(err, tables.ErrUnknownOutcome) || !want && err != nil {
 						t.Errorf("the answer is %v", err)
 					}
 					check(t, w.Flush(t.Context()))
@@ -60,14 +60,14 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	w := newWriter(t, l, nil)
 	check(t, w.Write(t.Context(), record(noon(), "first")))
 	down.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), patterns.ErrUnknownOutcome)
+	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	err := w.Write(t.Context(), record(noon().Add(2), "refused"))
-	wantKind(t, err, patterns.ErrUnavailable)
-	if errors.Is(err, patterns.ErrUnknownOutcome) {
+	wantKind(t, err, tables.ErrUnavailable)
+	if errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("%v, and nothing of it was sent", err)
 	}
-	wantKind(t, w.Flush(t.Context()), patterns.ErrUnknownOutcome)
-	wantKind(t, w.Close(t.Context()), patterns.ErrUnknownOutcome)
+	wantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
+	wantKind(t, w.Close(t.Context()), tables.ErrUnknownOutcome)
 	down.Set(false)
 	check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
@@ -95,11 +95,11 @@ func TestContextEndsOnTheWay(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	giveUp()
-	if err := <-answers; !errors.Is(err, context.Canceled) || errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err := <-answers; !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("the one that waits: %v", err)
 	}
 	cancel()
-	if err := <-answers; !errors.Is(err, context.Canceled) || !errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err := <-answers; !errors.Is(err, context.Canceled) || !errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("the one on its way: %v", err)
 	}
 	goOn <- true

@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const benchText = "GET /employees/223 200 12ms user=jonesj@contoso.com agent=Mozilla/5.0 region=west trace=4bf92f3577b34da6"
@@ -78,7 +78,7 @@ func benchAppends(b *testing.B, s *storagetest.Service, records int) time.Durati
 
 // benchRows inserts a row for each record into one partition of an hour, as the guide's anti-pattern does.
 func benchRows(b *testing.B, s *storagetest.Service, goroutines, rows int) time.Duration {
-	account := must[*patterns.Account](b)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	table := account.TableService().NewClient(s.TableName(b))
 	must[aztables.CreateTableResponse](b)(table.CreateTable(b.Context(), nil))
 	var mu sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // bubble runs a test in which time is the test's own, with a log on a simulator whose appends fail while down is on.
@@ -86,7 +86,7 @@ func TestBufferBoundsTheLoss(t *testing.T) {
 					if errors.Is(err, context.DeadlineExceeded) {
 						break
 					}
-					if err != nil && errors.Is(err, patterns.ErrUnknownOutcome) {
+					if err != nil && errors.Is(err, tables.ErrUnknownOutcome) {
 						t.Fatal(err)
 					}
 					if err != nil {
@@ -161,7 +161,7 @@ func TestDurableRecordOfUnknownOutcomeIsSettled(t *testing.T) {
 		faulty, _ := s.WithRetries(0).Faulty(down)
 		l := newLog(t, faulty, nil)
 		w := newWriter(t, l, nil)
-		wantKind(t, w.Write(t.Context(), record(noon(), "unknown")), patterns.ErrUnknownOutcome)
+		wantKind(t, w.Write(t.Context(), record(noon(), "unknown")), tables.ErrUnknownOutcome)
 		down.Set(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -178,7 +178,7 @@ func TestCloseThatFails(t *testing.T) {
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BlobAppends: 1})
 	check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
-	wantKind(t, w.Close(t.Context()), patterns.ErrUnavailable)
+	wantKind(t, w.Close(t.Context()), tables.ErrUnavailable)
 	wantTexts(t, readDay(t, l), []string{"1", "2"})
 	down.Set(false)
 	check(t, w.Close(t.Context()))

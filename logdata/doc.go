@@ -31,7 +31,7 @@
 //
 // A record is stored once, or not at all. An append whose answer was lost is sent again for the same position: it is
 // applied there if it was not before, and refused if it was, and then the bytes are compared. While nobody can tell, the
-// error is patterns.ErrUnknownOutcome, and nothing else is sent. The records are the writer's from then on, who sends them
+// error is tables.ErrUnknownOutcome, and nothing else is sent. The records are the writer's from then on, who sends them
 // until they are stored, also where it turns out that they were not; Flush and Close have no nil before that.
 //
 // What a crash loses of what Write had acknowledged:

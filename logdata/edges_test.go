@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestBlobThatCannotBeLookedInto: whether an append whose answer was lost is in its blob is not known while the blob cannot be
@@ -38,11 +38,11 @@ func TestBlobThatCannotBeLookedInto(t *testing.T) {
 				lost.Set(true)
 				blind.Set(true)
 				then.Set(true)
-				wantKind(t, w.Write(t.Context(), record(noon().Add(1), "two")), patterns.ErrUnknownOutcome)
-				if err := w.Write(t.Context(), record(noon().Add(2), "three")); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) {
+				wantKind(t, w.Write(t.Context(), record(noon().Add(1), "two")), tables.ErrUnknownOutcome)
+				if err := w.Write(t.Context(), record(noon().Add(2), "three")); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 					t.Errorf("a Write behind it: %v", err)
 				}
-				wantKind(t, w.Flush(t.Context()), patterns.ErrUnknownOutcome)
+				wantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
 				then.Set(false)
 				blind.Set(false)
 				check(t, w.Flush(t.Context()))
@@ -100,7 +100,7 @@ func TestTheFirstAndTheLastTime(t *testing.T) {
 		break
 	}
 	for _, err := range l.Blobs(t.Context(), last.AddDate(2, 0, 0), last.AddDate(3, 0, 0)) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestCloseUnderLoad(t *testing.T) {
 						text := fmt.Sprintf("%d/%d", source, n)
 						err := w.Write(t.Context(), record(noon().Add(time.Duration(n)), text))
 						if err != nil {
-							if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "closed") {
+							if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "closed") {
 								t.Errorf("Write: %v", err)
 							}
 							return
@@ -150,7 +150,7 @@ func TestCloseUnderLoad(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			check(t, w.Close(ended))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), patterns.ErrInvalid)
+			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrInvalid)
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestRecordsOfEverySize(t *testing.T) {
 				if err == nil {
 					break
 				}
-				wantKind(t, err, patterns.ErrTooLarge)
+				wantKind(t, err, tables.ErrTooLarge)
 			}
 			check(t, w.Write(t.Context(), logdata.Record{Time: noon(), Data: nil}), w.Write(t.Context(), record(noon().Add(1), mark)))
 			const rest = 47 // mark, time, length, checksum, spaces and line feed

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The service's codes that decide what happens next.
@@ -23,25 +23,25 @@ const (
 
 // invalidf is the error of bad input, before any request.
 func invalidf(op, blob, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: blob, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &tables.Error{Op: op, Table: blob, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
-// failure turns the error of a request into a patterns.Error. Unknown says that the request, or an attempt at it before,
+// failure turns the error of a request into a tables.Error. Unknown says that the request, or an attempt at it before,
 // may have been applied.
 func failure(op, blob string, err error, unknown bool) error {
 	if err == nil {
 		return nil
 	}
-	e := patterns.ServiceError(op, blob, err)
+	e := tables.ServiceError(op, blob, err)
 	if unknown {
-		e.Kind = patterns.ErrUnknownOutcome
+		e.Kind = tables.ErrUnknownOutcome
 	}
 	return e
 }
 
 // because says of the error of a writer whose requests were ended by what: that of the writer's own context tells nobody.
 func because(err, cause error) error {
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.As(err, &e) {
 		return err
 	}

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func storage() *patterns.Account {
 }
 
 // openWeb opens the log of the web servers, with its container.
-func openWeb(ctx context.Context, account *patterns.Account, containerName string) *logdata.Log {
+func openWeb(ctx context.Context, account *tables.Account, containerName string) *logdata.Log {
 	container := account.Container(containerName)
 	if _, err := container.Create(ctx, nil); err != nil {
 		log.Fatal(err)

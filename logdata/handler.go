@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Handler returns a handler for log/slog. Each record is stored under the time that it has, or that it is handled at if it
@@ -90,7 +90,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 // written once more. The error of those others is returned all the same, with whether the record itself was accepted.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
-	if err == nil || !w.options.Buffered || errors.Is(err, patterns.ErrTooLarge) || errors.Is(err, patterns.ErrInvalid) || ctx.Err() != nil {
+	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || ctx.Err() != nil {
 		return err == nil, err
 	}
 	again := w.Write(ctx, r)

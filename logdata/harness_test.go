@@ -12,15 +12,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // noon is when the tests' records happen.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func containerOf(s *storagetest.Service, name string) (*container.Client, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func wantTexts(t testing.TB, got, want []string) {
 
 func wantKind(t testing.TB, err, kind error) {
 	t.Helper()
-	var e *patterns.Error
+	var e *tables.Error
 	if !errors.Is(err, kind) || !errors.As(err, &e) {
-		t.Errorf("%v, want a patterns.Error that is %v", err, kind)
+		t.Errorf("%v, want a tables.Error that is %v", err, kind)
 	}
 }
 

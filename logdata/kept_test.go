@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGivenUpAndThenRefused: a Write whose context ends while its record is sent was told to ask Flush. That the append is
@@ -30,13 +30,13 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 	go func() { answer <- w.Write(ctx, record(noon(), "mine")) }()
 	<-sending
 	cancel()
-	wantKind(t, <-answer, patterns.ErrUnknownOutcome)
+	wantKind(t, <-answer, tables.ErrUnknownOutcome)
 	down.Set(true)
 	goOn <- true
 	for w.Stats().Failures == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := w.Flush(t.Context()); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err := w.Flush(t.Context()); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("Flush of a record that is surely not stored: %v", err)
 	}
 	if err := w.Close(t.Context()); err == nil {
@@ -62,7 +62,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	w := newWriter(t, l, nil)
 	check(t, w.Write(t.Context(), record(noon(), "first")))
 	lost.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), patterns.ErrUnknownOutcome)
+	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	lost.Set(false)
 	sealed.Set(true)
 	refused.Set(true)
@@ -70,7 +70,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 		t.Errorf("Flush is %v, stats %+v", err, w.Stats())
 	}
 	// One that comes now is its caller's: it is refused, and will not be there.
-	if err := w.Write(t.Context(), record(noon().Add(2), "refused")); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) || w.Stats().Records != 1 {
+	if err := w.Write(t.Context(), record(noon().Add(2), "refused")); err == nil || errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 1 {
 		t.Errorf("the next Write: %v, stats %+v", err, w.Stats())
 	}
 	sealed.Set(false)
@@ -92,7 +92,7 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	next := noon().Add(10 * time.Minute)
 	check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
 	lost.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), patterns.ErrUnknownOutcome)
+	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), tables.ErrUnknownOutcome)
 	lost.Set(false)
 	full.Set(true)
 	noBlobs.Set(true)

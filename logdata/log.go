@@ -8,7 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -114,7 +114,7 @@ func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 		to = maxTime()
 	}
 	if !from.Before(to) {
-		return from, to, &patterns.Error{Op: op, Kind: patterns.ErrInvalid,
+		return from, to, &tables.Error{Op: op, Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("the range from %v up to %v has no times", from, to)}
 	}
 	return from, to, nil

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const defaultConcurrency = 8
@@ -172,7 +172,7 @@ func (q *query) peek() (*Blob, error) {
 			continue
 		}
 		if b.format != "" && b.format != strconv.Itoa(formatVersion) {
-			return nil, &patterns.Error{Op: "Query", Table: b.Name, Kind: patterns.ErrGarbled,
+			return nil, &tables.Error{Op: "Query", Table: b.Name, Kind: tables.ErrGarbled,
 				Err: fmt.Errorf("version %q of the format, and this build reads version %d", b.format, formatVersion)}
 		}
 		q.peeked = &b

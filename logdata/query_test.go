@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // counted is a log whose requests are counted.
@@ -327,7 +327,7 @@ func TestForeignBlobs(t *testing.T) {
 	put("web/2026/11/20/1200/000010.log", map[string]*string{"tpformat": &version})
 	from, to := day()
 	_, err := read(t.Context(), l, from, to)
-	wantKind(t, err, patterns.ErrGarbled)
+	wantKind(t, err, tables.ErrGarbled)
 }
 
 // TestQueryMeetsFaults: whatever befalls a request, a query has every record once, in order, or ends with an error.
@@ -355,7 +355,7 @@ func TestQueryMeetsFaults(t *testing.T) {
 				if len(got) > len(texts) || !slices.Equal(got, texts[:len(got)]) || err == nil && len(got) != len(texts) {
 					t.Errorf("%v at call %d: %q, %v", fault, call, got, err)
 				}
-				var e *patterns.Error
+				var e *tables.Error
 				if err != nil && (!errors.As(err, &e) || retries > 0 && call > 0) {
 					t.Errorf("%v at call %d: %v", fault, call, err)
 				}
@@ -419,7 +419,7 @@ func TestAnswersThatAreNotOfTheRange(t *testing.T) {
 	for _, answer := range []string{"", "bytes", "bytes 1-9/10", "bytes 0-9/5", "bytes 0-99999999/100000000", "bytes x-9/10"} {
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, storagetest.Always(headerFault(answer))))
 		got, err := read(t.Context(), must[*logdata.Log](t)(openLog(faulty, name, nil)), noon(), noon().Add(1))
-		if len(got) > 0 || !errors.Is(err, patterns.ErrGarbled) {
+		if len(got) > 0 || !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%q: %q, %v", answer, got, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Record is one entry of a log.
@@ -48,7 +48,7 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &patterns.Error{Op: "ReadRecords", Err: err})
+				yield(Record{}, &tables.Error{Op: "ReadRecords", Err: err})
 				return
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestWritesWaitForRoom: a Write into a full buffer waits for the append under way and is accepted then, or hears of its
@@ -42,7 +42,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 		down.Set(true)
 		check(t, <-write("four"))
 		refused := func(why string) {
-			if err := <-write("refused"); err == nil || errors.Is(err, patterns.ErrUnknownOutcome) {
+			if err := <-write("refused"); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 				t.Errorf("%s: %v", why, err)
 			}
 		}
@@ -70,7 +70,7 @@ func TestNoBlobTakesIt(t *testing.T) {
 	w := newWriter(t, l, nil)
 	full.Set(true)
 	err := w.Write(t.Context(), record(noon(), "refused"))
-	if wantKind(t, err, patterns.ErrConflict); errors.Is(err, patterns.ErrUnknownOutcome) || w.Stats().Records != 0 {
+	if wantKind(t, err, tables.ErrConflict); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)
@@ -80,6 +80,6 @@ func TestNoBlobTakesIt(t *testing.T) {
 		t.Errorf("blobs %v", names(blobs))
 	}
 	for _, err := range newLog(t, storagetest.Simulator(t, nil), nil).Blobs(t.Context(), noon(), noon()) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 }

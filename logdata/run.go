@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // forever is longer than a writer waits for anything without being woken.
@@ -230,10 +230,10 @@ func (w *Writer) end(err error) {
 // notAccepted is the error of a Write that was refused for the sake of other records. That nobody knows of those does not
 // make this one of unknown outcome.
 func notAccepted(err error) error {
-	var e *patterns.Error
-	if !errors.Is(err, patterns.ErrUnknownOutcome) || !errors.As(err, &e) {
+	var e *tables.Error
+	if !errors.Is(err, tables.ErrUnknownOutcome) || !errors.As(err, &e) {
 		return err
 	}
-	return &patterns.Error{Op: "Write", Table: e.Table, Kind: patterns.ErrUnavailable, Code: e.Code,
+	return &tables.Error{Op: "Write", Table: e.Table, Kind: tables.ErrUnavailable, Code: e.Code,
 		Err: fmt.Errorf("an append before it has no answer yet: %w", e.Err)}
 }

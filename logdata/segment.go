@@ -14,7 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -62,7 +62,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 	number := w.numbers[period] + 1
 	for attempt := 0; ; attempt++ {
 		if number > maxNumber {
-			return nil, &patterns.Error{Op: "Write", Table: w.log.periodPrefix(period), Kind: patterns.ErrTooLarge,
+			return nil, &tables.Error{Op: "Write", Table: w.log.periodPrefix(period), Kind: tables.ErrTooLarge,
 				Err: fmt.Errorf("a period has %d blobs at most", maxNumber)}
 		}
 		s.name = w.log.blobName(period, number)

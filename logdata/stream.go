@@ -16,7 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -167,7 +167,7 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 		return piece{size: offset}, nil // Azurite's answer for a range behind the end
 	}
 	if err != nil || last < first || first != offset || last-first >= count {
-		return piece{}, fmt.Errorf("%w: the answer is not of the range that was asked for", patterns.ErrGarbled)
+		return piece{}, fmt.Errorf("%w: the answer is not of the range that was asked for", tables.ErrGarbled)
 	}
 	data := make([]byte, last-first+1)
 	if _, err := io.ReadFull(answer.Body, data); err != nil {

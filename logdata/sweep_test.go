@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSweep breaks every request of writers that roll by appends and by period. Whatever happens: what was said to be
@@ -114,7 +114,7 @@ func (p *process) write(ctx context.Context, buffered bool) error {
 	text := fmt.Sprintf("%d/%d", p.number, p.next)
 	p.refused = ""
 	err := p.writer.Write(ctx, record(sweepTime(p.next).Add(time.Duration(p.number)), text))
-	unknown := errors.Is(err, patterns.ErrUnknownOutcome)
+	unknown := errors.Is(err, tables.ErrUnknownOutcome)
 	switch {
 	case unknown, err == nil && buffered:
 		p.pending = append(p.pending, text)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestFlushOfWhatIsWithdrawn: a Flush that waits for a record whose Write gives up while another request is under way has nothing
@@ -52,7 +52,7 @@ func TestCloseSaysWhatEndedIt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := w.Close(ctx)
-		if wantKind(t, err, patterns.ErrUnknownOutcome); !errors.Is(err, context.DeadlineExceeded) {
+		if wantKind(t, err, tables.ErrUnknownOutcome); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close: %v", err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -137,13 +137,13 @@ func (l *Log) NewWriter(o *WriterOptions) (*Writer, error) {
 
 // Write writes a record, whose Data it does not keep.
 //
-// Not buffered, nil means that the record is stored; patterns.ErrUnknownOutcome that it may be. From then on it is the
+// Not buffered, nil means that the record is stored; tables.ErrUnknownOutcome that it may be. From then on it is the
 // writer's, which sends it until it is stored, also where it turns out that it was not: do not write it again, but ask Flush,
 // which has no nil before that. Until then it takes room in memory as Writes that wait do. Any other error means that the
-// record is not stored and will not be. A context that ends while the record is on its way is patterns.ErrUnknownOutcome, too.
+// record is not stored and will not be. A context that ends while the record is on its way is tables.ErrUnknownOutcome, too.
 //
 // Buffered, nil means that the record is in memory. An error means that it is not, and is not written: it is
-// patterns.ErrInvalid, patterns.ErrTooLarge, the context's, or that of a flush in the background, whose records are in
+// tables.ErrInvalid, tables.ErrTooLarge, the context's, or that of a flush in the background, whose records are in
 // memory still. Such an error is returned once, unless the records were stored meanwhile.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
@@ -177,7 +177,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 }
 
 func (w *Writer) tooLarge(size, limit int) error {
-	return &patterns.Error{Op: "Write", Table: w.log.prefix, Kind: patterns.ErrTooLarge,
+	return &tables.Error{Op: "Write", Table: w.log.prefix, Kind: tables.ErrTooLarge,
 		Err: fmt.Errorf("a record of %d bytes; as it is stored, it has %d at most", size, limit)}
 }
 
@@ -267,7 +267,7 @@ func (w *Writer) forget(gone ...*entry) {
 }
 
 // Flush returns nil when all records that were accepted before are stored, those of a Write that ended in
-// patterns.ErrUnknownOutcome too. After an error, what a buffered writer has accepted is in memory still, and so are the
+// tables.ErrUnknownOutcome too. After an error, what a buffered writer has accepted is in memory still, and so are the
 // records of such Writes.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
@@ -293,7 +293,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 
 // Close stores what is in memory, writes into the metadata of the writer's blobs what their last records are, and ends the
 // writer's goroutine, also when the context ends before. After an error, records may be in memory still, and Close can be
-// called again; the error is patterns.ErrUnknownOutcome while some of them may be stored. Once it has returned nil it does
+// called again; the error is tables.ErrUnknownOutcome while some of them may be stored. Once it has returned nil it does
 // nothing more.
 func (w *Writer) Close(ctx context.Context) error {
 	done := make(chan error, 1)

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func modes() map[string]*logdata.WriterOptions {
@@ -41,7 +41,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 				t.Errorf("times %v", times)
 			}
 			check(t, w.Close(t.Context()), w.Close(t.Context()))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), patterns.ErrInvalid)
+			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrInvalid)
 			blobs := blobsOf(t, l)
 			if len(blobs) != 1 || blobs[0].Name != "web/2026/11/20/1200/000001.log" || !blobs[0].Final || blobs[0].Records != int64(len(texts)) ||
 				!blobs[0].First.Equal(noon()) || !blobs[0].Last.Equal(noon().Add(time.Duration(len(texts)-1))) || blobs[0].End != noon().Add(10*time.Minute) {
@@ -192,37 +192,37 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	check(t, err)
 	for _, prefix := range []string{"", "/a", "a/", "a//b", "a\x00", `a\b`, "a.", "./a", "\xff", strings.Repeat("a", 901)} {
 		_, err := logdata.New(c, prefix, nil)
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	_, err = logdata.New(nil, "a", nil)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 	for _, period := range []time.Duration{-time.Minute, time.Second, 7 * time.Minute, 2 * time.Hour, 90 * time.Second} {
 		_, err := logdata.New(c, "a", &logdata.Options{Period: period})
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	l := must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
 	for _, o := range []logdata.WriterOptions{{BufferBytes: -1}, {BufferRecords: -1}, {Interval: -1}, {BlobBytes: -1}, {BlobAppends: 50_001}, {BlockBytes: 100<<20 + 1}} {
 		_, err := l.NewWriter(&o)
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	w := newWriter(t, l, nil)
-	wantKind(t, w.Write(t.Context(), logdata.Record{Data: make([]byte, 4<<20)}), patterns.ErrTooLarge)
-	wantKind(t, w.Write(t.Context(), record(noon(), strings.Repeat("\x1e", 2<<20))), patterns.ErrTooLarge)
-	wantKind(t, w.Write(t.Context(), record(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "x")), patterns.ErrInvalid)
-	wantKind(t, w.Write(t.Context(), record(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), "x")), patterns.ErrInvalid)
+	wantKind(t, w.Write(t.Context(), logdata.Record{Data: make([]byte, 4<<20)}), tables.ErrTooLarge)
+	wantKind(t, w.Write(t.Context(), record(noon(), strings.Repeat("\x1e", 2<<20))), tables.ErrTooLarge)
+	wantKind(t, w.Write(t.Context(), record(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
+	wantKind(t, w.Write(t.Context(), record(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.Write(ended, record(noon(), "x")); !errors.Is(err, context.Canceled) || errors.Is(err, patterns.ErrUnknownOutcome) {
+	if err := w.Write(ended, record(noon(), "x")); !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("a Write whose context had ended: %v", err)
 	}
 	for _, err := range l.Query(t.Context(), noon(), noon(), nil) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range l.Query(t.Context(), noon(), noon().Add(1), &logdata.QueryOptions{Concurrency: -1}) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	check(t, w.Flush(t.Context()), w.Close(t.Context()))
 	if n := counter.Count(); n != 0 {
@@ -236,11 +236,11 @@ func TestContainerIsMissing(t *testing.T) {
 	l := must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
 	w := newWriter(t, l, nil)
 	err := w.Write(t.Context(), record(noon(), "x"))
-	wantKind(t, err, patterns.ErrNotFound)
-	if errors.Is(err, patterns.ErrUnknownOutcome) {
+	wantKind(t, err, tables.ErrNotFound)
+	if errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Error(err)
 	}
-	if _, err := read(t.Context(), l, noon(), noon().Add(1)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := read(t.Context(), l, noon(), noon().Add(1)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a query: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // maxLead is how far a Log's stamps may run ahead of its clock, so that they rise while the clock stands or goes back a
@@ -45,7 +45,7 @@ func (l *Log[T]) nextTime() time.Time {
 
 // Append adds an entry, and stamps it first if that was not done. An entry that is there already is left as it is and is no
 // error: the Append that wrote it was this one, before. One with the same time and id and other properties is
-// patterns.ErrExists. It is ErrOutsideWindow where the entry's time is further away than half of Schema.Window; the context of
+// tables.ErrExists. It is ErrOutsideWindow where the entry's time is further away than half of Schema.Window; the context of
 // the request ends then, too. Requests: 1, and 1 more for an entry that is there.
 func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	if err := l.Stamp(v); err != nil {
@@ -54,13 +54,13 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	at, half := entryOf(v).LoggedAt, l.schema.Window/2
 	left := at.Sub(l.schema.Now()) + half
 	if left <= 0 || left > 2*half {
-		return l.recognize(ctx, v, &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: patterns.ErrInvalid,
+		return l.recognize(ctx, v, &tables.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("%w: it is %v from the present, and %v are allowed", ErrOutsideWindow, (left - half).Round(time.Millisecond), half)})
 	}
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	err := l.repo.Insert(bounded, v)
-	if errors.Is(err, patterns.ErrExists) {
+	if errors.Is(err, tables.ErrExists) {
 		return l.recognize(ctx, v, err)
 	}
 	return err
@@ -70,7 +70,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	there, err := l.repo.Get(ctx, l.keyOf(v))
 	switch {
-	case errors.Is(err, patterns.ErrNotFound), errors.Is(err, patterns.ErrTableNotFound), errors.Is(err, patterns.ErrInvalid):
+	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrTableNotFound), errors.Is(err, tables.ErrInvalid):
 		return refusal
 	case err != nil:
 		return err
@@ -92,7 +92,7 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 		return err
 	}
 	if !slices.Equal(ours, theirs) {
-		return &patterns.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: patterns.ErrExists,
+		return &tables.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: tables.ErrExists,
 			Err: errors.New("an entry with this time and id has other properties")}
 	}
 	*l.repo.MetaOf(v) = *l.repo.MetaOf(there)

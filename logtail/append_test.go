@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestOneTick: two entries of one tick both live, in the order of Append where one Log stamped them.
@@ -64,7 +64,7 @@ func TestStampsRise(t *testing.T) {
 	if err := l.Stamp(v); err != nil || !v.LoggedAt.Equal(c.at) {
 		t.Errorf("an hour back, a stamp is %v, want %v (%v)", v.LoggedAt, c.at, err)
 	}
-	if err := l.Stamp(nil); !errors.Is(err, patterns.ErrInvalid) {
+	if err := l.Stamp(nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Stamp(nil): %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestAppendAgain(t *testing.T) {
 	if err := other.Repository().Replace(ctx, again); err != nil {
 		t.Errorf("Replace of an entry that was recognized: %v", err)
 	}
-	if err := l.Append(ctx, v); !errors.Is(err, patterns.ErrExists) {
+	if err := l.Append(ctx, v); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("an entry of the same time and id and another amount: %v, want ErrExists", err)
 	}
 	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, []int{2}) {
@@ -115,15 +115,15 @@ func TestAppendAgain(t *testing.T) {
 
 // loose is an entry whose values do not come back as they were given.
 type loose struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	User  string
 	Any   any            `table:",json"`
 	JSON  map[string]any `table:",json"`
 	Zero  float64
 	Bytes []byte
-	Local time.Time                 `table:",omitzero"`
-	Rest  map[string]patterns.Value `table:",rest"`
+	Local time.Time               `table:",omitzero"`
+	Rest  map[string]tables.Value `table:",rest"`
 }
 
 // TestAppendAgainOfWhatIsReadAsAnother: an entry is known again by what it is when it is read: a struct that was given as any is a
@@ -141,7 +141,7 @@ func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 		"NaN":        {Zero: math.NaN()},
 		"empty":      {Bytes: []byte{}},
 		"local time": {Local: time.Date(2020, 1, 2, 3, 4, 5, 600, time.FixedZone("", 3600))},
-		"rest":       {Rest: map[string]patterns.Value{"z": patterns.String("1"), "a": patterns.Double(2)}},
+		"rest":       {Rest: map[string]tables.Value{"z": tables.String("1"), "a": tables.Double(2)}},
 	} {
 		v.User = "june"
 		if err := l.Stamp(&v); err != nil {
@@ -152,7 +152,7 @@ func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		other.JSON = map[string]any{"other": true}
-		if err := l.Append(t.Context(), &other); !errors.Is(err, patterns.ErrExists) {
+		if err := l.Append(t.Context(), &other); !errors.Is(err, tables.ErrExists) {
 			t.Errorf("%s, with another property: %v, want ErrExists", name, err)
 		}
 	}
@@ -165,8 +165,8 @@ func TestOutsideWindow(t *testing.T) {
 	half := logtail.DefaultWindow / 2
 	for _, distance := range []time.Duration{-half, -time.Hour, half + 100, 10 * time.Hour} {
 		v := &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}
-		var e *patterns.Error
-		if err := l.Append(ctx, v); !errors.Is(err, logtail.ErrOutsideWindow) || !errors.Is(err, patterns.ErrInvalid) || !errors.As(err, &e) {
+		var e *tables.Error
+		if err := l.Append(ctx, v); !errors.Is(err, logtail.ErrOutsideWindow) || !errors.Is(err, tables.ErrInvalid) || !errors.As(err, &e) {
 			t.Errorf("%v away: %v, want ErrOutsideWindow", distance, err)
 		}
 	}
@@ -183,10 +183,10 @@ func TestOutsideWindow(t *testing.T) {
 	if err := l.Repository().Insert(ctx, old); err != nil {
 		t.Error(err)
 	}
-	if err := l.Repository().Insert(ctx, &claim{Employee: "223"}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := l.Repository().Insert(ctx, &claim{Employee: "223"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("an entry that was not stamped: %v, want ErrInvalid", err)
 	}
-	if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("finer than 100 ns: %v, want ErrInvalid", err)
 	}
 }
@@ -195,12 +195,12 @@ func TestNewRefuses(t *testing.T) {
 	account := accountOf(t, storagetest.Open(t))
 	table := account.Table("Claims")
 	partition := func(*claim) string { return "p" }
-	cosmos := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	for name, f := range map[string]func() error{
 		"no table":     func() error { _, err := logtail.New(nil, schemaAt(nil)); return err },
 		"no partition": func() error { _, err := logtail.New(table, logtail.Schema[claim]{}); return err },
 		"no Entry": func() error {
-			type bare struct{ patterns.Meta }
+			type bare struct{ tables.Meta }
 			_, err := logtail.New(table, logtail.Schema[bare]{Partition: func(*bare) string { return "" }})
 			return err
 		},
@@ -211,7 +211,7 @@ func TestNewRefuses(t *testing.T) {
 		},
 		"a pointer": func() error {
 			type pointing struct {
-				patterns.Meta
+				tables.Meta
 				*logtail.Entry
 			}
 			_, err := logtail.New(table, logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }})
@@ -227,7 +227,7 @@ func TestNewRefuses(t *testing.T) {
 		},
 		"Cosmos DB": func() error { _, err := logtail.New(cosmos.Table("Claims"), schemaAt(nil)); return err },
 	} {
-		if err := f(); !errors.Is(err, patterns.ErrInvalid) {
+		if err := f(); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}

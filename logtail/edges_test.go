@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestFollowAllWaits: between entries All looks again after its Interval, give or take a half, and no more often; it ends with its
@@ -68,7 +68,7 @@ func TestRowsOfNoEntry(t *testing.T) {
 		c := &clock{day.Add(time.Hour)}
 		l := openLog(t, s, c.now)
 		fill(t, l, "223", entries)
-		row := &patterns.Entity{Key: patterns.Key{Partition: "223", Row: "log_2519936321679999999x"}}
+		row := &tables.Entity{Key: tables.Key{Partition: "223", Row: "log_2519936321679999999x"}}
 		if err := l.Table().Entities().Insert(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestRowsOfNoEntry(t *testing.T) {
 				n++
 			}
 		}
-		if n != 0 || !errors.Is(last, patterns.ErrGarbled) {
+		if n != 0 || !errors.Is(last, tables.ErrGarbled) {
 			t.Errorf("with %d entries: %d were yielded, and then %v", entries, n, last)
 		}
 	}
@@ -90,15 +90,15 @@ func TestNothingIsAppended(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	l := openLog(t, s, nil)
 	for _, err := range []error{l.Append(t.Context(), nil), l.Stamp(nil)} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%v, want ErrInvalid", err)
 		}
 	}
 	type pointing struct {
-		patterns.Meta
+		tables.Meta
 		*logtail.Entry
 	}
-	if _, err := logtail.New(l.Table(), logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := logtail.New(l.Table(), logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a pointer to Entry: %v, want ErrInvalid", err)
 	}
 	c := &claim{Employee: "223"}

@@ -2,7 +2,7 @@ package logtail
 
 import "time"
 
-// Entry is what makes a value an entry of a log. Embed it, beside patterns.Meta, in the type that a Log keeps. Both fields are
+// Entry is what makes a value an entry of a log. Embed it, beside tables.Meta, in the type that a Log keeps. Both fields are
 // stored as properties of their names and make the row key; they never change once the entry was stamped. A caller who must
 // not append twice, whatever crashes, saves them with the entry before Append.
 type Entry struct {

@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ExpenseClaim is stored by employee, newest first.
 type ExpenseClaim struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	EmployeeID string
 	Amount     int
 }
 
 // openClaims opens the log in the guide's table.
-func openClaims(account *patterns.Account) (*logtail.Log[ExpenseClaim], error) {
+func openClaims(account *tables.Account) (*logtail.Log[ExpenseClaim], error) {
 	return logtail.New(account.Table("EmployeeExpense"), logtail.Schema[ExpenseClaim]{
 		Partition: func(c *ExpenseClaim) string { return c.EmployeeID },
 	})
@@ -103,12 +103,12 @@ func ExampleInvertedTicks() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // follower is one that begins at a cursor, as a new process does.
@@ -273,17 +273,17 @@ func TestCursorsAreChecked(t *testing.T) {
 		"no base64": "?", "short": good[:10], "cut off": good[:len(good)-2], "another version": "Ag" + good[2:],
 		"of a time that is none": good[:12] + strings.Repeat("_", 7) + good[19:], "too far": good[:24] + strings.Repeat("_", 40),
 	} {
-		if _, err := l.Follower("223", cursor, nil); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := l.Follower("223", cursor, nil); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := l.Follower("224", good, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := l.Follower("224", good, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the cursor of another partition: %v, want ErrInvalid", err)
 	}
-	if _, err := l.Follower("223", "", &logtail.FollowOptions{Interval: -1}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := l.Follower("223", "", &logtail.FollowOptions{Interval: -1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a negative interval: %v, want ErrInvalid", err)
 	}
-	if _, err := l.Follower("223", "", &logtail.FollowOptions{From: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := l.Follower("223", "", &logtail.FollowOptions{From: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("from the year 10001: %v, want ErrInvalid", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // FollowOptions are the options of a Follower; nil is the same as the zero value.
@@ -30,7 +30,7 @@ type Follower[T any] struct {
 }
 
 // Follower begins to follow a partition where a cursor says, or where the options do for "". It makes no request. A cursor of
-// another log or partition, or one that was damaged, is patterns.ErrInvalid.
+// another log or partition, or one that was damaged, is tables.ErrInvalid.
 func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Follower[T], error) {
 	const op = "Follower"
 	if options == nil {
@@ -161,5 +161,5 @@ func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool
 }
 
 func (f *Follower[T]) garbled(row string, err error) error {
-	return &patterns.Error{Op: "Poll", Table: f.log.Table().Name(), Key: patterns.Key{Partition: f.partition, Row: row}, Kind: patterns.ErrGarbled, Err: err}
+	return &tables.Error{Op: "Poll", Table: f.log.Table().Name(), Key: tables.Key{Partition: f.partition, Row: row}, Kind: tables.ErrGarbled, Err: err}
 }

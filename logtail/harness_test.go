@@ -10,12 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type claim struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	Employee string
 	Category string
@@ -32,9 +32,9 @@ func (c *clock) now() time.Time { return c.at }
 
 func (c *clock) pass(d time.Duration) { c.at = c.at.Add(d) }
 
-func accountOf(t testing.TB, s *storagetest.Service) *patterns.Account {
+func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions}))
+	return must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func schemaAt(now func() time.Time) logtail.Schema[claim] {

@@ -8,10 +8,11 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ErrOutsideWindow: the entry's time is further from the present than half of Schema.Window, so that followers could miss it.
-// Nothing was written. It is a patterns.ErrInvalid, too.
+// Nothing was written. It is a tables.ErrInvalid, too.
 var ErrOutsideWindow = errors.New("the entry's time is outside of the log's window")
 
 // DefaultWindow is Schema.Window where it is not set: 30 s to send an entry, and 30 s for clocks that differ and requests that
@@ -39,10 +40,10 @@ type Schema[T any] struct {
 	MaxAttempts int
 }
 
-// Log keeps entries newest first. T is a struct that embeds patterns.Meta and Entry. A Log is safe for concurrent use.
+// Log keeps entries newest first. T is a struct that embeds tables.Meta and Entry. A Log is safe for concurrent use.
 type Log[T any] struct {
 	repo   *patterns.Repository[T]
-	codec  *patterns.Codec[T]
+	codec  *tables.Codec[T]
 	schema Schema[T]
 	page   int // entries that followers read at once; tests have smaller ones
 	// uptime is the time that has passed for this process, whatever was done to Schema.Now; tests have one of their own.
@@ -53,9 +54,9 @@ type Log[T any] struct {
 }
 
 // New opens a log in the table, with the patterns attached to its entries. It makes no request. What does not fit together is
-// patterns.ErrInvalid, and so is a table of Azure Cosmos DB: its queries have no order, and the first rows of one are not the
+// tables.ErrInvalid, and so is a table of Azure Cosmos DB: its queries have no order, and the first rows of one are not the
 // newest.
-func New[T any](table *patterns.Table, schema Schema[T], attached ...patterns.Pattern) (*Log[T], error) {
+func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Pattern) (*Log[T], error) {
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
@@ -76,12 +77,12 @@ func New[T any](table *patterns.Table, schema Schema[T], attached ...patterns.Pa
 	if schema.Now == nil {
 		schema.Now = time.Now
 	}
-	codec, err := patterns.NewCodec[T]()
+	codec, err := tables.NewCodec[T]()
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now() // with its monotonic reading, which the calendar's ticks do not have
-	l := &Log[T]{codec: codec, schema: schema, page: patterns.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
+	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
 		Name: schema.Name, Key: l.keyOf, RowPrefix: schema.Prefix, Intents: schema.Intents, MaxAttempts: schema.MaxAttempts,
 	}, attached...)
@@ -96,15 +97,15 @@ func New[T any](table *patterns.Table, schema Schema[T], attached ...patterns.Pa
 func (l *Log[T]) Repository() *patterns.Repository[T] { return l.repo }
 
 // Table returns the log's table.
-func (l *Log[T]) Table() *patterns.Table { return l.repo.Table() }
+func (l *Log[T]) Table() *tables.Table { return l.repo.Table() }
 
 // Key returns the key of a stamped entry.
-func (l *Log[T]) Key(v *T) patterns.Key { return l.keyOf(v) }
+func (l *Log[T]) Key(v *T) tables.Key { return l.keyOf(v) }
 
 // keyOf makes the key. An entry that was never stamped has a time that no property can hold, and is refused when written.
-func (l *Log[T]) keyOf(v *T) patterns.Key {
+func (l *Log[T]) keyOf(v *T) tables.Key {
 	e := entryOf(v)
-	return patterns.Key{
+	return tables.Key{
 		Partition: l.schema.Partition(v),
 		Row:       compoundkey.Join(l.schema.Prefix, compoundkey.TimeDesc(e.LoggedAt), compoundkey.String(e.LogID)),
 	}
@@ -118,7 +119,7 @@ func (l *Log[T]) timeOf(row string) (time.Time, error) {
 }
 
 // NewestFirst compares two entries as a partition holds them: below zero where a comes first. It is the Order of a query of
-// several partitions (patterns.ParallelOptions).
+// several partitions (tables.ParallelOptions).
 func (l *Log[T]) NewestFirst(a, b *T) int {
 	return compoundkey.Compare(l.repo.MetaOf(a).Key().Row, l.repo.MetaOf(b).Key().Row)
 }

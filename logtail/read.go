@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Latest returns the n newest entries of a partition, newest first; fewer where it has no more. Requests: 1 for n up to
@@ -16,7 +16,7 @@ func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, err
 	if n < 1 {
 		return nil, invalidf("Latest", l.Table().Name(), "the %d latest entries", n)
 	}
-	latest := make([]*T, 0, min(n, patterns.MaxPageSize))
+	latest := make([]*T, 0, min(n, tables.MaxPageSize))
 	for v, err := range l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)) {
 		if err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func (l *Log[T]) Between(ctx context.Context, partition string, from, to time.Ti
 
 // Query is a query of the entries of a partition with from <= LoggedAt < to, for further conditions, projections and pages. A
 // zero time is no bound.
-func (l *Log[T]) Query(partition string, from, to time.Time) patterns.Query[T] {
+func (l *Log[T]) Query(partition string, from, to time.Time) tables.Query[T] {
 	return l.repo.Query().Partition(partition).Rows(l.span(from, to))
 }
 
@@ -60,7 +60,7 @@ func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 			}
 			key := l.repo.MetaOf(v).Key()
 			if last != "" && compoundkey.Compare(last, key.Row) >= 0 {
-				yield(nil, &patterns.Error{Op: "Query", Table: l.Table().Name(), Key: key, Kind: patterns.ErrGarbled, Err: errUnordered})
+				yield(nil, &tables.Error{Op: "Query", Table: l.Table().Name(), Key: key, Kind: tables.ErrGarbled, Err: errUnordered})
 				return
 			}
 			last = key.Row

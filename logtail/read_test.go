@@ -9,8 +9,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestLatestIsOneRequest: whatever the size of the partition, and of its neighbours.
@@ -38,7 +38,7 @@ func TestLatestIsOneRequest(t *testing.T) {
 			if got := must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)); len(got) != 0 {
 				t.Errorf("nobody has %v", got)
 			}
-			if _, err := l.Latest(t.Context(), "223", 0); !errors.Is(err, patterns.ErrInvalid) {
+			if _, err := l.Latest(t.Context(), "223", 0); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("the latest 0: %v, want ErrInvalid", err)
 			}
 		})
@@ -78,14 +78,14 @@ func TestBetween(t *testing.T) {
 	for _, err := range l.Between(t.Context(), "223", time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}) {
 		last = err
 	}
-	if !errors.Is(last, patterns.ErrInvalid) {
+	if !errors.Is(last, tables.ErrInvalid) {
 		t.Errorf("from the year 10001: %v, want ErrInvalid", last)
 	}
 	query := l.Query("223", at(10), at(40))
-	if plan := must[patterns.Plan](t)(query.Plan()); plan.Class != patterns.RangeQuery {
+	if plan := must[tables.Plan](t)(query.Plan()); plan.Class != tables.RangeQuery {
 		t.Errorf("the class is %v", plan.Class)
 	}
-	if got := amounts(t, query.Where(patterns.Gt("Amount", 35)).Select("Amount").All(t.Context())); !slices.Equal(got, down(39, 4)) {
+	if got := amounts(t, query.Where(tables.Gt("Amount", 35)).Select("Amount").All(t.Context())); !slices.Equal(got, down(39, 4)) {
 		t.Errorf("with a condition: %v", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestIndexesCompose(t *testing.T) {
 	if err := l.Append(ctx, &claim{Employee: "7", Amount: 100}); err != nil {
 		t.Fatal(err)
 	}
-	merged := l.Repository().Query().Top(3).AllPartitions(ctx, []string{"223", "7"}, &patterns.ParallelOptions[claim]{Order: l.NewestFirst})
+	merged := l.Repository().Query().Top(3).AllPartitions(ctx, []string{"223", "7"}, &tables.ParallelOptions[claim]{Order: l.NewestFirst})
 	if got := amounts(t, merged); !slices.Equal(got, []int{100, 5, 4}) {
 		t.Errorf("the latest of two partitions are %v", got)
 	}
@@ -128,14 +128,14 @@ func TestUnorderedIsRefused(t *testing.T) {
 	l := openLog(t, s, nil)
 	fill(t, l, "223", 200)
 	s.SetChaos(storagetest.Chaos{Unordered: true})
-	if got, err := l.Latest(t.Context(), "223", 100); !errors.Is(err, patterns.ErrGarbled) {
+	if got, err := l.Latest(t.Context(), "223", 100); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("Latest: %d entries, %v, want ErrGarbled", len(got), err)
 	}
 	last := error(nil)
 	for _, err := range l.Between(t.Context(), "223", time.Time{}, time.Time{}) {
 		last = err
 	}
-	if !errors.Is(last, patterns.ErrGarbled) {
+	if !errors.Is(last, tables.ErrGarbled) {
 		t.Errorf("Between ends with %v, want ErrGarbled", last)
 	}
 	f := must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
@@ -143,7 +143,7 @@ func TestUnorderedIsRefused(t *testing.T) {
 	for _, err := range f.Poll(t.Context()) {
 		last = err
 	}
-	if !errors.Is(last, patterns.ErrGarbled) {
+	if !errors.Is(last, tables.ErrGarbled) {
 		t.Errorf("Poll ends with %v, want ErrGarbled", last)
 	}
 }

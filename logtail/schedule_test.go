@@ -12,8 +12,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -107,7 +107,7 @@ func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
 					f.seen.Add("appended", 1)
 					break
 				}
-				if errors.Is(err, patterns.ErrUnknownOutcome) {
+				if errors.Is(err, tables.ErrUnknownOutcome) {
 					f.seen.Add("unknown", 1)
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // stretch is a part of what is to be yielded, of at most some 1,000 entries: from <= LoggedAt < to. Zero is no bound above, and
@@ -19,7 +19,7 @@ type stretch[T any] struct {
 // 1,000 of them. Requests: 1 for each page.
 func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	query := f.log.Query(f.partition, f.place.horizon, time.Time{}).PageSize(f.log.page)
-	var page patterns.Page[T]
+	var page tables.Page[T]
 	for first := true; len(page.Items) == 0 && (first || page.Next != ""); first = false { // the service may send empty pages
 		var err error
 		if page, err = query.Page(ctx, page.Next); err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSweep breaks Append, with and without an index, and a follower, at every storage call. A caller who repeats an Append
@@ -47,7 +47,7 @@ func appended(t testing.TB, s *storagetest.Service, category string) storagetest
 			if err != nil {
 				return err
 			}
-			surely := end.Err != nil && !errors.Is(end.Err, patterns.ErrUnknownOutcome) && !errors.Is(end.Err, storagetest.ErrDied) && end.Attempts == 1
+			surely := end.Err != nil && !errors.Is(end.Err, tables.ErrUnknownOutcome) && !errors.Is(end.Err, storagetest.ErrDied) && end.Attempts == 1
 			switch {
 			case len(there) > 1:
 				return fmt.Errorf("%d entries", len(there))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const tick = 100 * time.Nanosecond
@@ -14,7 +14,7 @@ const tick = 100 * time.Nanosecond
 func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC) }
 
 // InvertedTicks returns the guide's key for a time: 19 digits that sort newest first, of the years 1 to 9999. Finer than 100 ns is
-// patterns.ErrInvalid. It is the text of compoundkey.TimeDesc.
+// tables.ErrInvalid. It is the text of compoundkey.TimeDesc.
 func InvertedTicks(t time.Time) (string, error) {
 	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
 	if err != nil {
@@ -42,5 +42,5 @@ func ceil(t time.Time) time.Time {
 }
 
 func invalidf(op, table, format string, args ...any) error {
-	return &patterns.Error{Op: op, Table: table, Kind: patterns.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ticksByHand counts the ticks since 0001-01-01 as .NET defines them, from the calendar alone and in numbers of any size.
@@ -79,12 +79,12 @@ func TestGoldenTicks(t *testing.T) {
 
 func TestTicksAreRefused(t *testing.T) {
 	for _, at := range []time.Time{time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), day.Add(1)} {
-		if got, err := logtail.InvertedTicks(at); !errors.Is(err, patterns.ErrInvalid) {
+		if got, err := logtail.InvertedTicks(at); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("InvertedTicks(%v) = %s, %v, want ErrInvalid", at, got, err)
 		}
 	}
 	for _, text := range []string{"", "1", "251993632167999999", "25199363216799999990", "3155378976000000000", "-519936321679999999", "２519936321679999999"} {
-		if got, err := logtail.ParseInvertedTicks(text); !errors.Is(err, patterns.ErrInvalid) {
+		if got, err := logtail.ParseInvertedTicks(text); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("ParseInvertedTicks(%q) = %v, %v, want ErrInvalid", text, got, err)
 		}
 	}

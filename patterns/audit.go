@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Auditor is implemented by patterns that hold more of an entity than copies of it, so that what they hold can be compared
@@ -16,7 +18,7 @@ type Auditor interface {
 	// pages. What cannot be read is a Fact with an Err.
 	Held(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
 	// Look reads what the pattern holds for one entity at one place now; held is false for nothing.
-	Look(ctx context.Context, place string, entity Key) (fact Fact, held bool, err error)
+	Look(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)
 }
 
 // Mender is an Auditor that contributes to the entity's own transaction. What is missing is mended by writing the entity
@@ -26,13 +28,13 @@ type Mender interface {
 	// Mend removes what is held at a place for an entity, unless wanted says that it belongs there: it reads the place, asks
 	// wanted, and writes under the ETag that it read, again from the start when the place has changed. Each write by which
 	// an entity comes to belong there must change the place's ETag, so that none comes between unseen.
-	Mend(ctx context.Context, place string, entity Key, wanted func(context.Context) (bool, error)) error
+	Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
 }
 
 // Fact is one thing that a pattern holds for one entity.
 type Fact struct {
 	Place  string // in the pattern's words; of an IntentContributor, the key by which its intents name it
-	Entity Key
+	Entity tables.Key
 	Digest [16]byte // of what is held; zero where being there is all there is to it
 	Err    error    // why it cannot be read
 }
@@ -43,6 +45,6 @@ type Scope struct {
 }
 
 // Contains reports whether an entity is in the scope.
-func (s Scope) Contains(entity Key) bool {
+func (s Scope) Contains(entity tables.Key) bool {
 	return s.Partitions == nil || slices.Contains(s.Partitions, entity.Partition)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
@@ -21,13 +23,13 @@ type Beside struct {
 
 // Write writes the rows, of one partition of the table, in one transaction. ErrConflict, ErrExists and ErrNotFound say that a
 // row has changed. Requests: 1.
-func (b *Beside) Write(ctx context.Context, table *Table) error {
+func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"
 	operations, err := b.operations()
 	if err != nil {
-		return invalid(op, err)
+		return tables.Invalid(op, err)
 	}
-	etags, err := table.commit(ctx, op, operations)
+	etags, err := commit(ctx, table, op, operations...)
 	if err != nil {
 		return err
 	}
@@ -96,5 +98,5 @@ func (r *Repository[T]) applying(ctx context.Context, kind ChangeKind, v *T) (*w
 	case ChangeDelete:
 		return r.deleting(ctx, "Delete", v)
 	}
-	return nil, r.invalid(op, Key{}, fmt.Errorf("change kind %d; Apply takes ChangeInsert, ChangeReplace or ChangeDelete", kind))
+	return nil, r.invalid(op, tables.Key{}, fmt.Errorf("change kind %d; Apply takes ChangeInsert, ChangeReplace or ChangeDelete", kind))
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestApplyBeside: rows of a caller are written in the transaction of a change, or refuse it, and no query shows them.
@@ -16,19 +18,19 @@ func TestApplyBeside(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	type note struct {
-		patterns.Meta
+		tables.Meta
 		PartitionKey, RowKey, Text string
 	}
-	repo := must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
-		Key: func(n *note) patterns.Key { return patterns.Key{Partition: n.PartitionKey, Row: n.RowKey} }}))
-	views := must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
-	key := patterns.Key{Partition: "p", Row: "\uFFFCmark"}
+	repo := harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }}))
+	views := harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	key := tables.Key{Partition: "p", Row: "\uFFFCmark"}
 	beside := func(verb patterns.RowVerb) *patterns.ApplyOptions {
-		row := &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "Text", Value: patterns.String("mark")}}}
+		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "Text", Value: tables.String("mark")}}}
 		if verb != patterns.InsertRow {
-			row.ETag = must[*note](t)(views.Get(ctx, key)).ETag
+			row.ETag = harness.Must[*note](t)(views.Get(ctx, key)).ETag
 		}
 		return &patterns.ApplyOptions{Beside: patterns.Beside{Owner: "test", Rows: []patterns.RowOperation{{Verb: verb, Row: row}}}}
 	}
@@ -36,7 +38,7 @@ func TestApplyBeside(t *testing.T) {
 	options := beside(patterns.InsertRow)
 	options.Incarnation = "LIFE"
 	check(t, repo.Apply(ctx, patterns.ChangeInsert, n, options))
-	mark := must[*note](t)(views.Get(ctx, key))
+	mark := harness.Must[*note](t)(views.Get(ctx, key))
 	if n.WriteID() == "" || mark.WriteID() != n.WriteID() || n.Incarnation() != "LIFE" || options.Beside.Rows[0].Row.ETag != mark.ETag {
 		t.Errorf("entity %q of %q, mark %q, ETag %q of %q", n.WriteID(), n.Incarnation(), mark.WriteID(), options.Beside.Rows[0].Row.ETag, mark.ETag)
 	}
@@ -51,25 +53,25 @@ func TestApplyBeside(t *testing.T) {
 	}
 
 	taken := &note{PartitionKey: "p", RowKey: "other", Text: "two"}
-	if err := repo.Apply(ctx, patterns.ChangeInsert, taken, beside(patterns.InsertRow)); !patterns.LostRace(err) || !errors.Is(err, patterns.ErrExists) {
+	if err := repo.Apply(ctx, patterns.ChangeInsert, taken, beside(patterns.InsertRow)); !tables.LostRace(err) || !errors.Is(err, tables.ErrExists) {
 		t.Errorf("the mark was there: %v", err)
 	}
-	if _, err := repo.Get(ctx, patterns.Key{Partition: "p", Row: "other"}); !patterns.IsAbsent(err) {
+	if _, err := repo.Get(ctx, tables.Key{Partition: "p", Row: "other"}); !tables.IsAbsent(err) {
 		t.Errorf("the entity was inserted without its mark: %v", err)
 	}
 	stale := beside(patterns.ReplaceRow)
 	check(t, repo.Apply(ctx, patterns.ChangeReplace, n, beside(patterns.ReplaceRow)))
-	if err := repo.Apply(ctx, patterns.ChangeReplace, n, stale); !errors.Is(err, patterns.ErrConflict) {
+	if err := repo.Apply(ctx, patterns.ChangeReplace, n, stale); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("the mark has changed: %v", err)
 	}
 	check(t, repo.Apply(ctx, patterns.ChangeDelete, n, beside(patterns.DeleteRow)))
-	if _, err := views.Get(ctx, key); !patterns.IsAbsent(err) {
+	if _, err := views.Get(ctx, key); !tables.IsAbsent(err) {
 		t.Errorf("the mark was not deleted: %v", err)
 	}
 
-	wantKind(t, repo.Apply(ctx, patterns.ChangeMerge, n, nil), patterns.ErrInvalid)
+	harness.WantKind(t, repo.Apply(ctx, patterns.ChangeMerge, n, nil), tables.ErrInvalid)
 	unowned := beside(patterns.InsertRow)
 	unowned.Beside.Owner = ""
-	wantKind(t, repo.Apply(ctx, patterns.ChangeInsert, taken, unowned), patterns.ErrInvalid)
-	wantKind(t, unowned.Beside.Write(ctx, table), patterns.ErrInvalid)
+	harness.WantKind(t, repo.Apply(ctx, patterns.ChangeInsert, taken, unowned), tables.ErrInvalid)
+	harness.WantKind(t, unowned.Beside.Write(ctx, table), tables.ErrInvalid)
 }

@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // takesAll is a service that every write succeeds on.
@@ -28,10 +30,10 @@ func takesAll(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if !strings.HasSuffix(req.URL.Path, "/$batch") {
-		return reply(req, http.StatusNoContent, "", "ETag", `W/"1"`), nil
+		return harness.Reply(req, http.StatusNoContent, "", "ETag", `W/"1"`), nil
 	}
-	answer := benchBatchAnswer(bytes.Count(body, []byte("\r\nContent-ID: ")))
-	return reply(req, http.StatusAccepted, string(answer), "Content-Type", "multipart/mixed; boundary=batchresponse_1"), nil
+	answer := harness.BatchAnswer(bytes.Count(body, []byte("\r\nContent-ID: ")))
+	return harness.Reply(req, http.StatusAccepted, string(answer), "Content-Type", "multipart/mixed; boundary=batchresponse_1"), nil
 }
 
 // TestBulkIsBoundedWhileTheServiceStalls: of a source without end, no more is taken than the documented bound, and no
@@ -46,7 +48,7 @@ func TestBulkIsBoundedWhileTheServiceStalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			table := inProcess(t, func(req *http.Request) (*http.Response, error) {
+			table := harness.InProcess(t, func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
 			}).Table("Employees")
@@ -54,11 +56,11 @@ func TestBulkIsBoundedWhileTheServiceStalls(t *testing.T) {
 			var taken atomic.Int64
 			ended := make(chan error)
 			go func() {
-				_, err := table.Entities().BulkNonAtomic(ctx, func(yield func(*patterns.Entity, error) bool) {
-					for i := 0; yield(&patterns.Entity{Key: patterns.Key{Partition: partition(i), Row: fmt.Sprint(i)}}, nil); i++ {
+				_, err := table.Entities().BulkNonAtomic(ctx, func(yield func(*tables.Entity, error) bool) {
+					for i := 0; yield(&tables.Entity{Key: tables.Key{Partition: partition(i), Row: fmt.Sprint(i)}}, nil); i++ {
 						taken.Add(1)
 					}
-				}, &patterns.BulkOptions{Concurrency: concurrency})
+				}, &tables.BulkOptions{Concurrency: concurrency})
 				ended <- err
 			}()
 			most := 0
@@ -87,14 +89,14 @@ func TestBulkOfManyPartitionsIsFast(t *testing.T) {
 		partitions /= 4
 	}
 	var sent atomic.Int64
-	table := inProcess(t, func(req *http.Request) (*http.Response, error) {
+	table := harness.InProcess(t, func(req *http.Request) (*http.Response, error) {
 		sent.Add(1)
 		return takesAll(req)
 	}).Table("Employees")
 	start := time.Now()
-	done, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*patterns.Entity, error) bool) {
+	done, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*tables.Entity, error) bool) {
 		for i := range partitions {
-			if !yield(&patterns.Entity{Key: patterns.Key{Partition: fmt.Sprint(i), Row: "r"}}, nil) {
+			if !yield(&tables.Entity{Key: tables.Key{Partition: fmt.Sprint(i), Row: "r"}}, nil) {
 				return
 			}
 		}
@@ -113,18 +115,18 @@ func TestBulkFlushesStragglers(t *testing.T) {
 	const rows = 41_000
 	var mu sync.Mutex
 	var resumed []int64
-	table := inProcess(t, takesAll).Table("Employees")
-	_, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*patterns.Entity, error) bool) {
+	table := harness.InProcess(t, takesAll).Table("Employees")
+	_, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*tables.Entity, error) bool) {
 		for i := range rows {
 			partition := "p"
 			if i == 0 {
 				partition = "straggler"
 			}
-			if !yield(&patterns.Entity{Key: patterns.Key{Partition: partition, Row: fmt.Sprint(i)}}, nil) {
+			if !yield(&tables.Entity{Key: tables.Key{Partition: partition, Row: fmt.Sprint(i)}}, nil) {
 				return
 			}
 		}
-	}, &patterns.BulkOptions{Progress: func(p patterns.BulkProgress) {
+	}, &tables.BulkOptions{Progress: func(p tables.BulkProgress) {
 		mu.Lock()
 		defer mu.Unlock()
 		if p.Entities < rows-5000 { // before the end of the sequence, which is at most 40 transactions ahead
@@ -142,12 +144,12 @@ func TestBulkFlushesStragglers(t *testing.T) {
 // TestBulkTakesOverCopiesLeftBehind: as Insert does by itself; a key that is really taken is refused as before.
 func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	index := func() *intrapartition.Index[person] {
 		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
 	}
 	open := func(attached ...patterns.Pattern) *patterns.Repository[person] {
-		return must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
+		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
 	}
 	people := func(n int) (list []*person) {
 		for i := range n {
@@ -186,10 +188,10 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	}
 	rival := []*person{{Team: "red", ID: 20, Email: "20@contoso.com"}, {Team: "red", ID: 21, Email: "1@contoso.com"}}
 	done, err = indexed.BulkInsertNonAtomic(ctx, source(rival), nil)
-	if e := wantKind(t, err, patterns.ErrDuplicate); e.Pattern != "email" || e.Op != "BulkInsertNonAtomic" || done.Entities != 0 {
+	if e := harness.WantKind(t, err, tables.ErrDuplicate); e.Pattern != "email" || e.Op != "BulkInsertNonAtomic" || done.Entities != 0 {
 		t.Errorf("%+v, %+v", e, done)
 	}
-	if done, err = indexed.BulkInsertNonAtomic(ctx, source(people(9)), &patterns.BulkOptions{SkipExisting: true}); err != nil || done.Existing != 8 || done.Entities != 1 {
+	if done, err = indexed.BulkInsertNonAtomic(ctx, source(people(9)), &tables.BulkOptions{SkipExisting: true}); err != nil || done.Existing != 8 || done.Entities != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }

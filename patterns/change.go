@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -14,10 +16,10 @@ import (
 type work[T any] struct {
 	op     string
 	change Change
-	entity *T          // whose Meta is brought up to date, nil for none
-	etag   azcore.ETag // the condition, with change.old
-	base   Properties  // of a merge: the entity's properties as they are stored, nil where the caller read them
-	merged Properties  // of a merge: given as it is stored
+	entity *T                // whose Meta is brought up to date, nil for none
+	etag   azcore.ETag       // the condition, with change.old
+	base   tables.Properties // of a merge: the entity's properties as they are stored, nil where the caller read them
+	merged tables.Properties // of a merge: given as it is stored
 
 	fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
@@ -71,7 +73,7 @@ func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent
 		return r.agree(ctx, intent, w.after, w.fresh)
 	})
 	if err == nil && !committed {
-		return &Error{Kind: ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
+		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
 	}
 	if committed {
 		return nil
@@ -94,25 +96,23 @@ func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
 	if err := r.store(ctx, w); err != nil || w.change.Kind == ChangeDelete {
 		return err
 	}
-	d := &draft{etag: w.etag, next: &state{key: w.change.Key, row: w.change.Key.Row, copies: r.copyNames, incarnation: anyWriteID, owner: r}}
+	d := &draft{etag: w.etag, next: &tables.State{Key: w.change.Key, Row: w.change.Key.Row, Copies: r.copyNames, Incarnation: anyWriteID, Owner: r}}
 	if err := r.planRows(&w.change, d, w.merged); err != nil {
 		return err
 	}
-	if e := checkTransaction(d.operations); e != nil {
+	if e := tables.CheckWrites(pass, d.writes); e != nil {
 		return e
 	}
 	total := 0
-	for i := range d.operations {
-		_, size, err := d.operations[i].row()
-		if err != nil {
-			e := invalid("", err)
-			e.Key, e.Pattern = loggable(d.operations[i].key), d.operations[i].pattern
+	for i := range d.writes {
+		size, e := d.writes[i].Check()
+		if e != nil {
 			return e
 		}
 		total += size
 	}
-	if total > MaxTransactionSize/4 { // less cannot be too large as it is sent, and need not be encoded twice
-		if e := r.table.checkSize(d.operations); e != nil {
+	if total > tables.MaxTransactionSize/4 { // less cannot be too large as it is sent, and need not be encoded twice
+		if e := raw(r.table).CheckSize(d.writes); e != nil {
 			return e
 		}
 	}
@@ -121,14 +121,14 @@ func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
 
 // located gives the library's own errors the operation and key of the change.
 func (r *Repository[T]) located(w *work[T], err error) error {
-	e, ok := err.(*Error) // the outermost only: what a runner or pattern wrapped around one means something
+	e, ok := err.(*tables.Error) // the outermost only: what a runner or pattern wrapped around one means something
 	if !ok {
 		return err
 	}
 	located := *e
-	located.Op, located.Table = w.op, r.table.name
-	if located.Key == (Key{}) {
-		located.Key = loggable(w.change.Key)
+	located.Op, located.Table = w.op, r.table.Name()
+	if located.Key == (tables.Key{}) {
+		located.Key = tables.Loggable(pass, w.change.Key)
 	}
 	return &located
 }
@@ -141,13 +141,11 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 		if err != nil {
 			return err
 		}
-		d.next.writeID = newWriteID()
-		etags, err := r.table.commitAs(ctx, w.op, d.operations, d.next.writeID)
+		d.next.WriteID = newWriteID()
+		etags, err := raw(r.table).Commit(ctx, w.op, d.writes, d.next.WriteID)
 		if err == nil {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
-			for _, staged := range d.staged {
-				staged.x.settle(etags[staged.at:])
-			}
+			d.notifyStaged(etags)
 			w.handBack()
 			if w.change.beside != nil {
 				w.change.beside.settle(etags[d.besideAt:])
@@ -181,41 +179,42 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 	if old == nil {
 		return nil
 	}
-	if old.owner != any(r) {
+	if old.Owner != any(r) {
 		// Another repository, or a view without patterns, remembers other things of it.
-		v, _, err := r.whole(ctx, w.op, &Meta{ETag: w.etag, state: old})
+		v, _, err := r.whole(ctx, w.op, old, w.etag)
 		if err != nil {
 			return err
 		}
-		meta := r.primary.codec.meta(v)
-		old, w.change.old, w.etag = meta.state, meta.state, meta.ETag
+		meta := r.codec.Meta(v)
+		old = stateOf(meta)
+		w.change.old, w.etag = old, meta.ETag
 	}
-	if old.isCopy() {
-		row, err := r.table.readRow(ctx, old.key)
+	if isCopy(old) {
+		row, err := readSystem(ctx, r.table, old.Key)
 		if err != nil {
 			return err
 		}
-		same := row.writeID != "" && row.writeID == old.writeID
-		if old.version != "" {
-			same = row.etag == old.version
+		same := row.WriteID != "" && row.WriteID == old.WriteID
+		if old.Version != "" {
+			same = row.ETag == old.Version
 		}
 		if row.isCopy || !same {
-			return &Error{Key: old.key, Kind: ErrConflict}
+			return &tables.Error{Key: old.Key, Kind: tables.ErrConflict}
 		}
 		own := *old
-		own.row, own.version = old.key.Row, ""
-		w.change.old, w.etag = &own, row.etag
+		own.Row, own.Version = old.Key.Row, ""
+		w.change.old, w.etag = &own, row.ETag
 	}
-	strays := old.rows(strayMemory)
-	keys := make([]Key, len(strays))
+	strays := priorOf(old).orphans
+	keys := make([]tables.Key, len(strays))
 	for i := range strays {
-		keys[i] = Key{old.key.Partition, strays[i].rowKey}
+		keys[i] = tables.Key{Partition: old.Key.Partition, Row: strays[i].rowKey}
 	}
-	for row, err := range r.table.rawRows().getMany(ctx, keys, nil) {
+	for row, err := range storedRows(raw(r.table).GetMany(ctx, keys)) {
 		if err != nil {
 			return err
 		}
-		if row.isNearCopy() && row.primary == old.key.Row {
+		if row.isNearCopy() && row.primary == old.Key.Row {
 			w.change.adopt(row)
 		}
 	}
@@ -224,29 +223,36 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 
 // startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
 func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
-	e, ok := err.(*Error)
-	if !ok || errors.Is(err, ErrUnknownOutcome) {
+	e, ok := err.(*tables.Error)
+	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
 	}
-	moved := errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
-	switch e.role {
+	moved := errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
+	failed := e.Change - 1
+	if len(d.writes) == 1 {
+		failed = 0
+	}
+	if failed < 0 || failed >= len(d.writes) {
+		return false, false
+	}
+	switch meaningOf(&d.writes[failed]).role {
 	case roleShared:
 		return moved, false
 	case roleAdopted:
 		delete(c.adopted, e.Key.Row)
 		return moved, false
 	case roleStale:
-		if !errors.Is(e.Kind, ErrNotFound) {
+		if !errors.Is(e.Kind, tables.ErrNotFound) {
 			return false, false
 		}
 		if c.gone == nil {
 			c.gone = map[string]azcore.ETag{}
 		}
 		_, known := c.gone[e.Key.Row] // of a companion that has changed since
-		c.gone[e.Key.Row] = d.operations[max(e.Change, 1)-1].owner
+		c.gone[e.Key.Row] = meaningOf(&d.writes[failed]).owner
 		return true, !known
 	case roleUnique:
-		if errors.Is(e.Kind, ErrDuplicate) && !d.isStaged(e.Change-1) {
+		if errors.Is(e.Kind, tables.ErrDuplicate) && !d.isStaged(e.Change-1) {
 			return r.takeOver(ctx, c, e.Key)
 		}
 	}
@@ -256,21 +262,21 @@ func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err
 // takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
 // writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
 // written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *Repository[T]) takeOver(ctx context.Context, c *Change, key Key) (again, learned bool) {
-	row, err := r.table.readRow(ctx, key)
-	if errors.Is(err, ErrNotFound) {
+func (r *Repository[T]) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+	row, err := readSystem(ctx, r.table, key)
+	if errors.Is(err, tables.ErrNotFound) {
 		return true, false // given up since
 	}
 	if err != nil || !row.isNearCopy() {
 		return false, false
 	}
 	if row.primary != c.Key.Row {
-		owner, own, err := r.look(ctx, c.Kind.String(), Key{key.Partition, row.primary})
-		if err != nil || own != nil && own.writeID == row.writeID {
+		owner, own, err := r.look(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.primary})
+		if err != nil || own != nil && own.WriteID == row.WriteID {
 			return false, false
 		}
 		if owner != nil {
-			rows, err := r.rowsOf(owner, own.key, own.properties)
+			rows, err := r.rowsOf(owner, own.Key, own.Properties)
 			if err != nil || repeats(rows, key.Row) {
 				return false, false
 			}
@@ -285,7 +291,7 @@ func (c *Change) adopt(row *storedRow) {
 	if c.adopted == nil {
 		c.adopted = map[string]azcore.ETag{}
 	}
-	c.adopted[row.key.Row] = row.etag
+	c.adopted[row.Key.Row] = row.ETag
 }
 
 // store makes the properties to store of the entity, once for all attempts.
@@ -306,12 +312,12 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 		}
 		return nil
 	}
-	p, err := r.primary.codec.Encode(w.change.Entity.(*T))
+	p, err := r.codec.Encode(w.change.Entity.(*T))
 	if err != nil {
 		return err
 	}
-	if err := checkReserved(p); err != nil {
-		return invalid("", err)
+	if err := tables.CheckReserved(pass, p); err != nil {
+		return tables.Invalid("", err)
 	}
 	if err := r.checkMirror(&w.change, p); err != nil {
 		return err
@@ -321,11 +327,11 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 }
 
 // transform turns properties into those to store.
-func (r *Repository[T]) transform(ctx context.Context, c *Change, p Properties) (Properties, error) {
+func (r *Repository[T]) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.transformers {
 		var err error
 		if p, err = t.Store(ctx, c, p); err != nil {
-			return nil, patternError(t, err, ErrInvalid)
+			return nil, patternError(t, err, tables.ErrInvalid)
 		}
 	}
 	return p, nil
@@ -333,32 +339,32 @@ func (r *Repository[T]) transform(ctx context.Context, c *Change, p Properties) 
 
 // checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
 // or a field that is not stored, would be others after the next read, and rows would be left behind for good.
-func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
+func (r *Repository[T]) checkMirror(c *Change, p tables.Properties) error {
 	v, mirror := c.Entity.(*T), new(T)
-	if err := r.primary.codec.Decode(p, mirror); err != nil {
+	if err := r.codec.Decode(p, mirror); err != nil {
 		return err
 	}
-	r.primary.codec.setKey(mirror, c.Key)
+	r.codec.SetKey(mirror, c.Key)
 	if !c.standIn && r.schema.Key(mirror) != c.Key {
-		return invalidf("", "its key depends on something that is not stored: it would be another after the next read")
+		return tables.Invalidf("", "its key depends on something that is not stored: it would be another after the next read")
 	}
 	for _, x := range r.copies {
 		given, err := x.Copies(v)
 		if err != nil {
-			return patternError(x, err, ErrInvalid)
+			return patternError(x, err, tables.ErrInvalid)
 		}
 		read, err := x.Copies(mirror)
 		if err != nil || !slices.EqualFunc(given, read, func(a, b Copy) bool { return a.RowKey == b.RowKey }) {
-			return patternError(x, errUnstoredKeys, ErrInvalid)
+			return patternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
 	for _, x := range r.rememberers {
 		given, err := x.Remember(v, p)
 		if err != nil {
-			return patternError(x, err, ErrInvalid)
+			return patternError(x, err, tables.ErrInvalid)
 		}
 		if read, err := x.Remember(mirror, p); err != nil || !slices.Equal(given, read) {
-			return patternError(x, errUnstoredKeys, ErrInvalid)
+			return patternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
 	return r.checkOutsideMirror(v, mirror)
@@ -367,16 +373,18 @@ func (r *Repository[T]) checkMirror(c *Change, p Properties) error {
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
 // settle brings the written value's Meta up to date.
-func (r *Repository[T]) settle(v *T, kind ChangeKind, next *state, etag azcore.ETag) {
+func (r *Repository[T]) settle(v *T, kind ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return
 	}
-	meta := r.primary.codec.meta(v)
+	meta := r.codec.Meta(v)
 	if kind == ChangeDelete {
-		meta.ETag, meta.state = "", nil
+		meta.ETag = ""
+		tables.SetState(pass, meta, nil)
 		return
 	}
-	meta.ETag, meta.state = etag, next
+	meta.ETag = etag
+	tables.SetState(pass, meta, next)
 }
 
 // intentOf names everything outside that a change can touch.
@@ -388,7 +396,7 @@ func (r *Repository[T]) intentOf(ctx context.Context, w *work[T]) (Intent, error
 	for _, p := range r.intents {
 		keys, err := p.OutsideKeys(ctx, &w.change)
 		if err != nil {
-			return intent, patternError(p, err, ErrInvalid)
+			return intent, patternError(p, err, tables.ErrInvalid)
 		}
 		if len(keys) > 0 {
 			intent.Outside[p.PatternName()] = keys

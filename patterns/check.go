@@ -1,6 +1,10 @@
 package patterns
 
-import "context"
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
 
 // Check refuses an entity that Insert would refuse before any request: a key, a property, a size or a number of rows that the
 // service does not take, or what a pattern cannot store. It is for those who do something else before an insert that must
@@ -16,7 +20,7 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 
 // CheckUnder is Check for an entity whose key Schema.Key cannot tell yet, such as one that depends on what is still to be read.
 // The given key stands for it, and is as long. Requests: 0.
-func (r *Repository[T]) CheckUnder(ctx context.Context, key Key, v *T) error {
+func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
 	w, err := r.inserting("CheckUnder", v)
 	if err != nil {
 		return err
@@ -26,8 +30,8 @@ func (r *Repository[T]) CheckUnder(ctx context.Context, key Key, v *T) error {
 }
 
 func (r *Repository[T]) checkInsert(ctx context.Context, w *work[T]) error {
-	if err := r.table.usable(); err != nil {
-		return r.located(w, invalid("", err))
+	if err := raw(r.table).Usable(); err != nil {
+		return r.located(w, tables.Invalid("", err))
 	}
 	w.change.ID, w.change.DryRun = newWriteID(), true
 	if err := r.rehearse(ctx, w); err != nil {

@@ -6,24 +6,26 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestCheck: Check refuses what Insert refuses, as it does, with no request, and takes the rest.
 func TestCheck(t *testing.T) {
-	a, requests := counted(t)
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(nil),
+	a, requests := harness.Counted(t)
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil),
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })))
 	for name, c := range map[string]struct {
 		spoil func(*person)
 		kind  error
 	}{
 		"as it is":            {func(*person) {}, nil},
-		"a key's character":   {func(p *person) { p.Team = "a/b" }, patterns.ErrInvalid},
-		"a key's number":      {func(p *person) { p.ID = 10_000 }, patterns.ErrInvalid},
-		"a property's size":   {func(p *person) { p.Name = strings.Repeat("x", 40_000) }, patterns.ErrTooLarge},
-		"an index key's size": {func(p *person) { p.Email = strings.Repeat("x", 600) }, patterns.ErrInvalid},
+		"a key's character":   {func(p *person) { p.Team = "a/b" }, tables.ErrInvalid},
+		"a key's number":      {func(p *person) { p.ID = 10_000 }, tables.ErrInvalid},
+		"a property's size":   {func(p *person) { p.Name = strings.Repeat("x", 40_000) }, tables.ErrTooLarge},
+		"an index key's size": {func(p *person) { p.Email = strings.Repeat("x", 600) }, tables.ErrInvalid},
 	} {
 		v := ann()
 		c.spoil(v)
@@ -40,9 +42,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s, under another key: %v", name, kind)
 		}
 	}
-	wantKind(t, repo.Check(t.Context(), nil), patterns.ErrInvalid)
-	wantKind(t, repo.CheckUnder(t.Context(), patterns.Key{Partition: "a/b", Row: "person_0007"}, ann()), patterns.ErrInvalid)
-	wantKind(t, must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema(nil))).Check(t.Context(), ann()), patterns.ErrInvalid)
+	harness.WantKind(t, repo.Check(t.Context(), nil), tables.ErrInvalid)
+	harness.WantKind(t, repo.CheckUnder(t.Context(), tables.Key{Partition: "a/b", Row: "person_0007"}, ann()), tables.ErrInvalid)
+	harness.WantKind(t, harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema(nil))).Check(t.Context(), ann()), tables.ErrInvalid)
 }
 
 // TestCheckWritesNothing: also with patterns that write as they store, and before the key is known.
@@ -51,7 +53,7 @@ func TestCheckWritesNothing(t *testing.T) {
 	v := ann()
 	unknown := ann()
 	unknown.Team = "a/b" // no key that Insert would take
-	if err := errors.Join(w.repo.Check(t.Context(), v), w.repo.CheckUnder(t.Context(), patterns.Key{Partition: "red", Row: "person_0007"}, unknown)); err != nil {
+	if err := errors.Join(w.repo.Check(t.Context(), v), w.repo.CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, unknown)); err != nil {
 		t.Fatal(err)
 	}
 	if rows, blobs := w.rows(t), w.blobNames(t); len(rows)+len(blobs)+len(w.log.open) != 0 {

@@ -6,35 +6,37 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // team is what persons' transactions change with them.
 type team struct {
-	patterns.Meta
+	tables.Meta
 	Name string
 	Size int
 }
 
 func teamSchema() patterns.Schema[team] {
-	return patterns.Schema[team]{Name: "teams", RowPrefix: "team", Key: func(v *team) patterns.Key {
-		return patterns.Key{Partition: "red", Row: compoundkey.Join("team", compoundkey.String(v.Name))}
+	return patterns.Schema[team]{Name: "teams", RowPrefix: "team", Key: func(v *team) tables.Key {
+		return tables.Key{Partition: "red", Row: compoundkey.Join("team", compoundkey.String(v.Name))}
 	}}
 }
 
 // teams is a repository in the persons' partition, with an index that follows the size.
-func teams(t *testing.T, table *patterns.Table) *patterns.Repository[team] {
+func teams(t *testing.T, table *tables.Table) *patterns.Repository[team] {
 	t.Helper()
 	size := intrapartition.NewIndex("size", func(v *team) compoundkey.Part { return compoundkey.Int(v.Size, 4) })
-	return must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema(), size))
+	return harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema(), size))
 }
 
 // growing is a pattern of persons that has their team grow with each change.
 func growing(t *testing.T, all *patterns.Repository[team], called func()) *scripted {
-	return &scripted{companions: func(x *patterns.Transaction) {
+	return &scripted{companions: func(x *tables.Transaction) {
 		called()
-		v, err := all.Get(t.Context(), patterns.Key{Partition: "red", Row: "team_red"})
+		v, err := all.Get(t.Context(), tables.Key{Partition: "red", Row: "team_red"})
 		if err != nil {
 			t.Error(err)
 			return
@@ -53,24 +55,24 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			table := newTable(t, account(t))
+			table := harness.NewTable(t, harness.Account(t))
 			all := teams(t, table)
-			red, calls := patterns.Key{Partition: "red", Row: "team_red"}, 0
-			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() {
+			red, calls := tables.Key{Partition: "red", Row: "team_red"}, 0
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() {
 				if calls++; calls == 20 {
 					cancel() // or it would go on for ever
 				}
 				if rival && calls == 2 {
-					must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
+					harness.Must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
 				}
 			})))
-			if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "red", Row: "size_0000"})); err != nil {
+			if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "size_0000"})); err != nil {
 				t.Fatal(err)
 			}
 			if err := repo.Insert(ctx, ann()); err != nil || calls != 2 {
 				t.Fatalf("after %d plans: %v", calls, err)
 			}
-			if v := must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
+			if v := harness.Must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
 				t.Errorf("a size of %d", v.Size)
 			}
 			for d, err := range all.Verify(ctx, &patterns.VerifyOptions{Partitions: []string{"red"}, Lag: 1}) {
@@ -82,17 +84,17 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 
 // TestCompanionsKeyIsTaken: an index key of a companion that somebody left behind is no copy of the change's own entity.
 func TestCompanionsKeyIsTaken(t *testing.T) {
-	ctx, table := t.Context(), newTable(t, account(t))
+	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
 	all := teams(t, table)
 	calls := 0
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() { calls++ })))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() { calls++ })))
 	// A copy that was left behind by a program without the index: the persons' repository cannot tell whose it is.
 	old := &team{Name: "old", Size: 1}
-	unindexed := must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
+	unindexed := harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
 	if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), all.Insert(ctx, old), unindexed.DeleteUnconditional(ctx, old.Key())); err != nil {
 		t.Fatal(err)
 	}
-	e := wantKind(t, repo.Insert(ctx, ann()), patterns.ErrDuplicate)
+	e := harness.WantKind(t, repo.Insert(ctx, ann()), tables.ErrDuplicate)
 	if e.Key.Row != "size_0001" || calls != 1 {
 		t.Errorf("%+v, after %d plans", e, calls)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Completer sets properties of an entity that follow from other entities, such as a copy of another one's properties, before the
@@ -66,7 +68,7 @@ func (r *Repository[T]) completeBy(ctx context.Context, w *work[T], completers [
 	}
 	for _, p := range completers {
 		if err := p.Complete(ctx, &w.change); err != nil {
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 	}
 	if w.change.Kind != ChangeMerge {
@@ -83,20 +85,20 @@ func (w *work[T]) handBack() {
 }
 
 // givenOf returns the properties of an entity that is merged, nil for the other kinds of change, which send all properties.
-func (r *Repository[T]) givenOf(w *work[T], v *T) (Properties, error) {
+func (r *Repository[T]) givenOf(w *work[T], v *T) (tables.Properties, error) {
 	if w.change.Kind != ChangeMerge {
 		return nil, nil
 	}
-	return r.primary.codec.Encode(v)
+	return r.codec.Encode(v)
 }
 
 // mergeCompleted adds what the Completers have changed to what a merge sends.
-func (r *Repository[T]) mergeCompleted(w *work[T], v *T, before Properties) error {
-	after, err := r.primary.codec.Encode(v)
+func (r *Repository[T]) mergeCompleted(w *work[T], v *T, before tables.Properties) error {
+	after, err := r.codec.Encode(v)
 	if err != nil {
 		return err
 	}
-	var changed Properties
+	var changed tables.Properties
 	for _, p := range after {
 		if before.Get(p.Name) != p.Value {
 			changed = append(changed, p)
@@ -104,7 +106,7 @@ func (r *Repository[T]) mergeCompleted(w *work[T], v *T, before Properties) erro
 	}
 	for _, p := range before {
 		if !after.Has(p.Name) {
-			return invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
+			return tables.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
 		}
 	}
 	w.change.given = overlay(w.change.given, changed)

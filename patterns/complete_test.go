@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // completing is a Completer that names a person after how often it was asked, or takes the photo away.
@@ -32,23 +34,23 @@ func (c *completing) Complete(_ context.Context, change *patterns.Change) error 
 // what was completed.
 func TestCompleter(t *testing.T) {
 	ctx := t.Context()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	p, attempts := &completing{}, 0
 	all := teams(t, table)
 	stage := growing(t, all, func() { attempts++ }).companions
-	p.companions = func(x *patterns.Transaction) {
+	p.companions = func(x *tables.Transaction) {
 		stage(x)
 		if attempts == 1 { // another writer comes before the transaction
-			must[*team](t)(all.Update(ctx, patterns.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
+			harness.Must[*team](t)(all.Update(ctx, tables.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
 		}
 	}
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
 	if err := all.Insert(ctx, &team{Name: "red"}); err != nil {
 		t.Fatal(err)
 	}
 	p.refuses = errors.New("not this one")
 	v := ann()
-	if err := repo.Insert(ctx, v); !errors.Is(err, patterns.ErrInvalid) || v.Name != "Ann" {
+	if err := repo.Insert(ctx, v); !errors.Is(err, tables.ErrInvalid) || v.Name != "Ann" {
 		t.Errorf("%v, and the caller has %q", err, v.Name)
 	}
 	p.refuses, p.asked = nil, 0
@@ -59,12 +61,12 @@ func TestCompleter(t *testing.T) {
 	if err := repo.Merge(ctx, v, "Salary"); err != nil {
 		t.Error(err)
 	}
-	got := must[*person](t)(repo.Get(ctx, v.Key()))
+	got := harness.Must[*person](t)(repo.Get(ctx, v.Key()))
 	if got.Name != "Ann!!" || got.Salary != 1 || len(got.Photo) == 0 {
 		t.Errorf("stored is %q with %d", got.Name, got.Salary)
 	}
 	p.strips = true
-	if err := repo.Merge(ctx, got, "Salary"); !errors.Is(err, patterns.ErrInvalid) {
+	if err := repo.Merge(ctx, got, "Salary"); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a merge that has to remove a property: %v", err)
 	}
 	p.strips = false
@@ -78,23 +80,23 @@ func TestEncodeOnly(t *testing.T) {
 	type dated struct {
 		Name  string
 		Hired time.Time
-		Rest  map[string]patterns.Value `table:",rest"`
+		Rest  map[string]tables.Value `table:",rest"`
 	}
-	codec := must[*patterns.Codec[dated]](t)(patterns.NewCodec[dated]())
-	v := &dated{Name: "Ann", Rest: map[string]patterns.Value{"Size": patterns.Int32(3), "Other": patterns.Int32(4)}}
-	if _, err := codec.Encode(v); !errors.Is(err, patterns.ErrInvalid) {
+	codec := harness.Must[*tables.Codec[dated]](t)(tables.NewCodec[dated]())
+	v := &dated{Name: "Ann", Rest: map[string]tables.Value{"Size": tables.Int32(3), "Other": tables.Int32(4)}}
+	if _, err := codec.Encode(v); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the zero time: %v", err)
 	}
-	p := must[patterns.Properties](t)(codec.EncodeOnly(v, []string{"Name", "Size", "Missing"}))
-	if len(p) != 2 || p.Get("Name") != patterns.String("Ann") || p.Get("Size") != patterns.Int32(3) {
+	p := harness.Must[tables.Properties](t)(codec.EncodeOnly(v, []string{"Name", "Size", "Missing"}))
+	if len(p) != 2 || p.Get("Name") != tables.String("Ann") || p.Get("Size") != tables.Int32(3) {
 		t.Errorf("%v", p)
 	}
-	if _, err := codec.EncodeOnly(v, []string{"Hired"}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := codec.EncodeOnly(v, []string{"Hired"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the zero time, named: %v", err)
 	}
-	bags := must[*patterns.Codec[patterns.Entity]](t)(patterns.NewCodec[patterns.Entity]())
-	bag := &patterns.Entity{Properties: patterns.Properties{{Name: "A", Value: patterns.Int32(1)}, {Name: "B", Value: patterns.Int32(2)}}}
-	if p := must[patterns.Properties](t)(bags.EncodeOnly(bag, []string{"B"})); len(p) != 1 || p[0].Name != "B" {
+	bags := harness.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
+	bag := &tables.Entity{Properties: tables.Properties{{Name: "A", Value: tables.Int32(1)}, {Name: "B", Value: tables.Int32(2)}}}
+	if p := harness.Must[tables.Properties](t)(bags.EncodeOnly(bag, []string{"B"})); len(p) != 1 || p[0].Name != "B" {
 		t.Errorf("%v", p)
 	}
 }

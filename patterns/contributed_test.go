@@ -10,19 +10,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // scripted is a pattern that contributes what a test says.
 type scripted struct {
 	rows       func() []patterns.RowOperation
-	companions func(x *patterns.Transaction)
+	companions func(x *tables.Transaction)
 }
 
-func (*scripted) PatternName() string                                 { return "scripted" }
-func (*scripted) Attach(patterns.Host) error                          { return nil }
-func (*scripted) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+func (*scripted) PatternName() string                               { return "scripted" }
+func (*scripted) Attach(patterns.Host) error                        { return nil }
+func (*scripted) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 func (s *scripted) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
 	if s.rows == nil {
 		return nil, nil
@@ -30,7 +32,7 @@ func (s *scripted) ContributeRows(context.Context, *patterns.Change) ([]patterns
 	return s.rows(), nil
 }
 
-func (s *scripted) Companions(_ context.Context, _ *patterns.Change, x *patterns.Transaction) error {
+func (s *scripted) Companions(_ context.Context, _ *patterns.Change, x *tables.Transaction) error {
 	if s.companions != nil {
 		s.companions(x)
 	}
@@ -39,9 +41,9 @@ func (s *scripted) Companions(_ context.Context, _ *patterns.Change, x *patterns
 
 // TestContributionsAreChecked: a pattern that leaves out the condition, or gives what is no row, is told so, and nothing is written.
 func TestContributionsAreChecked(t *testing.T) {
-	key := patterns.Key{Partition: "red", Row: "shared"}
-	row := func(change func(*patterns.Entity)) *patterns.Entity {
-		e := &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(2)}}}
+	key := tables.Key{Partition: "red", Row: "shared"}
+	row := func(change func(*tables.Entity)) *tables.Entity {
+		e := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(2)}}}
 		if change != nil {
 			change(e)
 		}
@@ -56,25 +58,25 @@ func TestContributionsAreChecked(t *testing.T) {
 		}},
 		"no row": {rows: func() []patterns.RowOperation { return []patterns.RowOperation{{Verb: patterns.InsertRow}} }},
 		"no verb": {rows: func() []patterns.RowOperation {
-			return []patterns.RowOperation{{Verb: 7, Row: row(func(e *patterns.Entity) { e.Key.Row = "new" })}}
+			return []patterns.RowOperation{{Verb: 7, Row: row(func(e *tables.Entity) { e.Key.Row = "new" })}}
 		}},
-		"a companion's replace, no ETag":    {companions: func(x *patterns.Transaction) { x.Replace(row(nil)) }},
-		"a companion's merge, no ETag":      {companions: func(x *patterns.Transaction) { x.Merge(row(nil)) }},
-		"a companion that is nil":           {companions: func(x *patterns.Transaction) { x.Insert(nil) }},
-		"a companion's transaction is over": {companions: func(x *patterns.Transaction) { _, _ = x.Commit(t.Context()) }},
+		"a companion's replace, no ETag":    {companions: func(x *tables.Transaction) { x.Replace(row(nil)) }},
+		"a companion's merge, no ETag":      {companions: func(x *tables.Transaction) { x.Merge(row(nil)) }},
+		"a companion that is nil":           {companions: func(x *tables.Transaction) { x.Insert(nil) }},
+		"a companion's transaction is over": {companions: func(x *tables.Transaction) { _, _ = x.Commit(t.Context()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table := newTable(t, account(t))
-			if err := table.Entities().Insert(t.Context(), &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(1)}}}); err != nil {
+			table := harness.NewTable(t, harness.Account(t))
+			if err := table.Entities().Insert(t.Context(), &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(1)}}}); err != nil {
 				t.Fatal(err)
 			}
-			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), s))
-			if e := wantKind(t, repo.Insert(t.Context(), ann()), patterns.ErrInvalid); e.Pattern != "scripted" {
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), s))
+			if e := harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid); e.Pattern != "scripted" {
 				t.Errorf("%+v", e)
 			}
 			n := 0
 			for e, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-				if n++; err != nil || e.Get("N") != patterns.Int64(1) {
+				if n++; err != nil || e.Get("N") != tables.Int64(1) {
 					t.Errorf("%+v, %v", e, err)
 				}
 			}
@@ -95,19 +97,19 @@ func (*refusing) Reconcile(context.Context, *patterns.Reconciliation) error { re
 
 // TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
 func TestCheckAsksForOutsideKeys(t *testing.T) {
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(&intentLog{}), &refusing{}))
-	wantKind(t, repo.Insert(t.Context(), ann()), patterns.ErrInvalid)
-	wantKind(t, repo.Check(t.Context(), ann()), patterns.ErrInvalid)
-	wantKind(t, repo.CheckUnder(t.Context(), patterns.Key{Partition: "red", Row: "person_0007"}, ann()), patterns.ErrInvalid)
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(&intentLog{}), &refusing{}))
+	harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid)
+	harness.WantKind(t, repo.Check(t.Context(), ann()), tables.ErrInvalid)
+	harness.WantKind(t, repo.CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, ann()), tables.ErrInvalid)
 }
 
 // TestBulkOptionsAreChecked before anything is taken from the sequence.
 func TestBulkOptionsAreChecked(t *testing.T) {
-	table := newTable(t, account(t))
-	rows := func(yield func(*patterns.Entity, error) bool) { t.Error("the sequence is asked") }
-	for _, o := range []patterns.BulkOptions{{Verb: patterns.BulkUpsertMerge + 1}, {Skip: -1}, {Concurrency: -1}} {
+	table := harness.NewTable(t, harness.Account(t))
+	rows := func(yield func(*tables.Entity, error) bool) { t.Error("the sequence is asked") }
+	for _, o := range []tables.BulkOptions{{Verb: tables.BulkUpsertMerge + 1}, {Skip: -1}, {Concurrency: -1}} {
 		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
-		wantKind(t, err, patterns.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 }
 
@@ -119,11 +121,11 @@ func (*forgetful) Attach(patterns.Host) error { return nil }
 func (*forgetful) Stage() patterns.Stage      { return patterns.StageEncrypt }
 func (*forgetful) RefusesMerge() error        { return nil }
 func (*forgetful) Filterable(string) bool     { return true }
-func (*forgetful) Store(_ context.Context, _ *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (*forgetful) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 
-func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, f.err
 }
 
@@ -131,12 +133,12 @@ func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p patterns.Prope
 func TestNotFoundIsSaidOfEntities(t *testing.T) {
 	for name, err := range map[string]error{
 		"an answer":        &azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "KeyNotFound"},
-		"a table's":        &patterns.Error{Kind: patterns.ErrNotFound},
-		"in its own words": fmt.Errorf("no such key: %w", patterns.ErrNotFound),
+		"a table's":        &tables.Error{Kind: tables.ErrNotFound},
+		"in its own words": fmt.Errorf("no such key: %w", tables.ErrNotFound),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forgetful{}
-			repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(nil), f))
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(nil), f))
 			v := ann()
 			if err := repo.Insert(t.Context(), v); err != nil {
 				t.Fatal(err)
@@ -144,7 +146,7 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 			f.err = err
 			notAbsent := func(what string, err error) {
 				t.Helper()
-				if !errors.Is(err, patterns.ErrGarbled) || errors.Is(err, patterns.ErrNotFound) || patterns.IsAbsent(err) {
+				if !errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrNotFound) || tables.IsAbsent(err) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -154,7 +156,7 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 			notAbsent("Update", err)
 			notAbsent("Upsert", repo.Upsert(t.Context(), ann()))
 			n := 0
-			for _, err := range repo.GetMany(t.Context(), []patterns.Key{v.Key()}, nil) {
+			for _, err := range repo.GetMany(t.Context(), []tables.Key{v.Key()}, nil) {
 				n++
 				notAbsent("GetMany", err)
 			}
@@ -170,15 +172,15 @@ func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
 	const taken = "email_ann@contoso.com"
 	for name, ids := range map[string][2]int{"one id": {7, 7}, "another id": {7, 8}} {
 		t.Run(name, func(t *testing.T) {
-			table := newTable(t, account(t))
+			table := harness.NewTable(t, harness.Account(t))
 			log := &intentLog{}
 			blue := personSchema(log)
 			blue.Name = "blue"
-			outside := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]patterns.OutsideCopy, error) {
-				return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "red", Row: taken}}}, nil
+			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]patterns.OutsideCopy, error) {
+				return []patterns.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
 			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
-			near := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))
+			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))
 			other := ann()
 			other.Team, other.ID = "blue", ids[0]
 			if err := outside.Insert(t.Context(), other); err != nil {
@@ -186,9 +188,9 @@ func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
 			}
 			v := ann()
 			v.ID = ids[1]
-			wantKind(t, near.Insert(t.Context(), v), patterns.ErrDuplicate)
-			row := must[*patterns.Entity](t)(table.Entities().Get(t.Context(), patterns.Key{Partition: "red", Row: taken}))
-			if team, _ := row.Get("Team").Str(); team != "blue" {
+			harness.WantKind(t, near.Insert(t.Context(), v), tables.ErrDuplicate)
+			row := harness.Must[*tables.Entity](t)(table.Entities().Get(t.Context(), tables.Key{Partition: "red", Row: taken}))
+			if team, _ := row.Get("Team").Text(); team != "blue" {
 				t.Errorf("the copy is of team %q now", team)
 			}
 		})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -37,7 +39,7 @@ type Pattern interface {
 // Host is what a pattern sees of its repository. A *Repository[T] is the only Host; a pattern that knows its T
 // asserts it.
 type Host interface {
-	Table() *Table
+	Table() *tables.Table
 	EntityType() reflect.Type
 	// PropertyNames lists the properties that entities store, nil when they take any.
 	PropertyNames() []string
@@ -66,7 +68,7 @@ type CopyContributor interface {
 type Rememberer interface {
 	Pattern
 	// Remember returns what Change.Remembered gives back at the next change. stored are the properties as stored.
-	Remember(entity any, stored Properties) ([]string, error)
+	Remember(entity any, stored tables.Properties) ([]string, error)
 }
 
 // RowContributor contributes rows that depend on more than the entity, such as a list that many entities share.
@@ -92,12 +94,12 @@ const (
 // used, and Row.ETag by ReplaceRow and DeleteRow.
 type RowOperation struct {
 	Verb RowVerb
-	Row  *Entity
+	Row  *tables.Entity
 }
 
 // OutsideCopy is a further row of an entity in another partition: its properties under another key.
 type OutsideCopy struct {
-	Key  Key
+	Key  tables.Key
 	Keep []string // the properties to hold; nil for all
 }
 
@@ -107,7 +109,7 @@ type OutsideCopy struct {
 type OutsideCopyContributor interface {
 	Pattern
 	// OutsideTable is where the copies are. It is asked once, after Attach.
-	OutsideTable() *Table
+	OutsideTable() *tables.Table
 	// OutsideCopies returns the entity's copies. It is pure: the same entity always has the same copies.
 	OutsideCopies(entity any) ([]OutsideCopy, error)
 	// ReservationTerm returns for how long a new key may be reserved before the entity is written, in whole seconds. With a
@@ -136,14 +138,14 @@ type CompanionContributor interface {
 	Rememberer
 	// Companions stages them in x, by Repository.StageReplace and the like. It may read; when the service refuses one of
 	// them, the whole change is planned again, so it must start from the beginning each time.
-	Companions(ctx context.Context, change *Change, x *Transaction) error
+	Companions(ctx context.Context, change *Change, x *tables.Transaction) error
 }
 
 // Reconciliation is what an IntentContributor has to bring into agreement.
 type Reconciliation struct {
-	Key    Key
-	Entity any        // *T, nil when there is no such entity
-	Stored Properties // of the entity, as stored
+	Key    tables.Key
+	Entity any               // *T, nil when there is no such entity
+	Stored tables.Properties // of the entity, as stored
 	Keys   []string
 	// Received says that Keys were read from a message, which whoever may put messages can have written. What a key names is
 	// checked to be the entity's then, before it is changed or deleted. A writer's own keys are not received.
@@ -153,7 +155,7 @@ type Reconciliation struct {
 }
 
 // NewReconciliation is for patterns that mend rows of their own outside of any change: it names what may be written.
-func NewReconciliation(p Pattern, entity Key, keys ...string) *Reconciliation {
+func NewReconciliation(p Pattern, entity tables.Key, keys ...string) *Reconciliation {
 	return &Reconciliation{Key: entity, Keys: keys, pattern: p.PatternName()}
 }
 
@@ -165,19 +167,19 @@ func (r *Reconciliation) Owns(ctx context.Context, key string) bool {
 // Write writes rows that belong to no one entity, such as a list that many share, for one of the named keys: rows of one
 // partition of a table, in one transaction. Row.Key and Row.Properties are used, and Row.ETag by ReplaceRow and DeleteRow,
 // which have one, so that what comes late is refused: ErrConflict, ErrExists and ErrNotFound say that the rows have changed.
-func (r *Reconciliation) Write(ctx context.Context, key string, table *Table, rows ...RowOperation) error {
+func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
-		return invalidf(op, "the message does not name %q", key)
+		return tables.Invalidf(op, "the message does not name %q", key)
 	}
 	operations := make([]operation, len(rows))
 	for i := range rows {
 		var err error
 		if operations[i], err = contributed(r.pattern, &rows[i]); err != nil {
-			return invalid(op, err)
+			return tables.Invalid(op, err)
 		}
 	}
-	_, err := table.commit(ctx, op, operations)
+	_, err := commit(ctx, table, op, operations...)
 	return err
 }
 
@@ -197,12 +199,12 @@ type PropertyTransformer interface {
 	Stage() Stage
 	// Store turns the entity's properties into those to store: all of them, or those that a merge sends. It may write
 	// outside what OutsideKeys has named, unless change.DryRun. Each copy of the entity is made of the result.
-	Store(ctx context.Context, change *Change, p Properties) (Properties, error)
+	Store(ctx context.Context, change *Change, p tables.Properties) (tables.Properties, error)
 	// Load undoes Store. ErrOutdated says that what the properties name outside has gone, as it does when the entity is
 	// replaced: then the row is read again, and the error is ErrGarbled only when the row is the same as before. ErrNotFound
 	// becomes ErrGarbled as well: it would say that there is no entity. ErrLeftOut says that no entity is to be made of the
 	// row.
-	Load(ctx context.Context, of Reading, p Properties) (Properties, error)
+	Load(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error)
 	// RefusesMerge says why some properties cannot be stored without the others, nil where they can.
 	RefusesMerge() error
 	// Filterable reports whether rows hold a property as it is. A condition on another is refused.
@@ -220,7 +222,7 @@ type CopyAuthenticator interface {
 	SealProperties() []string
 	// ProvesCopy reports whether the stored properties of a copy, which Load has accepted, show that the entity had a copy in
 	// this row of the table when it was written.
-	ProvesCopy(ctx context.Context, of Reading, table *Table, row Key, stored Properties) (bool, error)
+	ProvesCopy(ctx context.Context, of Reading, table *tables.Table, row tables.Key, stored tables.Properties) (bool, error)
 	// NotAuthentic is the error of a copy under a key that its entity does not have.
 	NotAuthentic() error
 }
@@ -247,12 +249,12 @@ const (
 type PropertyProtector interface {
 	PropertyTransformer
 	// Protects returns how a property of an entity with this key is protected. It is pure.
-	Protects(entity Key, property string) Protection
+	Protects(entity tables.Key, property string) Protection
 }
 
 // Reading says what properties were read of.
 type Reading struct {
-	Key Key // of the entity, also when they come from a copy of it
+	Key tables.Key // of the entity, also when they come from a copy of it
 	// Partial says that properties may be missing that the entity has: the caller asked for some, or the copy keeps no
 	// more. What was read so is never written back whole.
 	Partial bool
@@ -270,14 +272,14 @@ type Streamer interface {
 type Layout interface {
 	Pattern
 	// Split lays properties out over rows. The same properties are always laid out alike.
-	Split(p Properties) (*LaidOut, error)
+	Split(p tables.Properties) (*LaidOut, error)
 	// Versions returns the versions of the further rows.
 	Versions(directory string) ([]string, error)
 	// Rows returns which of the further rows hold the named properties, all that there are for nil.
 	Rows(directory string, names []string) ([]int, error)
 	// Join undoes Split, given the first row and all further rows that Rows has returned, by index. ErrOutdated says that
 	// they are not of one version: then all are read again.
-	Join(directory string, first Properties, further map[int]Properties) (Properties, error)
+	Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
 	// Filterable reports whether every first row holds a property, if the entity has it. A condition on another is
 	// refused: it would miss entities.
 	Filterable(property string) bool
@@ -285,14 +287,14 @@ type Layout interface {
 
 // LaidOut is an entity's properties spread over rows.
 type LaidOut struct {
-	First     Properties   // of the row under the entity's own key
-	Directory string       // kept in that row, says what Join must know of the further ones; "" when there are none
-	Further   []FurtherRow // at most MaxFurtherRows
+	First     tables.Properties // of the row under the entity's own key
+	Directory string            // kept in that row, says what Join must know of the further ones; "" when there are none
+	Further   []FurtherRow      // at most MaxFurtherRows
 }
 
 // FurtherRow is one of the rows beside the first.
 type FurtherRow struct {
-	Properties Properties
+	Properties tables.Properties
 	Version    string // another one whenever the properties are others; a merge leaves out rows that stay the same
 }
 
@@ -316,21 +318,21 @@ func (k ChangeKind) String() string {
 // Change is one logical change of an entity, as patterns see it.
 type Change struct {
 	Kind   ChangeKind
-	Key    Key
-	ID     string     // unlike that of any other change; names new things outside
-	Entity any        // *T as it will be, or as it was read for a delete
-	Given  any        // *T of the caller, whose properties are merged; nil for the other kinds
-	Stored Properties // as it will be stored, once the transformers have run; nil for a delete
-	DryRun bool       // for Explain and Check: nothing may be written
+	Key    tables.Key
+	ID     string            // unlike that of any other change; names new things outside
+	Entity any               // *T as it will be, or as it was read for a delete
+	Given  any               // *T of the caller, whose properties are merged; nil for the other kinds
+	Stored tables.Properties // as it will be stored, once the transformers have run; nil for a delete
+	DryRun bool              // for Explain and Check: nothing may be written
 
-	standIn     bool       // Key stands for one that is not known yet
-	incarnation string     // given by the caller, else ""
-	beside      *Beside    // rows of Apply's caller, nil for none
-	given       Properties // what a merge sends
-	base        Properties // of a merge: the properties as they are stored
-	whole       bool       // a merge that writes the row whole
+	standIn     bool              // Key stands for one that is not known yet
+	incarnation string            // given by the caller, else ""
+	beside      *Beside           // rows of Apply's caller, nil for none
+	given       tables.Properties // what a merge sends
+	base        tables.Properties // of a merge: the properties as they are stored
+	whole       bool              // a merge that writes the row whole
 
-	old     *state
+	old     *tables.State
 	notes   map[string]any         // by pattern
 	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
 	adopted map[string]azcore.ETag // copies that turned out to be left behind, by row key
@@ -338,16 +340,13 @@ type Change struct {
 
 // Remembered returns what the pattern remembered of the entity's old state; nil for an insert.
 func (c *Change) Remembered(pattern string) []string {
-	if c.old == nil {
-		return nil
-	}
-	return c.old.remembered(pattern)
+	return priorOf(c.old).patterns[pattern]
 }
 
 // MergeWhole is for a PropertyTransformer's Store that cannot merge into what is stored, since some of it has to go: what Store
 // returns is all of the entity then, and takes the place of the row under the ETag of the merge. stored are the properties as
 // they are.
-func (c *Change) MergeWhole() (stored Properties) {
+func (c *Change) MergeWhole() (stored tables.Properties) {
 	c.whole = true
 	return slices.Clone(c.base)
 }
@@ -361,7 +360,7 @@ func (c *Change) Writes(property string) bool {
 type Intent struct {
 	ID         string // of the change
 	Repository string // Schema.Name
-	Key        Key
+	Key        tables.Key
 	// Outside are the keys by pattern, in the words of each pattern.
 	Outside map[string][]string
 

@@ -11,8 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // spending says what something may cost, in requests.
@@ -38,13 +39,13 @@ func checkSpending(t *testing.T, requests interface{ Load() int64 }, all []spend
 // TestRequestCountsOfReads holds what docs/reference/costs.md says of queries, pages and parallel reads.
 func TestRequestCountsOfReads(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
-	table := newTable(t, a)
+	a, requests := harness.Counted(t)
+	table := harness.NewTable(t, a)
 	bags := table.Entities()
 	if _, err := bags.BulkNonAtomic(ctx, bags3000, nil); err != nil {
 		t.Fatal(err)
 	}
-	drain := func(q patterns.Query[patterns.Entity], want int) error {
+	drain := func(q tables.Query[tables.Entity], want int) error {
 		n := 0
 		for _, err := range q.All(ctx) {
 			if err != nil {
@@ -57,8 +58,8 @@ func TestRequestCountsOfReads(t *testing.T) {
 		}
 		return nil
 	}
-	key := func(i int) patterns.Key {
-		return patterns.Key{Partition: fmt.Sprintf("p%02d", i%2), Row: fmt.Sprintf("%06d", i)}
+	key := func(i int) tables.Key {
+		return tables.Key{Partition: fmt.Sprintf("p%02d", i%2), Row: fmt.Sprintf("%06d", i)}
 	}
 	checkSpending(t, requests, []spending{
 		{"a point query", 1, func() error { return drain(bags.Query().Partition("p00").Row("000000"), 1) }},
@@ -69,17 +70,17 @@ func TestRequestCountsOfReads(t *testing.T) {
 		{"one page", 1, func() error { _, err := bags.Query().Partition("p00").Page(ctx, ""); return err }},
 		{"Plan", 0, func() error { _, err := bags.Query().Partition("p00").Plan(); return err }},
 		{"a contradiction", 0, func() error {
-			return drain(bags.Query().Partition("p00").Where(patterns.Eq("PartitionKey", "p01")), 0)
+			return drain(bags.Query().Partition("p00").Where(tables.Eq("PartitionKey", "p01")), 0)
 		}},
 		{"a refused table scan", 0, func() error {
-			if _, err := bags.Query().First(ctx); !errors.Is(err, patterns.ErrTableScan) {
+			if _, err := bags.Query().First(ctx); !errors.Is(err, tables.ErrTableScan) {
 				return fmt.Errorf("not refused: %w", err)
 			}
 			return nil
 		}},
 		{"3 of 4 keys that are there", 4, func() error {
 			n := 0
-			for _, err := range bags.GetMany(ctx, []patterns.Key{key(1), key(2), key(9999), key(3)}, nil) {
+			for _, err := range bags.GetMany(ctx, []tables.Key{key(1), key(2), key(9999), key(3)}, nil) {
 				if err != nil {
 					return err
 				}
@@ -101,7 +102,7 @@ func TestRequestCountsOfReads(t *testing.T) {
 }
 
 // bags3000 are 1,500 rows in each of two partitions.
-func bags3000(yield func(*patterns.Entity, error) bool) { bags(3000, 2)(yield) }
+func bags3000(yield func(*tables.Entity, error) bool) { harness.Bags(3000, 2)(yield) }
 
 func wantRows(got, want int) error {
 	if got != want {
@@ -113,10 +114,10 @@ func wantRows(got, want int) error {
 // TestRequestCountsOfTables holds what docs/reference/costs.md says of accounts, tables, transactions and bulk writes.
 func TestRequestCountsOfTables(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
+	a, requests := harness.Counted(t)
 	table := a.Table(storagetest.Open(t).TableName(t))
-	bag := func(row string) *patterns.Entity {
-		return &patterns.Entity{Key: patterns.Key{Partition: "p", Row: row}}
+	bag := func(row string) *tables.Entity {
+		return &tables.Entity{Key: tables.Key{Partition: "p", Row: row}}
 	}
 	employees := staffOf(table)
 	x := table.NewTransaction()
@@ -131,14 +132,14 @@ func TestRequestCountsOfTables(t *testing.T) {
 		{"Commit", 1, func() error { _, err := x.Commit(ctx); return err }},
 		{"Merge without patterns", 1, func() error { w.Age = 41; return employees.Merge(ctx, w, "Age") }},
 		{"a refused row", 0, func() error {
-			if err := table.Entities().Insert(ctx, bag("a/b")); !errors.Is(err, patterns.ErrInvalid) {
+			if err := table.Entities().Insert(ctx, bag("a/b")); !errors.Is(err, tables.ErrInvalid) {
 				return fmt.Errorf("not refused: %w", err)
 			}
 			return nil
 		}},
 		{"DeleteUnconditional of a row", 1, func() error { return table.Entities().DeleteUnconditional(ctx, bag("a").Key) }},
 		{"DeleteUnconditional of an entity", 2, func() error {
-			return employees.DeleteUnconditional(ctx, patterns.Key{Partition: "p", Row: "000001"})
+			return employees.DeleteUnconditional(ctx, tables.Key{Partition: "p", Row: "000001"})
 		}},
 		{"3,000 rows of two partitions in bulk", 30, func() error {
 			_, err := table.Entities().BulkNonAtomic(ctx, bags3000, nil)
@@ -165,16 +166,16 @@ func (l *loseFirst) Do(req *policy.Request) (*http.Response, error) {
 // for each row written.
 func TestRequestCountsAfterLostAnswers(t *testing.T) {
 	ctx := context.Background()
-	plain := newTable(t, account(t))
+	plain := harness.NewTable(t, harness.Account(t))
 	for _, rows := range []int{1, 4} {
 		var requests storagetest.RequestCounter
-		a := accountWith(t, func(o *azcore.ClientOptions) {
-			watching(&loseFirst{}, &requests)(o)
+		a := harness.AccountWith(t, func(o *azcore.ClientOptions) {
+			harness.Watching(&loseFirst{}, &requests)(o)
 			o.Retry = policy.RetryOptions{RetryDelay: time.Millisecond}
 		})
 		x := a.Table(plain.Name()).NewTransaction()
 		for i := range rows {
-			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: fmt.Sprint(rows), Row: fmt.Sprint(i)}})
+			x.Insert(&tables.Entity{Key: tables.Key{Partition: fmt.Sprint(rows), Row: fmt.Sprint(i)}})
 		}
 		etags, err := x.Commit(ctx)
 		if err != nil {

@@ -4,17 +4,18 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCountsOfRivals holds what docs/reference/costs.md says of a change that begins again.
 func TestRequestCountsOfRivals(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
-	table := newTable(t, a)
-	staff, rival := staffOf(table), staffOf(account(t).Table(table.Name())) // whose requests are not counted
+	a, requests := harness.Counted(t)
+	table := harness.NewTable(t, a)
+	staff, rival := staffOf(table), staffOf(harness.Account(t).Table(table.Name())) // whose requests are not counted
 	hireAll(ctx, rival, 1)
-	key := patterns.Key{Partition: "Sales", Row: "000001"}
+	key := tables.Key{Partition: "Sales", Row: "000001"}
 	rivals := 0
 	update := func(w *Worker) error {
 		w.Age++
@@ -34,9 +35,9 @@ func TestRequestCountsOfRivals(t *testing.T) {
 // TestRequestCountsOfRebuild holds what docs/reference/costs.md says of an index that is new to the entities of a table.
 func TestRequestCountsOfRebuild(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
-	table := newTable(t, a)
-	hireAll(ctx, staffOf(account(t).Table(table.Name())), 7)
+	a, requests := harness.Counted(t)
+	table := harness.NewTable(t, a)
+	hireAll(ctx, staffOf(harness.Account(t).Table(table.Name())), 7)
 	workers, _ := workersBy(table)
 	checkSpending(t, requests, []spending{
 		{"Rebuild of an index that 7 entities lack", 8, func() error { _, err := workers.Rebuild(ctx, nil); return err }},

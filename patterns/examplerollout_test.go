@@ -6,18 +6,20 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // workersBy opens the workers with an index by name.
-func workersBy(table *patterns.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker]) {
+func workersBy(table *tables.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker]) {
 	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(w.Name), compoundkey.Int(w.ID, 6))
 	})
 	repository, err := patterns.NewRepository(table, patterns.Schema[Worker]{
-		Key: func(w *Worker) patterns.Key {
-			return patterns.Key{Partition: w.Department, Row: compoundkey.Join("", compoundkey.Int(w.ID, 6))}
+		Key: func(w *Worker) tables.Key {
+			return tables.Key{Partition: w.Department, Row: compoundkey.Join("", compoundkey.Int(w.ID, 6))}
 		},
 	}, byName)
 	if err != nil {
@@ -30,7 +32,7 @@ func workersBy(table *patterns.Table) (*patterns.Repository[Worker], *intraparti
 // nothing, and only then readers use it.
 func ExampleRepository_Rebuild() {
 	ctx := context.Background()
-	table := exampleTable("ExampleRebuild")
+	table := harness.ExampleTable("ExampleRebuild")
 	hireAll(ctx, staffOf(table), 3) // by programs without the index
 
 	workers, byName := workersBy(table)

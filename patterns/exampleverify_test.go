@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // An index row is deleted behind the library's back. It is found, and written again. The index does not tell upper from lower case.
 func ExampleRepository_Verify() {
 	ctx := context.Background()
-	table := exampleTable("ExampleVerify")
+	table := harness.ExampleTable("ExampleVerify")
 	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part { return compoundkey.Fold(w.Name) })
 	staff, err := patterns.NewRepository(table, patterns.Schema[Worker]{
-		Key: func(w *Worker) patterns.Key {
-			return patterns.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
+		Key: func(w *Worker) tables.Key {
+			return tables.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
 		},
 		RowPrefix: "id",
 	}, byName)
@@ -28,7 +30,7 @@ func ExampleRepository_Verify() {
 	if err := staff.Insert(ctx, &Worker{Department: "Sales", ID: 223, Name: "June", Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}); err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "Sales", Row: "name_june"}); err != nil {
+	if err := table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "name_june"}); err != nil {
 		log.Fatal(err)
 	}
 	for d, err := range staff.Verify(ctx, nil) {

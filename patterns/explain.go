@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -15,7 +17,7 @@ import (
 // Explanation is what a change would write and send.
 type Explanation struct {
 	Kind     ChangeKind
-	Key      Key
+	Key      tables.Key
 	Rows     []ExplainedRow // the entity group transaction, in order
 	Outside  []string       // keys outside of the partition, "pattern: key"
 	Requests []string       // in order
@@ -48,7 +50,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	case ChangeDelete:
 		w, err = r.deleting(ctx, op, v)
 	default:
-		return nil, r.invalid(op, Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
+		return nil, r.invalid(op, tables.Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
 	}
 	if err != nil {
 		return nil, err
@@ -70,16 +72,16 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 	if err != nil {
 		return nil, r.located(w, err)
 	}
-	if e := checkTransaction(d.operations); e != nil {
+	if e := tables.CheckWrites(pass, d.writes); e != nil {
 		return nil, r.located(w, e)
 	}
-	if e := r.table.checkSize(d.operations); e != nil {
+	if e := raw(r.table).CheckSize(d.writes); e != nil {
 		return nil, r.located(w, e)
 	}
-	for i := range d.operations {
-		x.Rows = append(x.Rows, explainRow(&d.operations[i]))
+	for i := range d.writes {
+		x.Rows = append(x.Rows, explainRow(&d.writes[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.operations), x.Outside, reserved)
+	x.Requests = explainRequests(int(reads.Load()), len(d.writes), x.Outside, reserved)
 	return x, nil
 }
 
@@ -114,21 +116,24 @@ func (i Intent) lines() []string {
 	return lines
 }
 
-func explainRow(o *operation) ExplainedRow {
-	all, size, _ := o.row() // encoded before, so it has no error
-	row := ExplainedRow{RowKey: o.key.Row, Pattern: o.pattern, Properties: len(all), Size: size}
-	switch o.ifMatch {
+func explainRow(w *tables.RawWrite) ExplainedRow {
+	size, _ := w.Check() // checked before, so it has no error
+	row := ExplainedRow{RowKey: w.Key.Row, Pattern: meaningOf(w).pattern, Size: size}
+	if w.Verb != wire.VerbDelete {
+		row.Properties = len(w.Properties) + len(w.System)
+	}
+	switch w.IfMatch {
 	case "":
 	case azcore.ETagAny:
 		row.Condition = "must exist"
 	default:
 		row.Condition = "unchanged"
 	}
-	switch o.verb {
+	switch w.Verb {
 	case wire.VerbInsert:
 		row.Verb, row.Condition = "insert", "must not exist"
 	case wire.VerbReplace:
-		if row.Verb = "replace"; o.ifMatch == "" {
+		if row.Verb = "replace"; w.IfMatch == "" {
 			row.Verb = "upsert"
 		}
 	case wire.VerbMerge:

@@ -7,10 +7,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestExplain: the rows of each kind of change, their conditions and the requests, while nothing is sent; and a Merge, which
@@ -20,8 +22,8 @@ func TestExplain(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	a := must[*patterns.Account](t)(patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: counted.ClientOptions}))
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
+	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted.ClientOptions}))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
 	table := a.Table(s.TableName(t))
 	if err := table.Create(ctx); err != nil {
 		t.Fatal(err)
@@ -31,14 +33,14 @@ func TestExplain(t *testing.T) {
 	}
 	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) })
 	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }).Unique()
-	r := must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{RowPrefix: "id", Intents: queue,
-		Key: func(v *staff) patterns.Key {
-			return patterns.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
+	r := harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{RowPrefix: "id", Intents: queue,
+		Key: func(v *staff) tables.Key {
+			return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
 		}}, near, far))
 	explained := func(kind patterns.ChangeKind, v *staff, want ...string) {
 		t.Helper()
 		counter.Reset()
-		x := must[*patterns.Explanation](t)(r.Explain(ctx, kind, v))
+		x := harness.Must[*patterns.Explanation](t)(r.Explain(ctx, kind, v))
 		var got []string
 		for _, row := range x.Rows {
 			got = append(got, fmt.Sprintf("%s %s %s", row.RowKey, row.Verb, row.Condition))
@@ -66,7 +68,7 @@ func TestExplain(t *testing.T) {
 		"far: far_Sales\ta@contoso.com",
 		"1 intent put", "1 entity group transaction", "1 outside keys brought into agreement", "1 read again", "1 intent deleted")
 	_, err := r.Explain(ctx, patterns.ChangeMerge, v)
-	wantKind(t, err, patterns.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrInvalid)
 	_, err = r.Explain(ctx, patterns.ChangeReplace, &staff{Department: "Sales", ID: 2})
-	wantKind(t, err, patterns.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrInvalid)
 }

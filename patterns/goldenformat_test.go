@@ -15,8 +15,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The golden tests pin what is stored: rows and tokens that exist in accounts and must be read for ever.
@@ -28,7 +30,7 @@ var goldenID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 
 // goldenEmployee has one property of each kind.
 type goldenEmployee struct {
-	patterns.Meta
+	tables.Meta
 	Department string `table:"PartitionKey"`
 	Row        string `table:"RowKey"`
 	Name       string
@@ -42,7 +44,7 @@ type goldenEmployee struct {
 	Session    uuid.UUID
 	Tags       []string `table:",json"`
 	Nickname   *string
-	Extra      map[string]patterns.Value `table:",rest"`
+	Extra      map[string]tables.Value `table:",rest"`
 }
 
 func (e *goldenEmployee) id() (id int) {
@@ -57,7 +59,7 @@ func newGoldenEmployee() *goldenEmployee {
 		Department: "Sales", Row: "empid_000223", Name: "June \"O'Brien\" Müller \U0001F600\u2028\u0001", Photo: []byte{0, 1, 254, 255}, FullTime: true, Age: -41,
 		Badge: 1<<53 + 1, Rate: 3, Ratio: math.Inf(-1), Hired: time.Date(2012, 12, 31, 23, 59, 59, 123456700, time.UTC),
 		Session: uuid.MustParse("00112233-4455-6677-8899-aabbccddeeff"), Tags: []string{"a", "b"},
-		Extra: map[string]patterns.Value{"Later": patterns.Int32(1)},
+		Extra: map[string]tables.Value{"Later": tables.Int32(1)},
 	}
 }
 
@@ -82,7 +84,7 @@ type golden struct {
 
 func (g *golden) Do(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
-		return reply(req, http.StatusOK, g.stored, "Content-Type", "application/json;odata=minimalmetadata", "ETag", `W/"datetime'1'"`), nil
+		return harness.Reply(req, http.StatusOK, g.stored, "Content-Type", "application/json;odata=minimalmetadata", "ETag", `W/"datetime'1'"`), nil
 	}
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -96,9 +98,9 @@ func (g *golden) Do(req *http.Request) (*http.Response, error) {
 		g.bodies = append(g.bodies, goldenID.ReplaceAllString(row, "ID"))
 	}
 	if len(rows) > 1 {
-		return reply(req, http.StatusAccepted, string(benchBatchAnswer(len(rows))), "Content-Type", "multipart/mixed; boundary=batchresponse_1"), nil
+		return harness.Reply(req, http.StatusAccepted, string(harness.BatchAnswer(len(rows))), "Content-Type", "multipart/mixed; boundary=batchresponse_1"), nil
 	}
-	return reply(req, http.StatusNoContent, "", "ETag", `W/"datetime'1'"`), nil
+	return harness.Reply(req, http.StatusNoContent, "", "ETag", `W/"datetime'1'"`), nil
 }
 
 func (g *golden) wrote(t *testing.T, want ...string) {
@@ -111,9 +113,9 @@ func (g *golden) wrote(t *testing.T, want ...string) {
 
 // goldenRepository keeps golden employees, with two indexes or without.
 func goldenRepository(t *testing.T, g *golden, attached ...patterns.Pattern) *patterns.Repository[goldenEmployee] {
-	return must[*patterns.Repository[goldenEmployee]](t)(patterns.NewRepository(inProcess(t, g.Do).Table("Employees"), patterns.Schema[goldenEmployee]{
-		Key: func(e *goldenEmployee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: e.Row}
+	return harness.Must[*patterns.Repository[goldenEmployee]](t)(patterns.NewRepository(harness.InProcess(t, g.Do).Table("Employees"), patterns.Schema[goldenEmployee]{
+		Key: func(e *goldenEmployee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: e.Row}
 		},
 		RowPrefix: "empid",
 	}, attached...))
@@ -130,7 +132,7 @@ func TestGoldenRow(t *testing.T) {
 	if !goldenID.MatchString(e.Incarnation()) {
 		t.Errorf("the incarnation is %q", e.Incarnation())
 	}
-	bag := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: ""}, Properties: patterns.Properties{{Name: "Count", Value: patterns.Int32(2)}}}
+	bag := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: ""}, Properties: tables.Properties{{Name: "Count", Value: tables.Int32(2)}}}
 	if err := repo.Table().Entities().Insert(context.Background(), bag); err != nil {
 		t.Fatal(err)
 	}
@@ -169,15 +171,15 @@ func TestGoldenRowIsRead(t *testing.T) {
 	g := &golden{stored: `{"odata.metadata":"http://table.test/contoso/$metadata#Employees/@Element","odata.etag":"W/\"datetime'1'\"",` +
 		`"PartitionKey":"Sales","RowKey":"empid_000223","Timestamp":"2026-01-02T03:04:05.6789012Z",` + goldenProperties +
 		`,"_tpIncarnation":"ABCDEFGHIJKLMNOPQRSTUVWXYZ","_tpWrite":"ZYXWVUTSRQPONMLKJIHGFEDCBA"}`}
-	got, err := goldenRepository(t, g).Get(ctx, patterns.Key{Partition: "Sales", Row: "empid_000223"})
+	got, err := goldenRepository(t, g).Get(ctx, tables.Key{Partition: "Sales", Row: "empid_000223"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Incarnation() != "ABCDEFGHIJKLMNOPQRSTUVWXYZ" || !got.Timestamp.Equal(time.Date(2026, 1, 2, 3, 4, 5, 678901200, time.UTC)) {
 		t.Errorf("incarnation %q, time %v", got.Incarnation(), got.Timestamp)
 	}
-	got.Meta = patterns.Meta{}
-	if d := cmp.Diff(newGoldenEmployee(), got, cmp.AllowUnexported(patterns.Meta{}), cmp.Comparer(func(a, b patterns.Value) bool { return a == b })); d != "" {
+	got.Meta = tables.Meta{}
+	if d := cmp.Diff(newGoldenEmployee(), got, cmp.AllowUnexported(tables.Meta{}), cmp.Comparer(func(a, b tables.Value) bool { return a == b })); d != "" {
 		t.Error(d)
 	}
 }
@@ -189,10 +191,10 @@ func TestGoldenContinuationToken(t *testing.T) {
 	var asked url.Values
 	answer := func(req *http.Request) (*http.Response, error) {
 		asked = req.URL.Query()
-		return reply(req, http.StatusOK, `{"value":[]}`, "Content-Type", "application/json;odata=minimalmetadata",
+		return harness.Reply(req, http.StatusOK, `{"value":[]}`, "Content-Type", "application/json;odata=minimalmetadata",
 			"X-Ms-Continuation-Nextpartitionkey", "1!8!U2FsZXM-", "X-Ms-Continuation-Nextrowkey", "1!8!MDAwMjIz"), nil
 	}
-	query := inProcess(t, answer).Table("Employees").Entities().Query().Partition("Sales").Where(patterns.Gt("Age", int32(40))).Select("Age").Top(5)
+	query := harness.InProcess(t, answer).Table("Employees").Entities().Query().Partition("Sales").Where(tables.Gt("Age", int32(40))).Select("Age").Top(5)
 	page, err := query.Page(ctx, "")
 	if err != nil {
 		t.Fatal(err)

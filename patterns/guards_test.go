@@ -6,23 +6,24 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestNothingInPlaceOfSomething: nil and zero values are ErrInvalid, before any request and without a panic.
 func TestNothingInPlaceOfSomething(t *testing.T) {
 	ctx := context.Background()
-	a := inProcess(t, func(*http.Request) (*http.Response, error) {
+	a := harness.InProcess(t, func(*http.Request) (*http.Response, error) {
 		t.Error("a request is sent")
 		return nil, context.Canceled
 	})
 	table := a.Table("Contoso")
 	refused := func(name string, do func() error) {
-		t.Run(name, func(t *testing.T) { wantKind(t, do(), patterns.ErrInvalid) })
+		t.Run(name, func(t *testing.T) { harness.WantKind(t, do(), tables.ErrInvalid) })
 	}
-	refused("Typed", func() error { _, err := patterns.Typed[note](nil); return err })
+	refused("Typed", func() error { _, err := tables.RowsOf[note](nil); return err })
 
-	var zero patterns.Query[note]
+	var zero tables.Query[note]
 	refused("Plan", func() error { _, err := zero.Plan(); return err })
 	refused("Page", func() error { _, err := zero.Partition("p").SelectFields().Page(ctx, ""); return err })
 	refused("First", func() error { _, err := zero.Rows(compoundkey.All()).First(ctx); return err })
@@ -32,18 +33,18 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 		return err
 	})
 
-	for name, verb := range map[string]func(*patterns.TypedTable[patterns.Entity], context.Context, *patterns.Entity) error{
-		"Insert": (*patterns.TypedTable[patterns.Entity]).Insert, "Replace": (*patterns.TypedTable[patterns.Entity]).Replace,
-		"ReplaceUnconditional": (*patterns.TypedTable[patterns.Entity]).ReplaceUnconditional, "Merge": (*patterns.TypedTable[patterns.Entity]).Merge,
-		"MergeUnconditional": (*patterns.TypedTable[patterns.Entity]).MergeUnconditional, "Upsert": (*patterns.TypedTable[patterns.Entity]).Upsert,
-		"UpsertMerge": (*patterns.TypedTable[patterns.Entity]).UpsertMerge, "Delete": (*patterns.TypedTable[patterns.Entity]).Delete,
+	for name, verb := range map[string]func(*tables.Rows[tables.Entity], context.Context, *tables.Entity) error{
+		"Insert": (*tables.Rows[tables.Entity]).Insert, "Replace": (*tables.Rows[tables.Entity]).Replace,
+		"ReplaceUnconditional": (*tables.Rows[tables.Entity]).ReplaceUnconditional, "Merge": (*tables.Rows[tables.Entity]).Merge,
+		"MergeUnconditional": (*tables.Rows[tables.Entity]).MergeUnconditional, "Upsert": (*tables.Rows[tables.Entity]).Upsert,
+		"UpsertMerge": (*tables.Rows[tables.Entity]).UpsertMerge, "Delete": (*tables.Rows[tables.Entity]).Delete,
 	} {
 		refused("bag "+name, func() error { return verb(table.Entities(), ctx, nil) })
 	}
-	notes := must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
-	for name, verb := range map[string]func(*patterns.TypedTable[note], context.Context, *note) error{
-		"Insert": (*patterns.TypedTable[note]).Insert, "Replace": (*patterns.TypedTable[note]).Replace, "Upsert": (*patterns.TypedTable[note]).Upsert,
-		"Delete": (*patterns.TypedTable[note]).Delete,
+	notes := harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	for name, verb := range map[string]func(*tables.Rows[note], context.Context, *note) error{
+		"Insert": (*tables.Rows[note]).Insert, "Replace": (*tables.Rows[note]).Replace, "Upsert": (*tables.Rows[note]).Upsert,
+		"Delete": (*tables.Rows[note]).Delete,
 	} {
 		refused("struct "+name, func() error { return verb(notes, ctx, nil) })
 	}
@@ -57,14 +58,14 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 		return err
 	})
 
-	codec := must[*patterns.Codec[note]](t)(patterns.NewCodec[note]())
+	codec := harness.Must[*tables.Codec[note]](t)(tables.NewCodec[note]())
 	refused("Encode", func() error { _, err := codec.Encode(nil); return err })
 	refused("Decode", func() error { return codec.Decode(nil, nil) })
 
-	for name, add := range map[string]func(*patterns.Transaction, *patterns.Entity) int{
-		"Insert": (*patterns.Transaction).Insert, "Replace": (*patterns.Transaction).Replace, "ReplaceUnconditional": (*patterns.Transaction).ReplaceUnconditional,
-		"Merge": (*patterns.Transaction).Merge, "MergeUnconditional": (*patterns.Transaction).MergeUnconditional, "Upsert": (*patterns.Transaction).Upsert,
-		"UpsertMerge": (*patterns.Transaction).UpsertMerge, "Delete": (*patterns.Transaction).Delete,
+	for name, add := range map[string]func(*tables.Transaction, *tables.Entity) int{
+		"Insert": (*tables.Transaction).Insert, "Replace": (*tables.Transaction).Replace, "ReplaceUnconditional": (*tables.Transaction).ReplaceUnconditional,
+		"Merge": (*tables.Transaction).Merge, "MergeUnconditional": (*tables.Transaction).MergeUnconditional, "Upsert": (*tables.Transaction).Upsert,
+		"UpsertMerge": (*tables.Transaction).UpsertMerge, "Delete": (*tables.Transaction).Delete,
 	} {
 		refused("transaction "+name, func() error {
 			x := table.NewTransaction()
@@ -73,8 +74,8 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 			return err
 		})
 		refused("zero transaction "+name, func() error {
-			var x patterns.Transaction
-			add(&x, bag("p", "r", ""))
+			var x tables.Transaction
+			add(&x, harness.Bag("p", "r", ""))
 			_, err := x.Commit(ctx)
 			return err
 		})

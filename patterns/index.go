@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
@@ -101,7 +103,7 @@ func (d *IndexDefinition[T]) IndexKeys(v *T) []compoundkey.Part {
 // Host returns the repository that the index was given to; before that, its reads are ErrInvalid.
 func (d *IndexDefinition[T]) Host(op string) (*Repository[T], error) {
 	if d.repo == nil {
-		return nil, &Error{Op: op, Pattern: d.name, Kind: ErrInvalid, Err: fmt.Errorf("the index was not given to a repository")}
+		return nil, &tables.Error{Op: op, Pattern: d.name, Kind: tables.ErrInvalid, Err: fmt.Errorf("the index was not given to a repository")}
 	}
 	return d.repo, nil
 }

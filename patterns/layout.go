@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
 // MaxFurtherRows is the number of rows beside the first that an entity can be spread over: all are in one transaction.
-const MaxFurtherRows = MaxTransactionOperations - 1
+const MaxFurtherRows = tables.MaxTransactionOperations - 1
 
 // A further row has the first one's row key, this mark, and its number in two digits from 01. Keys of compoundkey have the mark's
 // character with a digit behind it, and never twice, so that no entity is in the place; keys with the mark are refused.
@@ -27,30 +30,30 @@ func furtherRowKey(rowKey string, index int) string {
 // spreading makes the physical rows of an entity's logical ones: its own, and its copies.
 type spreading struct {
 	layout Layout // nil for none
-	stored Properties
+	stored tables.Properties
 	read   bool     // of rows that are stored
 	whole  *LaidOut // all of stored, laid out once for the entity and its whole copies
 }
 
-func (r *Repository[T]) spreading(stored Properties) *spreading {
+func (r *Repository[T]) spreading(stored tables.Properties) *spreading {
 	return &spreading{layout: r.layout, stored: stored}
 }
 
 // spreadAsRead is spreading of a row that was read: the rows that it makes are those that there are, with keys and versions, and
 // without the properties of further ones. A copy outside says nothing of the entity's rows.
 func (r *Repository[T]) spreadAsRead(row *storedRow) (*spreading, error) {
-	s := r.spreading(row.properties)
+	s := r.spreading(row.Properties)
 	s.read = true
 	if r.layout == nil || row.outside.is {
 		return s, nil
 	}
-	s.whole = &LaidOut{First: row.properties, Directory: row.layout}
+	s.whole = &LaidOut{First: row.Properties, Directory: row.layout}
 	if row.layout == "" {
 		return s, nil
 	}
 	versions, err := r.layout.Versions(row.layout)
 	if err != nil {
-		return nil, patternError(r.layout, err, ErrGarbled)
+		return nil, patternError(r.layout, err, tables.ErrGarbled)
 	}
 	for _, version := range versions {
 		s.whole.Further = append(s.whole.Further, FurtherRow{Version: version})
@@ -59,28 +62,28 @@ func (r *Repository[T]) spreadAsRead(row *storedRow) (*spreading, error) {
 }
 
 // spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
-func (s *spreading) spread(rows []plannedRow, pattern string, key Key, keep []string) ([]plannedRow, error) {
-	if err := key.check(); err != nil {
-		e := invalid("", err)
+func (s *spreading) spread(rows []plannedRow, pattern string, key tables.Key, keep []string) ([]plannedRow, error) {
+	if err := tables.CheckKey(pass, key); err != nil {
+		e := tables.Invalid("", err)
 		e.Pattern = pattern
 		return nil, e
 	}
 	if s.layout == nil {
-		return append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: project(s.stored, keep)}), nil
+		return append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: s.stored.Only(keep)}), nil
 	}
 	laid, err := s.layOut(keep)
 	if err == nil {
 		rows, err = s.appendRows(rows, pattern, key, laid)
 	}
 	if err != nil {
-		return nil, patternError(s.layout, err, ErrInvalid)
+		return nil, patternError(s.layout, err, tables.ErrInvalid)
 	}
 	return rows, nil
 }
 
 func (s *spreading) layOut(keep []string) (*LaidOut, error) {
 	if keep != nil {
-		laid, err := s.layout.Split(project(s.stored, keep))
+		laid, err := s.layout.Split(s.stored.Only(keep))
 		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
 			laid.Further[i].Version = "" // nothing that was read says how the copy is stored
 		}
@@ -94,13 +97,13 @@ func (s *spreading) layOut(keep []string) (*LaidOut, error) {
 }
 
 // appendRows gives the rows of a layout their keys.
-func (s *spreading) appendRows(rows []plannedRow, pattern string, key Key, laid *LaidOut) ([]plannedRow, error) {
+func (s *spreading) appendRows(rows []plannedRow, pattern string, key tables.Key, laid *LaidOut) ([]plannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
 	}
 	switch n := len(laid.Further); {
 	case n > MaxFurtherRows:
-		return nil, invalid("", sizeOf("an entity", n+1, MaxTransactionOperations, "rows"))
+		return nil, tables.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
 	case (n > 0) != (laid.Directory != "") || laid.Directory == furtherRow:
 		return nil, errors.New("the directory does not fit the rows")
 	}
@@ -121,12 +124,12 @@ func (row *plannedRow) unchanged(old []plannedRow) bool {
 }
 
 // joinRows puts together what the rows of an entity hold, or those that hold what was selected.
-func (r *Repository[T]) joinRows(ctx context.Context, table *Table, row *storedRow, selected []string) error {
+func (r *Repository[T]) joinRows(ctx context.Context, table *tables.Table, row *storedRow, selected []string) error {
 	if row.layout == "" || row.outside.is {
 		return nil
 	}
 	if r.layout == nil || row.layout == furtherRow {
-		return &Error{Kind: ErrInvalid, Err: errNoLayout}
+		return &tables.Error{Kind: tables.ErrInvalid, Err: errNoLayout}
 	}
 	if selected != nil {
 		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {
@@ -135,40 +138,42 @@ func (r *Repository[T]) joinRows(ctx context.Context, table *Table, row *storedR
 	}
 	wanted, err := r.layout.Rows(row.layout, selected)
 	if err != nil {
-		return patternError(r.layout, err, ErrGarbled)
+		return patternError(r.layout, err, tables.ErrGarbled)
 	}
-	further, err := table.furtherRows(ctx, row.key, wanted)
+	further, err := furtherRows(ctx, table, row.Key, wanted)
 	if err != nil {
 		return err
 	}
 	if len(further) < len(wanted) {
-		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", ErrOutdated, len(further), len(wanted)), ErrGarbled)
+		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", tables.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
-	if row.properties, err = r.layout.Join(row.layout, slices.Clone(row.properties), further); err != nil {
-		return patternError(r.layout, err, ErrGarbled)
+	joined, err := r.layout.Join(row.layout, slices.Clone(row.Properties), further)
+	if err != nil {
+		return patternError(r.layout, err, tables.ErrGarbled)
 	}
+	*row = *row.with(joined)
 	return nil
 }
 
 // furtherRows reads some of an entity's further rows by index: a run of them by one query, others by point reads. One that is
 // not there is left out. Requests: the pages of the query, or 1 for each row.
-func (t *Table) furtherRows(ctx context.Context, key Key, wanted []int) (map[int]Properties, error) {
-	rows := make(map[int]Properties, len(wanted))
-	keys, byKey := make([]Key, len(wanted)), make(map[string]int, len(wanted))
+func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []int) (map[int]tables.Properties, error) {
+	rows := make(map[int]tables.Properties, len(wanted))
+	keys, byKey := make([]tables.Key, len(wanted)), make(map[string]int, len(wanted))
 	for i, index := range wanted {
-		keys[i] = Key{key.Partition, furtherRowKey(key.Row, index)}
+		keys[i] = tables.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, index)}
 		byKey[keys[i].Row] = index
 	}
-	found := t.rawRows().getMany(ctx, keys, nil)
+	found := storedRows(raw(t).GetMany(ctx, keys))
 	if n := len(keys); n > 1 && wanted[n-1]-wanted[0] == n-1 {
-		found = newQuery(t.rawRows()).Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx)
+		found = storedRows(raw(t).Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx))
 	}
 	for row, err := range found {
 		if err != nil {
 			return nil, err
 		}
-		if index, ok := byKey[row.key.Row]; ok {
-			rows[index] = row.properties
+		if index, ok := byKey[row.Key.Row]; ok {
+			rows[index] = row.Properties
 		}
 	}
 	return rows, nil

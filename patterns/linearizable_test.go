@@ -42,7 +42,7 @@ func TestLinearizable(t *testing.T) {
 	}
 	first, last := 0, seeds
 	if text := os.Getenv(linearizableSeed); text != "" {
-		first = must[int](t)(strconv.Atoi(text))
+		first = harness.Must[int](t)(strconv.Atoi(text))
 		last = first + 1
 	}
 	// The heap is small and short-lived: without this, a third of the time goes into collecting it.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // actor is one writer. When its process dies, another one goes on, which has read nothing yet.
@@ -122,21 +122,21 @@ func (a *actor) written(id int, e event, err error) {
 	h := a.h
 	e.end = h.tick()
 	h.note("%s of %d: %v", e.what, id, err)
-	var told *patterns.Error
+	var told *tables.Error
 	switch {
 	case err == nil:
 		h.count(&h.applied)
 		e.kind = eventWrite
-	case errors.Is(err, patterns.ErrUnknownOutcome):
+	case errors.Is(err, tables.ErrUnknownOutcome):
 		h.count(&h.unknown)
 		e.kind, e.end = eventMaybe, never
-	case errors.Is(err, patterns.ErrDuplicate):
+	case errors.Is(err, tables.ErrDuplicate):
 		h.count(&h.refused)
 		return // it has no effect; that two members never have one email is checked elsewhere
-	case errors.Is(err, patterns.ErrExists), errors.Is(err, patterns.ErrConflict):
+	case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict):
 		h.count(&h.refused)
 		e.kind = eventRefused
-	case errors.Is(err, patterns.ErrNotFound) && errors.As(err, &told):
+	case errors.Is(err, tables.ErrNotFound) && errors.As(err, &told):
 		h.count(&h.refused)
 		e.kind = eventRefused
 		if told.Pattern == "" && told.Key == memberKey(historyTeam, id) {
@@ -161,7 +161,7 @@ func (a *actor) get(ctx context.Context, id int) {
 // seen files a read, and keeps what was read.
 func (a *actor) seen(id int, m *member, err error, e event) {
 	a.h.note("%s of %d: %v, %v", e.what, id, m != nil, err)
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		a.h.count(&a.h.failed)
 		return
 	}
@@ -290,7 +290,7 @@ func (a *actor) update(ctx context.Context, id int) {
 		a.edit(m, stamp)
 		return nil
 	})
-	if errors.Is(err, patterns.ErrConflict) {
+	if errors.Is(err, tables.ErrConflict) {
 		e.from = anyStamp // of its many attempts, the last one's
 	}
 	a.written(id, e, err)

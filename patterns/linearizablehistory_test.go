@@ -17,8 +17,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -32,7 +33,7 @@ type history struct {
 	seed    uint64
 	rng     *rand.Rand // of the scheduler
 	service *storagetest.Service
-	table   *patterns.Table
+	table   *tables.Table
 	retries int32   // of the SDK
 	rate    float64 // of faults
 	rollout bool    // one of the programs does not have the indexes yet
@@ -57,7 +58,7 @@ func newHistory(t testing.TB, s *storagetest.Service, seed uint64) *history {
 		replace: func(ctx context.Context, m *members, v *member) error { return m.Replace(ctx, v) }}
 	h.rate = []float64{0, 0.05, 0.15, 0.3}[h.rng.IntN(4)]
 	h.retries = []int32{0, 3}[h.rng.IntN(2)]
-	h.table = must[*patterns.Table](t)(openTable(h.service, "Members"))
+	h.table = harness.Must[*tables.Table](t)(openTable(h.service, "Members"))
 	if err := h.table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func (h *history) finish(ctx context.Context) error {
 }
 
 // look reads the whole partition in one query and checks its copies.
-func (h *history) look(ctx context.Context) (map[patterns.Key]*member, error) {
+func (h *history) look(ctx context.Context) (map[tables.Key]*member, error) {
 	rows, err := readStored(ctx, h.table, historyTeam)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -14,57 +16,57 @@ import (
 
 // load makes an entity of one of its rows: its own, or a copy. selected are the properties that the caller asked for, kept
 // those that the row holds, nil for all. It is nil when the row has gone since it was read.
-func (r *Repository[T]) load(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, error) {
+func (r *Repository[T]) load(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, error) {
 	v, _, err := r.loadStored(ctx, table, row, selected, kept)
 	return v, err
 }
 
 // loadStored is load that also returns the row that the entity was made of, with the properties of all its rows as stored.
 // What lies in further rows or outside may be replaced while it is read: then everything is read again.
-func (r *Repository[T]) loadStored(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+func (r *Repository[T]) loadStored(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
 	if selected != nil {
 		selected = slices.Concat(selected, r.sealed())
 	}
 	for attempt := range r.schema.MaxAttempts {
 		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
-		if errors.Is(err, ErrLeftOut) {
+		if errors.Is(err, tables.ErrLeftOut) {
 			return nil, nil, nil
 		}
-		if !errors.Is(err, ErrOutdated) {
+		if !errors.Is(err, tables.ErrOutdated) {
 			return v, read, err
 		}
-		again, fetchErr := table.fetch(ctx, "Get", row.key, r.primary.known)
+		again, fetchErr := fetch(ctx, table, "Get", row.Key, r.primary.Known)
 		switch {
-		case errors.Is(fetchErr, ErrNotFound):
+		case errors.Is(fetchErr, tables.ErrNotFound):
 			return nil, nil, nil
 		case fetchErr != nil:
 			return nil, nil, fetchErr
-		case again.etag == row.etag && row.isCopy:
+		case again.ETag == row.ETag && row.isCopy:
 			return r.loadOwner(ctx, table, row, selected, kept, err)
-		case again.etag == row.etag:
+		case again.ETag == row.ETag:
 			return nil, nil, asGarbled(err)
 		case again.isCopy != row.isCopy || again.shared || again.primary != row.primary || again.outside.reserved != "":
 			return nil, nil, nil // the row is another entity's now
 		}
 		if selected != nil {
-			again.properties = project(again.properties, selected)
+			again = again.with(again.Properties.Only(selected))
 		}
 		row = again
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return nil, nil, err
 		}
 	}
-	return nil, nil, errReplaced(table, row.key)
+	return nil, nil, errReplaced(table, row.Key)
 }
 
 // errReplaced is the error of a read that met another version of the entity at each attempt.
-func errReplaced(table *Table, key Key) error {
-	return &Error{Op: "Get", Table: table.name, Key: key, Kind: ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
+func errReplaced(table *tables.Table, key tables.Key) error {
+	return &tables.Error{Op: "Get", Table: table.Name(), Key: key, Kind: tables.ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
 }
 
 // asGarbled turns an ErrOutdated whose row is the same as before into what it is then.
 func asGarbled(err error) error {
-	garbled := &Error{Kind: ErrGarbled, Err: err}
+	garbled := &tables.Error{Kind: tables.ErrGarbled, Err: err}
 	if e := asError(err); e != nil {
 		garbled.Pattern, garbled.Err = e.Pattern, e.Err
 	}
@@ -75,8 +77,8 @@ func asGarbled(err error) error {
 var errNoLayout = errors.New("the entity is spread over several rows, and the repository has no layout")
 
 // loadOnce is one attempt of loadStored.
-func (r *Repository[T]) loadOnce(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
-	key := row.key
+func (r *Repository[T]) loadOnce(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+	key := row.Key
 	if row.isCopy {
 		key.Row = row.primary
 	}
@@ -88,27 +90,31 @@ func (r *Repository[T]) loadOnce(ctx context.Context, table *Table, row *storedR
 		return nil, nil, err
 	}
 	partial := selected != nil || kept != nil
-	properties, err := r.undoTransforms(ctx, Reading{key, partial}, read.properties)
+	properties, err := r.undoTransforms(ctx, Reading{key, partial}, read.Properties)
 	if err != nil {
 		return nil, nil, err
 	}
 	v := new(T)
-	if err := r.primary.codec.Decode(properties, v); err != nil {
+	if err := r.codec.Decode(properties, v); err != nil {
 		return nil, nil, err
 	}
-	r.primary.codec.finish(row, key, v)
-	s := &state{key: key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, carried: row.carried, version: azcore.ETag(row.outside.version), partial: partial, owner: r}
+	r.codec.Finish(row.RawRow, key, v)
+	s := &tables.State{Key: key, Row: row.Key.Row, Incarnation: row.incarnation, WriteID: row.WriteID, Copies: row.copies, Carried: row.carried,
+		Version: azcore.ETag(row.outside.version), Partial: partial, Owner: r}
 	if !partial {
-		if s.memories, err = r.remember(v, key, &read); err != nil {
+		known, err := r.remember(v, key, &read)
+		if err != nil {
 			return nil, nil, err
 		}
+		s.Prior = known
 	}
-	r.primary.codec.meta(v).state = s
+	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
+	tables.SetState(pass, r.codec.Meta(v), s)
 	return v, &read, nil
 }
 
 // undoTransforms turns stored properties into the entity's.
-func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p Properties) (Properties, error) {
+func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error) {
 	if len(r.transformers) == 0 {
 		return p, nil
 	}
@@ -116,7 +122,7 @@ func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p Proper
 	for _, t := range slices.Backward(r.transformers) {
 		var err error
 		if p, err = t.Load(ctx, of, p); err != nil {
-			return nil, notAbsent(patternError(t, err, ErrGarbled))
+			return nil, notAbsent(patternError(t, err, tables.ErrGarbled))
 		}
 	}
 	return p, nil
@@ -125,13 +131,13 @@ func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p Proper
 // notAbsent is for what a pattern says while it reads an entity that is there: what it does not find is not the entity, and
 // whoever reads ErrNotFound would pass the entity over, or insert it anew.
 func notAbsent(err error) error {
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
 	there := *asError(err)
-	there.Kind = ErrGarbled
-	if there.Err == nil || errors.Is(there.Err, ErrNotFound) {
-		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, ErrNotFound)) // no ErrNotFound any more
+	there.Kind = tables.ErrGarbled
+	if there.Err == nil || errors.Is(there.Err, tables.ErrNotFound) {
+		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, tables.ErrNotFound)) // no ErrNotFound any more
 	}
 	return &there
 }

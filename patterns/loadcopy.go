@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 	"errors"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // sealed names the properties that every copy holds and every projection reads.
@@ -16,39 +18,39 @@ func (r *Repository[T]) sealed() []string {
 // loadCopy is load for a copy. With a CopyAuthenticator it also checks that the entity belongs under the copy's key. A copy that
 // was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
 // copy is stale or was put there by somebody else, and is left out.
-func (r *Repository[T]) loadCopy(ctx context.Context, table *Table, row *storedRow, selected, kept []string) (*T, error) {
+func (r *Repository[T]) loadCopy(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, error) {
 	v, read, err := r.loadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
 		return v, err
 	}
-	s := r.primary.codec.meta(v).state
-	if !s.partial {
-		if !r.belongsUnder(v, table, read.key, read.outside.is) {
-			return nil, patternError(r.seals, r.seals.NotAuthentic(), ErrGarbled)
+	s := r.state(v)
+	if !s.Partial {
+		if !r.belongsUnder(v, table, read.Key, read.outside.is) {
+			return nil, patternError(r.seals, r.seals.NotAuthentic(), tables.ErrGarbled)
 		}
 		return v, nil
 	}
-	proven, err := r.seals.ProvesCopy(ctx, Reading{s.key, true}, table, read.key, read.properties)
+	proven, err := r.seals.ProvesCopy(ctx, Reading{s.Key, true}, table, read.Key, read.Properties)
 	switch {
 	case err != nil:
-		return nil, patternError(r.seals, err, ErrGarbled)
+		return nil, patternError(r.seals, err, tables.ErrGarbled)
 	case proven:
 		return v, nil
 	}
-	entity, err := r.primary.get(ctx, "Get", s.key)
+	entity, err := r.get(ctx, "Get", s.Key)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !r.belongsUnder(entity, table, read.key, read.outside.is):
+	case !r.belongsUnder(entity, table, read.Key, read.outside.is):
 		return nil, nil
 	}
 	return v, nil
 }
 
 // belongsUnder reports whether an entity has a copy under a key of a table. A key function that refuses the entity made none.
-func (r *Repository[T]) belongsUnder(v *T, table *Table, key Key, outside bool) bool {
+func (r *Repository[T]) belongsUnder(v *T, table *tables.Table, key tables.Key, outside bool) bool {
 	if !outside {
 		for _, p := range r.copies {
 			copies, err := p.Copies(v)

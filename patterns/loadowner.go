@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
@@ -12,21 +14,21 @@ import (
 // write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
 // as its own row has it, projected like the copy; nil if the entity is gone or no longer asks for the copy; and missing as
 // ErrGarbled if the copy is of the entity's present version. Requests: 1, and those of reading the entity.
-func (r *Repository[T]) loadOwner(ctx context.Context, table *Table, row *storedRow, selected, kept []string, missing error) (*T, *storedRow, error) {
-	key := Key{row.key.Partition, row.primary}
+func (r *Repository[T]) loadOwner(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string, missing error) (*T, *storedRow, error) {
+	key := tables.Key{Partition: row.Key.Partition, Row: row.primary}
 	if row.outside.is {
 		key.Partition = row.outside.partition
 	}
 	for attempt := range r.schema.MaxAttempts {
-		own, err := r.table.fetch(ctx, "Get", key, nil)
+		own, err := fetch(ctx, r.table, "Get", key, nil)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, tables.ErrNotFound):
 			return nil, nil, nil
 		case err != nil:
 			return nil, nil, err
 		case own.isCopy || own.shared:
 			return nil, nil, nil
-		case row.outside.is && string(own.etag) == row.outside.version, !row.outside.is && own.writeID == row.writeID:
+		case row.outside.is && string(own.ETag) == row.outside.version, !row.outside.is && own.WriteID == row.WriteID:
 			return nil, nil, asGarbled(missing)
 		}
 		v, own, err := r.loadStored(ctx, r.table, own, nil, nil)
@@ -39,8 +41,9 @@ func (r *Repository[T]) loadOwner(ctx context.Context, table *Table, row *stored
 		if selected == nil && kept == nil {
 			return v, own, nil
 		}
-		own.properties, own.layout = project(project(own.properties, kept), selected), ""
-		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, ErrOutdated) {
+		own = own.with(own.Properties.Only(kept).Only(selected))
+		own.layout = ""
+		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, tables.ErrOutdated) {
 			return v, own, err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -51,10 +54,10 @@ func (r *Repository[T]) loadOwner(ctx context.Context, table *Table, row *stored
 }
 
 // asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
-func (r *Repository[T]) asksFor(v *T, own *storedRow, table *Table, copied *storedRow) (bool, error) {
+func (r *Repository[T]) asksFor(v *T, own *storedRow, table *tables.Table, copied *storedRow) (bool, error) {
 	if !copied.outside.is {
-		rows, err := r.rowsOf(v, own.key, own.properties)
-		return repeats(rows, copied.key.Row), err
+		rows, err := r.rowsOf(v, own.Key, own.Properties)
+		return repeats(rows, copied.Key.Row), err
 	}
 	for _, p := range r.outside {
 		if t := p.OutsideTable(); t == nil || !t.Same(table) {
@@ -62,9 +65,9 @@ func (r *Repository[T]) asksFor(v *T, own *storedRow, table *Table, copied *stor
 		}
 		copies, err := outsideCopies(p, v)
 		if err != nil {
-			return false, patternError(p, err, ErrInvalid)
+			return false, patternError(p, err, tables.ErrInvalid)
 		}
-		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == copied.key }) {
+		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == copied.Key }) {
 			return true, nil
 		}
 	}

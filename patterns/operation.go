@@ -1,21 +1,22 @@
 package patterns
 
 import (
-	"crypto/rand"
+	"context"
+	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// operation is one row of a write on its way to the service. Everything that is ever written to a table is a list of
-// operations given to Table.commit.
+// operation is one row of a plan, with the library's own properties by their meaning.
 type operation struct {
 	verb       wire.Verb
-	key        Key
+	key        tables.Key
 	ifMatch    azcore.ETag // "" for an insert or an upsert
-	properties Properties
+	properties tables.Properties
 
 	incarnation string // the seven are written with the row when not empty or nil
 	copies      string
@@ -23,13 +24,18 @@ type operation struct {
 	shared      string
 	layout      string
 	outside     outsideFacts
-	carried     Properties // system properties of a later version of the library
-	pattern     string     // whose row it is, "" for the entity's own
-	role        role
-	owner       azcore.ETag // of roleStale: the entity's as it had the row
+	carried     tables.Properties // properties of a later version of the library
+	meaning
 }
 
-// role says what a failure of the operation means.
+// meaning is what a failure of a row means to its pattern.
+type meaning struct {
+	pattern string // whose row it is, "" for the entity's own
+	role    role
+	owner   azcore.ETag // of roleStale: the entity's as it had the row
+}
+
+// role says what a failure of an operation means.
 type role uint8
 
 const (
@@ -38,123 +44,78 @@ const (
 	roleStale        // the removal of a row that may be gone already
 	roleShared       // a row that other entities change as well: conflict starts the change over
 	roleBeside       // a row of Apply's caller, who decides what a conflict means
-	roleAdopted      // a copy that was left behind, taken over under its ETag: conflict starts the change over
+	roleAdopted      // an orphaned copy that is claimed under its ETag: conflict starts the change over
 )
 
-// encoded are the operations of a write, ready to be sent.
-type encoded struct {
-	operations []wire.Operation
-	writeID    string
-	marked     []bool // rows that carry the write id
+// Explain names the pattern in the error of a row, and turns a taken key into ErrDuplicate.
+func (m *meaning) Explain(e *tables.Error) {
+	e.Pattern = m.pattern
+	if m.role == roleUnique && errors.Is(e.Kind, tables.ErrExists) {
+		e.Kind = tables.ErrDuplicate
+	}
 }
 
-// newWriteID makes an id that no other write has.
-func newWriteID() string { return rand.Text() }
-
-// encode checks every operation and encodes its row. The write id is left out of a row that is full without it: its
-// outcome cannot be resolved then, and an ambiguous answer stays ErrUnknownOutcome.
-func encode(table string, operations []operation, writeID string) (*encoded, *Error) {
-	out := &encoded{operations: make([]wire.Operation, len(operations)), marked: make([]bool, len(operations)), writeID: writeID}
-	var buffer []byte
-	for i := range operations {
-		op := &operations[i]
-		out.operations[i] = wire.Operation{
-			Verb:    op.verb,
-			Address: wire.Address{Table: table, PartitionKey: op.key.Partition, RowKey: op.key.Row},
-			IfMatch: string(op.ifMatch),
-		}
-		row, size, err := op.row()
-		if err != nil {
-			e := invalid("", err)
-			e.Key, e.Pattern, e.Change = loggable(op.key), op.pattern, i+1
-			return nil, e
-		}
-		if op.verb == wire.VerbDelete {
-			continue
-		}
-		// The stored size counts two bytes for a character, which leaves room for the annotations of most rows.
-		if room := size + 128; cap(buffer)-len(buffer) < room {
-			buffer = make([]byte, 0, room*min(len(operations)-i, 16))
-		}
-		start := len(buffer)
-		buffer, out.marked[i] = appendRow(buffer, op.key, row, size, out.writeID)
-		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
+// meaningOf returns what a failure of a row means; a plain row has the zero meaning.
+func meaningOf(w *tables.RawWrite) meaning {
+	if m, ok := w.Meaning.(*meaning); ok {
+		return *m
 	}
-	return out, nil
+	return meaning{}
 }
 
-// loggable drops a key that cannot be a key: it may be a whole document.
-func loggable(key Key) Key {
-	if key.check() != nil {
-		return Key{}
+// write is the row as it is sent.
+func (o *operation) write() tables.RawWrite {
+	w := tables.RawWrite{Verb: o.verb, Key: o.key, IfMatch: o.ifMatch, Properties: o.properties, Marked: o.incarnation != ""}
+	if o.meaning != (meaning{}) {
+		w.Meaning = &o.meaning
 	}
-	return key
+	if o.verb != wire.VerbDelete {
+		w.System = o.system()
+	}
+	return w
 }
 
-// row returns the properties to write and the size of the row, and refuses what the service would not store.
-func (op *operation) row() (row Properties, size int, err error) {
-	if op.verb == wire.VerbDelete {
-		return nil, 0, op.key.check()
+// system lists the library's own properties of the row, without the write ID.
+func (o *operation) system() (all tables.Properties) {
+	set := func(name, value string) { all = append(all, tables.Property{Name: name, Value: tables.String(value)}) }
+	all = append(all, o.carried...)
+	if o.incarnation != "" {
+		set(rows.Incarnation, o.incarnation)
 	}
-	row = op.withSystem()
-	size, err = checkRow(op.key, row)
-	if err == nil && op.incarnation != "" {
-		err = checkRoom(row, size)
+	if o.copies != "" || o.incarnation != "" && o.verb == wire.VerbMerge {
+		set(rows.Copies, o.copies) // a merge without copies says so: the list that is stored would no longer be true
 	}
-	return row, size, err
+	if o.primary != nil {
+		set(rows.Primary, *o.primary)
+	}
+	if o.shared != "" {
+		set(rows.Shared, o.shared)
+	}
+	if o.layout != "" {
+		set(rows.Layout, o.layout)
+	}
+	return o.outside.append(all)
 }
 
-// checkRoom refuses a repository's row that is full without the write id, by which copies are compared with their
-// entity. Other rows do without.
-func checkRoom(row Properties, size int) error {
-	if len(row) >= MaxProperties {
-		return sizeOf("an entity", len(row)+1, MaxProperties, "properties")
-	}
-	if size += edm.PropertySize(propertyWriteID, edm.String(anyWriteID)); size > MaxEntitySize {
-		return sizeOf("an entity", size, MaxEntitySize, "bytes")
+// check refuses a row that the service would not store.
+func (o *operation) check() error {
+	w := o.write()
+	if _, e := w.Check(); e != nil {
+		return e
 	}
 	return nil
 }
 
-// withSystem is the row with the system properties that it cannot do without.
-func (op *operation) withSystem() Properties {
-	if op.incarnation == "" && op.copies == "" && op.primary == nil && op.shared == "" && op.layout == "" && !op.outside.is && len(op.carried) == 0 {
-		return op.properties
+// writesOf are operations as they are sent.
+func writesOf(operations []operation) []tables.RawWrite {
+	writes := make([]tables.RawWrite, len(operations))
+	for i := range operations {
+		writes[i] = operations[i].write()
 	}
-	all := make(Properties, 0, len(op.properties)+len(op.carried)+3)
-	all = append(append(all, op.properties...), op.carried...)
-	if op.incarnation != "" {
-		all = append(all, Property{propertyIncarnation, edm.String(op.incarnation)})
-	}
-	if op.copies != "" || op.incarnation != "" && op.verb == wire.VerbMerge {
-		// A merge without copies says so: the list that is stored would lie from now on.
-		all = append(all, Property{propertyCopies, edm.String(op.copies)})
-	}
-	if op.primary != nil {
-		all = append(all, Property{propertyPrimary, edm.String(*op.primary)})
-	}
-	if op.shared != "" {
-		all = append(all, Property{propertyShared, edm.String(op.shared)})
-	}
-	if op.layout != "" {
-		all = append(all, Property{propertyLayout, edm.String(op.layout)})
-	}
-	return op.outside.append(all)
+	return writes
 }
 
-// appendRow appends the JSON of a row of the given size, with the write id if it has room for it.
-func appendRow(dst []byte, key Key, row Properties, size int, writeID string) (_ []byte, marked bool) {
-	dst = append(dst, `{"PartitionKey":`...)
-	dst = edm.AppendQuoted(dst, key.Partition)
-	dst = append(dst, `,"RowKey":`...)
-	dst = edm.AppendQuoted(dst, key.Row)
-	for i := range row {
-		dst = edm.AppendProperty(append(dst, ','), row[i].Name, row[i].Value)
-	}
-	id := edm.String(writeID)
-	if len(row) < MaxProperties && size+edm.PropertySize(propertyWriteID, id) <= MaxEntitySize {
-		dst = edm.AppendProperty(append(dst, ','), propertyWriteID, id)
-		marked = true
-	}
-	return append(dst, '}'), marked
+// commit writes rows in one transaction.
+func commit(ctx context.Context, t *tables.Table, op string, operations ...operation) ([]azcore.ETag, error) {
+	return raw(t).Commit(ctx, op, writesOf(operations), newWriteID())
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 // outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
@@ -25,22 +27,22 @@ type outsideFacts struct {
 	claim     string // on a claim: the row key of the copy
 }
 
-func (f *outsideFacts) append(row Properties) Properties {
+func (f *outsideFacts) append(row tables.Properties) tables.Properties {
 	if !f.is {
 		return row
 	}
-	row = append(row, Property{propertyPartition, edm.String(f.partition)})
+	row = append(row, tables.Property{Name: rows.Partition, Value: tables.String(f.partition)})
 	if f.version != "" {
-		row = append(row, Property{propertyVersion, edm.String(f.version)})
+		row = append(row, tables.Property{Name: rows.Version, Value: tables.String(f.version)})
 	}
 	if f.reserved != "" {
-		row = append(row, Property{propertyReserved, edm.String(f.reserved)})
+		row = append(row, tables.Property{Name: rows.Reserved, Value: tables.String(f.reserved)})
 	}
 	if f.term > 0 {
-		row = append(row, Property{propertyTerm, edm.Int32(int32(f.term / time.Second))})
+		row = append(row, tables.Property{Name: rows.Term, Value: tables.Int32(int32(f.term / time.Second))})
 	}
 	if f.isClaim {
-		row = append(row, Property{propertyClaim, edm.String(f.claim)})
+		row = append(row, tables.Property{Name: rows.Claim, Value: tables.String(f.claim)})
 	}
 	return row
 }
@@ -51,25 +53,25 @@ const claimPrefix = "\uFFFC"
 
 // claimKey is the key of the row that says that a copy is an entity's. It is named after copy, entity and reservation, so
 // that who may touch the copy is checked by the service, in the transaction that touches it.
-func claimKey(copied, entity Key, reserved string) Key {
+func claimKey(copied, entity tables.Key, reserved string) tables.Key {
 	h := sha256.New()
 	for _, s := range []string{copied.Row, entity.Partition, entity.Row, reserved} {
 		fmt.Fprintf(h, "%d %s", len(s), s)
 	}
-	return Key{copied.Partition, claimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
+	return tables.Key{Partition: copied.Partition, Row: claimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
 }
 
 // keySeparator stands between the parts of an outside key in an intent; no key has it in it.
 const keySeparator = "\t"
 
-func (k Key) outsideName() string { return k.Partition + keySeparator + k.Row }
+func outsideName(k tables.Key) string { return k.Partition + keySeparator + k.Row }
 
-func parseOutsideName(name string) (Key, error) {
+func parseOutsideName(name string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(name, keySeparator)
 	if !ok {
-		return Key{}, errors.New("an intent names an outside copy without a key")
+		return tables.Key{}, errors.New("an intent names an outside copy without a key")
 	}
-	return Key{partition, row}, nil
+	return tables.Key{Partition: partition, Row: row}, nil
 }
 
 // outsideCopies returns a pattern's copies of an entity, nil for no entity.
@@ -82,7 +84,7 @@ func outsideCopies[T any](p OutsideCopyContributor, v *T) ([]OutsideCopy, error)
 		return nil, err
 	}
 	for i := range copies {
-		if err := copies[i].Key.check(); err != nil {
+		if err := tables.CheckKey(pass, copies[i].Key); err != nil {
 			return nil, err
 		}
 		if strings.HasPrefix(copies[i].Key.Row, claimPrefix) {
@@ -97,54 +99,39 @@ func outsideCopies[T any](p OutsideCopyContributor, v *T) ([]OutsideCopy, error)
 	return copies, nil
 }
 
-// rememberOutside notes the keys of an entity's outside copies. A key function that refuses the entity made none.
-func (r *Repository[T]) rememberOutside(v *T) memory {
-	m := memory{pattern: outsideMemory}
+// rememberOutside lists the keys of an entity's outside copies. A key function that refuses the entity made none.
+func (r *Repository[T]) rememberOutside(v *T) []outsideCopy {
+	var list []outsideCopy
 	for _, p := range r.outside {
 		copies, err := outsideCopies(p, v)
 		if err != nil {
 			continue
 		}
 		for i := range copies {
-			m.items = append(m.items, p.PatternName(), copies[i].Key.Partition, copies[i].Key.Row)
+			list = append(list, outsideCopy{p.PatternName(), copies[i].Key})
 		}
 	}
-	return m
-}
-
-// outsideKeys returns the keys of a pattern's copies of the entity as it was read.
-func (s *state) outsideKeys(pattern string) []Key {
-	if s == nil {
-		return nil
-	}
-	var keys []Key
-	items := s.remembered(outsideMemory)
-	for i := 0; i+2 < len(items); i += 3 {
-		if items[i] == pattern {
-			keys = append(keys, Key{items[i+1], items[i+2]})
-		}
-	}
-	return keys
+	return list
 }
 
 // nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
 func (r *Repository[T]) nameOutside(w *work[T], intent *Intent) error {
 	w.fresh = map[string]bool{}
 	for _, p := range r.outside {
-		old := w.change.old.outsideKeys(p.PatternName())
+		old := priorOf(w.change.old).outsideOf(p.PatternName())
 		var names []string
 		if w.change.Kind != ChangeDelete {
 			copies, err := outsideCopies(p, w.change.Entity.(*T))
 			if err != nil {
-				return patternError(p, err, ErrInvalid)
+				return patternError(p, err, tables.ErrInvalid)
 			}
 			for i := range copies {
-				names = append(names, copies[i].Key.outsideName())
+				names = append(names, outsideName(copies[i].Key))
 				w.fresh[freshName(p, copies[i].Key)] = !slices.Contains(old, copies[i].Key)
 			}
 		}
 		for _, key := range old {
-			if name := key.outsideName(); !slices.Contains(names, name) {
+			if name := outsideName(key); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -155,19 +142,21 @@ func (r *Repository[T]) nameOutside(w *work[T], intent *Intent) error {
 	return nil
 }
 
-func freshName(p Pattern, key Key) string { return p.PatternName() + keySeparator + key.outsideName() }
+func freshName(p Pattern, key tables.Key) string {
+	return p.PatternName() + keySeparator + outsideName(key)
+}
 
 // rehearseOutside checks that the outside copies of a change can be stored.
 func (r *Repository[T]) rehearseOutside(w *work[T]) error {
 	for _, p := range r.outside {
 		copies, err := outsideCopies(p, w.change.Entity.(*T))
 		if err != nil {
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 		for i := range copies {
 			o := r.copyOperation(p, w.change.Key, &copies[i], w.change.Stored, anyWriteID, anyETag)
-			if _, _, err := o.row(); err != nil {
-				return patternError(p, invalid("", err), ErrInvalid)
+			if err := o.check(); err != nil {
+				return patternError(p, err, tables.ErrInvalid)
 			}
 		}
 	}
@@ -182,11 +171,11 @@ func (r *Repository[T]) checkOutsideMirror(given, mirror *T) error {
 	for _, p := range r.outside {
 		a, err := outsideCopies(p, given)
 		if err != nil {
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 		b, err := outsideCopies(p, mirror)
 		if err != nil || !slices.EqualFunc(a, b, func(a, b OutsideCopy) bool { return a.Key == b.Key }) {
-			return patternError(p, errUnstoredKeys, ErrInvalid)
+			return patternError(p, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
 	return nil
@@ -194,29 +183,29 @@ func (r *Repository[T]) checkOutsideMirror(given, mirror *T) error {
 
 // OutsideCopies reads the rows of an OutsideCopyContributor, as entities. span is where their row keys lie; keep are
 // the properties that they hold, nil for all. Index packages build their reads on it.
-func (r *Repository[T]) OutsideCopies(table *Table, span compoundkey.Span, keep []string) Query[T] {
-	return newQuery(r.outsideSource(table, span, keep))
+func (r *Repository[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
+	return tables.QueryOf[T](pass, r.outsideSource(table, span, keep))
 }
 
 // GetOutsideCopy reads one row of an OutsideCopyContributor, as an entity. Requests: 1.
-func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *Table, key Key, keep []string) (*T, error) {
-	return r.outsideSource(table, compoundkey.All(), keep).get(ctx, "Get", key)
+func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
+	return tables.GetOf[T](ctx, pass, r.outsideSource(table, compoundkey.All(), keep), "Get", key)
 }
 
-func (r *Repository[T]) outsideSource(table *Table, span compoundkey.Span, keep []string) *source[T] {
+func (r *Repository[T]) outsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
 	src := r.primary
-	src.table, src.kept = table, keep
-	src.span = span
+	src.Table, src.Kept = table, keep
+	src.Span = span
 	if span.To() == "" && span.Err() == nil {
-		src.span = compoundkey.Range(span.From(), claimPrefix)
+		src.Span = compoundkey.Range(span.From(), claimPrefix)
 	}
-	src.skips = true // reserved keys
-	src.system = append(slices.Clone(src.system), propertyPartition, propertyVersion, propertyReserved, propertyTerm, propertyClaim)
-	src.load = func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
+	src.Skips = true // reserved keys
+	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
+	src.Load = loads(func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
 		if !row.outside.is || row.outside.isClaim || row.outside.reserved != "" || row.shared {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, table, row, selected, keep)
-	}
+	})
 	return &src
 }

@@ -8,18 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // elsewhere is the least OutsideCopyContributor: copies in a partition of their own, as a function says.
 type elsewhere struct {
-	table  *patterns.Table
+	table  *tables.Table
 	copies func(*person) ([]patterns.OutsideCopy, error)
 }
 
 func (x *elsewhere) PatternName() string            { return "elsewhere" }
 func (x *elsewhere) Attach(patterns.Host) error     { return nil }
-func (x *elsewhere) OutsideTable() *patterns.Table  { return x.table }
+func (x *elsewhere) OutsideTable() *tables.Table    { return x.table }
 func (x *elsewhere) ReservationTerm() time.Duration { return 0 }
 func (x *elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 	return x.copies(v.(*person))
@@ -27,7 +29,7 @@ func (x *elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
 
 // mailCopies are the copies of a person under her email.
 func mailCopies(p *person) ([]patterns.OutsideCopy, error) {
-	return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "mail", Row: p.Email}, Keep: []string{"Name"}}}, nil
+	return []patterns.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: p.Email}, Keep: []string{"Name"}}}, nil
 }
 
 // outsideWorld is a repository with copies elsewhere, and intents in memory.
@@ -40,8 +42,8 @@ type outsideWorld struct {
 func newOutsideWorld(t *testing.T, copies func(*person) ([]patterns.OutsideCopy, error)) *outsideWorld {
 	t.Helper()
 	w := &outsideWorld{t: t, log: &intentLog{}}
-	table := newTable(t, account(t))
-	w.repo = must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(w.log), &elsewhere{table, copies}))
+	table := harness.NewTable(t, harness.Account(t))
+	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(w.log), &elsewhere{table, copies}))
 	return w
 }
 
@@ -49,7 +51,7 @@ func newOutsideWorld(t *testing.T, copies func(*person) ([]patterns.OutsideCopy,
 func (w *outsideWorld) rows() (names, claims map[string]string) {
 	w.t.Helper()
 	names, claims = map[string]string{}, map[string]string{}
-	for key, row := range must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail")) {
+	for key, row := range harness.Must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail")) {
 		if claimed := unquoted(row["_tpClaim"]); claimed != "" {
 			claims[claimed] = unquoted(row["_tpPrimary"])
 		} else {
@@ -74,7 +76,7 @@ func (w *outsideWorld) wantRows(email, name, owner string) {
 // loses removes rows of the copies' partition behind the library's back: the claims, or the copies.
 func (w *outsideWorld) loses(claims bool) {
 	w.t.Helper()
-	for key, row := range must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail")) {
+	for key, row := range harness.Must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail")) {
 		if (row["_tpClaim"] != "") != claims {
 			continue
 		}
@@ -126,7 +128,7 @@ func TestOutsideLostRows(t *testing.T) {
 func TestOutsideForeignRow(t *testing.T) {
 	ctx := context.Background()
 	w := newOutsideWorld(t, mailCopies)
-	if err := w.repo.Table().Entities().Insert(ctx, bag("mail", annMail, "foreign")); err != nil {
+	if err := w.repo.Table().Entities().Insert(ctx, harness.Bag("mail", annMail, "foreign")); err != nil {
 		t.Fatal(err)
 	}
 	p := ann()
@@ -136,18 +138,18 @@ func TestOutsideForeignRow(t *testing.T) {
 	if len(w.log.open) != 1 {
 		t.Fatalf("intents %v are open", w.log.open)
 	}
-	e := wantKind(t, w.repo.Reconcile(ctx, w.log.open[0]), patterns.ErrDuplicate)
+	e := harness.WantKind(t, w.repo.Reconcile(ctx, w.log.open[0]), tables.ErrDuplicate)
 	if e.Pattern != "elsewhere" || !strings.Contains(e.Error(), "a row that is no copy has the key") {
 		t.Errorf("%v", e)
 	}
 	if err := w.repo.Delete(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	row, err := w.repo.Table().Entities().Get(ctx, patterns.Key{Partition: "mail", Row: annMail})
+	row, err := w.repo.Table().Entities().Get(ctx, tables.Key{Partition: "mail", Row: annMail})
 	if err != nil || len(w.log.open) != 1 {
 		t.Fatalf("%v, intents %v are open", err, w.log.open)
 	}
-	if got := must[stored](t)(readStored(ctx, w.repo.Table(), "mail"))[row.Key]; got["_tpPrimary"] != "" {
+	if got := harness.Must[stored](t)(readStored(ctx, w.repo.Table(), "mail"))[row.Key]; got["_tpPrimary"] != "" {
 		t.Errorf("the row has become a copy: %v", got)
 	}
 	if err := w.repo.Reconcile(ctx, w.log.open[0]); err != nil {
@@ -163,7 +165,7 @@ func TestOutsideForgedIntents(t *testing.T) {
 	if err := w.repo.Insert(ctx, ann()); err != nil {
 		t.Fatal(err)
 	}
-	nobody := patterns.Key{Partition: "red", Row: "person_0008"}
+	nobody := tables.Key{Partition: "red", Row: "person_0008"}
 	for name, tc := range map[string]struct {
 		intent patterns.Intent
 		kind   error
@@ -171,10 +173,10 @@ func TestOutsideForgedIntents(t *testing.T) {
 		"another's key":    {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
 		"a key not its":    {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
 		"the entity's row": {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
-		"no key":           {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, patterns.ErrInvalid},
+		"no key":           {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
 		"a key that cannot be": {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
-			patterns.ErrTooLarge},
-		"another pattern": {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, patterns.ErrUnknownPattern},
+			tables.ErrTooLarge},
+		"another pattern": {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, tables.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.repo.Reconcile(ctx, tc.intent)
@@ -189,13 +191,13 @@ func TestOutsideForgedIntents(t *testing.T) {
 	}
 }
 
-func annKey() patterns.Key { return patterns.Key{Partition: "red", Row: annRow} }
+func annKey() tables.Key { return tables.Key{Partition: "red", Row: annRow} }
 
 // TestOutsideCopiesThatCannotBe are refused before an intent is written.
 func TestOutsideCopiesThatCannotBe(t *testing.T) {
 	calls := 0
 	one := func(row string) []patterns.OutsideCopy {
-		return []patterns.OutsideCopy{{Key: patterns.Key{Partition: "mail", Row: row}}}
+		return []patterns.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: row}}}
 	}
 	for name, copies := range map[string]func(*person) ([]patterns.OutsideCopy, error){
 		"an error":           func(*person) ([]patterns.OutsideCopy, error) { return nil, errors.New("cannot tell") },
@@ -207,10 +209,10 @@ func TestOutsideCopiesThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newOutsideWorld(t, copies)
-			if e := wantKind(t, w.repo.Insert(t.Context(), ann()), patterns.ErrInvalid); e.Pattern != "elsewhere" {
+			if e := harness.WantKind(t, w.repo.Insert(t.Context(), ann()), tables.ErrInvalid); e.Pattern != "elsewhere" {
 				t.Errorf("%v names pattern %q", e, e.Pattern)
 			}
-			if rows := must[stored](t)(readStored(t.Context(), w.repo.Table(), "")); len(rows)+len(w.log.open) != 0 {
+			if rows := harness.Must[stored](t)(readStored(t.Context(), w.repo.Table(), "")); len(rows)+len(w.log.open) != 0 {
 				t.Errorf("rows %v, intents %v", rows, w.log.open)
 			}
 		})
@@ -219,21 +221,21 @@ func TestOutsideCopiesThatCannotBe(t *testing.T) {
 
 // noting is an IntentContributor that writes a row for each of its keys, and tries one that its message does not name.
 type noting struct {
-	table    *patterns.Table
+	table    *tables.Table
 	unnamed  error
 	reported error
 }
 
-func (x *noting) PatternName() string                                 { return "noting" }
-func (x *noting) Attach(patterns.Host) error                          { return nil }
-func (x *noting) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+func (x *noting) PatternName() string                               { return "noting" }
+func (x *noting) Attach(patterns.Host) error                        { return nil }
+func (x *noting) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 func (x *noting) OutsideKeys(context.Context, *patterns.Change) ([]string, error) {
 	return []string{"named"}, nil
 }
 
 func (x *noting) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
 	insert := func(row string) patterns.RowOperation {
-		return patterns.RowOperation{Verb: patterns.InsertRow, Row: bag("notes", row, "note")}
+		return patterns.RowOperation{Verb: patterns.InsertRow, Row: harness.Bag("notes", row, "note")}
 	}
 	if !slices.Equal(r.Keys, []string{"named"}) || !r.Owns(ctx, "named") || r.Owns(ctx, "unnamed") {
 		return errors.New("the keys are others")
@@ -246,27 +248,27 @@ func (x *noting) Reconcile(ctx context.Context, r *patterns.Reconciliation) erro
 // TestOutsideWrite: rows are written for keys that the message names, in one transaction, and say what was in their way.
 func TestOutsideWrite(t *testing.T) {
 	ctx := context.Background()
-	x := &noting{table: newTable(t, account(t))}
+	x := &noting{table: harness.NewTable(t, harness.Account(t))}
 	log := &intentLog{}
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(log), x))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(log), x))
 	p := ann()
 	if err := repo.Insert(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, x.unnamed, patterns.ErrInvalid)
-	if rows := must[stored](t)(readStored(ctx, x.table, "notes")); x.reported != nil || len(rows) != 2 {
+	harness.WantKind(t, x.unnamed, tables.ErrInvalid)
+	if rows := harness.Must[stored](t)(readStored(ctx, x.table, "notes")); x.reported != nil || len(rows) != 2 {
 		t.Fatalf("%v, rows %v", x.reported, rows)
 	}
-	if err := x.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "notes", Row: "a"}); err != nil {
+	if err := x.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "notes", Row: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := repo.Replace(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	if e := wantKind(t, x.reported, patterns.ErrExists); e.Key.Row != "b" || e.Pattern != "noting" {
+	if e := harness.WantKind(t, x.reported, tables.ErrExists); e.Key.Row != "b" || e.Pattern != "noting" {
 		t.Errorf("%+v", e)
 	}
-	if rows := must[stored](t)(readStored(ctx, x.table, "notes")); len(rows) != 1 {
+	if rows := harness.Must[stored](t)(readStored(ctx, x.table, "notes")); len(rows) != 1 {
 		t.Errorf("a part of a transaction was written: %v", rows)
 	}
 }

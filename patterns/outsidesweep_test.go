@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // composedWorld is a spikeWorld with a real queue, whose repository has copies in another table besides all other kinds of
@@ -28,14 +29,14 @@ type composedWorld struct {
 type composed struct {
 	repo   *patterns.Repository[person]
 	queue  *eventual.Queue
-	copies *patterns.Table
+	copies *tables.Table
 	spill  *spilled
 }
 
 const composedVisibility = 10 * time.Second
 
 func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 	switch p, err := c.repo.Get(ctx, personSchema(nil).Key(ann())); {
 	case err == nil:
 		wanted[p.Email], wanted["claim of "+p.Email] = p.Name+" "+string(p.ETag), p.Key().Row
-	case !errors.Is(err, patterns.ErrNotFound):
+	case !errors.Is(err, tables.ErrNotFound):
 		return "", err
 	}
 	if !maps.Equal(found, wanted) {
@@ -116,7 +117,7 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
 			intents: &durableIntents{open: map[int]patterns.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
-		c := must[*composed](t)(w.start(s))
+		c := harness.Must[*composed](t)(w.start(s))
 		_, err := c.spill.blobs.Create(t.Context(), nil)
 		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -17,23 +19,23 @@ import (
 // of the claim that says whose it is: the service refuses it where the copy has become another entity's, however late
 // the write comes.
 type outsideWriter struct {
-	table  *Table
-	entity Key
+	table  *tables.Table
+	entity tables.Key
 	change string   // id of the message's change
 	own    []string // the keys that the message names
 }
 
 // commit writes a copy and its claim. It is the one way to write a row outside of the entity's partition.
-func (o *outsideWriter) commit(ctx context.Context, key Key, operations ...operation) error {
-	if !slices.Contains(o.own, key.outsideName()) && lease.Holds(ctx, lease.OwnKeys) {
+func (o *outsideWriter) commit(ctx context.Context, key tables.Key, operations ...operation) error {
+	if !slices.Contains(o.own, outsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the message does not name the key")
 	}
-	_, err := o.table.commit(ctx, "Reconcile", operations)
+	_, err := commit(ctx, o.table, "Reconcile", operations...)
 	return err
 }
 
 // claim is the operation on the claim of a copy.
-func (o *outsideWriter) claim(verb wire.Verb, key Key, reserved string) operation {
+func (o *outsideWriter) claim(verb wire.Verb, key tables.Key, reserved string) operation {
 	op := operation{verb: verb, key: claimKey(key, o.entity, reserved), primary: &o.entity.Row,
 		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: reserved, isClaim: true, claim: key.Row}}
 	if verb != wire.VerbInsert {
@@ -43,9 +45,9 @@ func (o *outsideWriter) claim(verb wire.Verb, key Key, reserved string) operatio
 }
 
 // copyOperation makes the row of a copy, to be put over whatever is there.
-func (r *Repository[T]) copyOperation(p Pattern, entity Key, copied *OutsideCopy, stored Properties, incarnation, version string) operation {
-	return operation{verb: wire.VerbReplace, key: copied.Key, properties: project(stored, copied.Keep), incarnation: incarnation,
-		primary: &entity.Row, pattern: p.PatternName(), outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
+func (r *Repository[T]) copyOperation(p Pattern, entity tables.Key, copied *OutsideCopy, stored tables.Properties, incarnation, version string) operation {
+	return operation{verb: wire.VerbReplace, key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
+		primary: &entity.Row, meaning: meaning{pattern: p.PatternName()}, outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
 }
 
 // agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
@@ -59,12 +61,12 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 	}
 	var taken error
 	for i := range copies {
-		if !slices.Contains(o.own, copies[i].Key.outsideName()) && lease.Holds(ctx, lease.OwnKeys) {
+		if !slices.Contains(o.own, outsideName(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // another message names it
 		}
-		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.properties, seen.row.incarnation, string(seen.row.etag))
+		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.incarnation, string(seen.row.ETag))
 		switch err := o.place(ctx, row, reserves(p), fresh[freshName(p, copies[i].Key)]); {
-		case errors.Is(err, ErrDuplicate):
+		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
 			return err
@@ -91,7 +93,7 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 }
 
 // hasCopy reads whether an entity has an outside copy under a key now.
-func (r *Repository[T]) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key Key) (bool, error) {
+func (r *Repository[T]) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key tables.Key) (bool, error) {
 	now, err := r.sight(ctx, "Reconcile", entity)
 	if err != nil {
 		return false, err
@@ -124,9 +126,9 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 	for range placeAttempts {
 		err := o.commit(ctx, row.key, try...)
 		switch {
-		case err == nil || errors.Is(err, ErrUnknownOutcome):
+		case err == nil || errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case errors.Is(err, ErrDuplicate): // of claim: the key is taken
+		case errors.Is(err, tables.ErrDuplicate): // of claim: the key is taken
 			try, err = o.takeOwn(ctx, row, "", unclaimed)
 			if errors.Is(err, errOthersReservation) {
 				return nil
@@ -137,18 +139,18 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, ErrNotFound) && mayFill: // of update: the claim is not there, and may be that of the reservation still
+		case errors.Is(err, tables.ErrNotFound) && mayFill: // of update: the claim is not there, and may be that of the reservation still
 			try, mayFill = fill, false
-		case errors.Is(err, ErrNotFound): // of update and fill: the claim is not there
+		case errors.Is(err, tables.ErrNotFound): // of update and fill: the claim is not there
 			unclaimed = unclaimed || len(try) == len(fill)
 			try = claim
-		case errors.Is(err, ErrExists), errors.Is(err, ErrConflict): // the claim is there, or the copy changed
+		case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict): // the claim is there, or the copy changed
 			try = update
 		default:
 			return err
 		}
 	}
-	return &Error{Key: row.key, Kind: ErrConflict}
+	return &tables.Error{Key: row.key, Kind: tables.ErrConflict}
 }
 
 // errOthersReservation: another change of the entity has reserved the key. It is on its way, or has died: its own message
@@ -161,24 +163,24 @@ var errOthersReservation = errors.New("reserved by another change of the entity,
 // that the claim of the change's own reservation was lost: a row that is still reserved is filled where it stands, since another
 // entity could take a key that is free for a moment.
 func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string, unclaimed bool) ([]operation, error) {
-	there, err := o.table.readRow(ctx, row.key)
-	if errors.Is(err, ErrNotFound) {
+	there, err := readSystem(ctx, o.table, row.key)
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !o.owns(there) {
-		return nil, &Error{Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
+		return nil, &tables.Error{Key: row.key, Kind: tables.ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
 	}
 	if there.outside.reserved != "" && there.outside.reserved != o.change {
-		return nil, &Error{Key: row.key, Kind: ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
+		return nil, &tables.Error{Key: row.key, Kind: tables.ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
 	}
 	if reserve != "" && there.outside.reserved == "" {
 		return nil, errOwnCopy
 	}
 	own := row
-	own.verb, own.ifMatch = wire.VerbReplace, there.etag
+	own.verb, own.ifMatch = wire.VerbReplace, there.ETag
 	operations := []operation{own, o.claim(wire.VerbInsert, row.key, reserve)}
 	if there.outside.reserved != reserve && !(unclaimed && there.outside.reserved == o.change) {
 		operations = append(operations, o.claim(wire.VerbDelete, row.key, there.outside.reserved))
@@ -198,9 +200,9 @@ func ownerOf(row *storedRow) error {
 }
 
 // remove deletes the entity's copy of a key, and nobody else's.
-func (o *outsideWriter) remove(ctx context.Context, key Key) error {
+func (o *outsideWriter) remove(ctx context.Context, key tables.Key) error {
 	err := o.removeClaimed(ctx, key, "")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil // it is not, or no longer, the entity's
 	}
 	return err
@@ -210,10 +212,10 @@ func (o *outsideWriter) remove(ctx context.Context, key Key) error {
 // not be free for a moment, or another entity could take it. So the copy is removed as it was before the entity was seen
 // without the key: who takes a key again waits for the old copy to go, and then it is another. Requests: 1 where there is
 // nothing to remove, else 3, or 2 for a reservation.
-func (o *outsideWriter) removeReserved(ctx context.Context, key Key, has func(context.Context) (bool, error)) error {
+func (o *outsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
-		there, err := o.table.readRow(ctx, key)
-		if errors.Is(err, ErrNotFound) {
+		there, err := readSystem(ctx, o.table, key)
+		if errors.Is(err, tables.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -228,16 +230,16 @@ func (o *outsideWriter) removeReserved(ctx context.Context, key Key, has func(co
 				return err
 			}
 		}
-		err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag}, o.claim(wire.VerbDelete, key, reserved))
-		if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Change == 2 { // somebody else removed the claim
-			err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.etag})
+		err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.ETag}, o.claim(wire.VerbDelete, key, reserved))
+		if e := asError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // somebody else removed the claim
+			err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.ETag})
 		}
-		if e := asError(err); e != nil && (errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrConflict)) && !errors.Is(err, ErrUnknownOutcome) {
+		if e := asError(err); e != nil && (errors.Is(e.Kind, tables.ErrNotFound) || errors.Is(e.Kind, tables.ErrConflict)) && !errors.Is(err, tables.ErrUnknownOutcome) {
 			continue // a rival was there first
 		}
 		return err
 	}
-	return &Error{Key: key, Kind: ErrConflict}
+	return &tables.Error{Key: key, Kind: tables.ErrConflict}
 }
 
 // owns reports whether a row is a copy of the entity, or reserved for one.
@@ -246,10 +248,10 @@ func (o *outsideWriter) owns(row *storedRow) bool {
 }
 
 // removeClaimed deletes a copy with one of its claims. It is ErrNotFound when the claim is not there.
-func (o *outsideWriter) removeClaimed(ctx context.Context, key Key, reserved string) error {
+func (o *outsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
 	claim := o.claim(wire.VerbDelete, key, reserved)
 	err := o.commit(ctx, key, claim, operation{verb: wire.VerbDelete, key: key, ifMatch: azcore.ETagAny})
-	if e := asError(err); e != nil && errors.Is(e.Kind, ErrNotFound) && e.Change == 2 {
+	if e := asError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
 		return o.commit(ctx, key, claim) // somebody else removed the copy alone
 	}
 	return err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -17,13 +19,13 @@ import (
 type plannedRow struct {
 	pattern    string // "" for the entity's own rows
 	rowKey     string
-	properties Properties
+	properties tables.Properties
 	layout     string // as in storedRow
 	version    string // of a further row
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, error) {
+func (r *Repository[T]) rowsOf(v *T, key tables.Key, stored tables.Properties) ([]plannedRow, error) {
 	s := r.spreading(stored)
 	rows, err := s.spread(nil, "", key, nil)
 	if err != nil {
@@ -31,14 +33,14 @@ func (r *Repository[T]) rowsOf(v *T, key Key, stored Properties) ([]plannedRow, 
 	}
 	for _, c := range r.copies {
 		if rows, err = appendCopies(rows, c, v, key, s); err != nil {
-			return nil, patternError(c, err, ErrInvalid)
+			return nil, patternError(c, err, tables.ErrInvalid)
 		}
 	}
 	return rows, nil
 }
 
 // appendCopies appends the rows of one pattern's copies.
-func appendCopies(rows []plannedRow, c CopyContributor, v any, key Key, s *spreading) ([]plannedRow, error) {
+func appendCopies(rows []plannedRow, c CopyContributor, v any, key tables.Key, s *spreading) ([]plannedRow, error) {
 	made, err := c.Copies(v)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func appendCopies(rows []plannedRow, c CopyContributor, v any, key Key, s *sprea
 			return nil, fmt.Errorf("a copy has the entity's own row key")
 		}
 		before := len(rows)
-		rows, err = s.spread(rows, c.PatternName(), Key{key.Partition, copied.RowKey}, copied.Keep)
+		rows, err = s.spread(rows, c.PatternName(), tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
 		if err != nil {
 			return nil, err
 		}
@@ -77,28 +79,14 @@ func repeats(rows []plannedRow, rowKey string) bool {
 	return slices.ContainsFunc(rows, func(row plannedRow) bool { return row.rowKey == rowKey })
 }
 
-// project keeps the named properties, nil keeping all.
-func project(p Properties, keep []string) Properties {
-	if keep == nil {
-		return p
-	}
-	kept := make(Properties, 0, len(keep))
-	for i := range p {
-		if slices.Contains(keep, p[i].Name) {
-			kept = append(kept, p[i])
-		}
-	}
-	return kept
-}
-
-// remember collects what the patterns must know of a stored entity when it changes next: the keys of all of its rows
-// but the first, and what the other patterns ask for. row has all properties as stored; the rows of patterns whose copies it
-// does not list are remembered as strays. A key function that refuses the entity never made a copy.
-func (r *Repository[T]) remember(v *T, key Key, row *storedRow) ([]memory, error) {
+// remember collects what the next change of a stored entity must know: the keys of all of its rows but the first, and what the
+// patterns ask for. row has all properties as stored; rows of patterns that it does not list are orphans. A key function that
+// refuses the entity never made a copy.
+func (r *Repository[T]) remember(v *T, key tables.Key, row *storedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
-		return nil, nil
+		return &noPrior, nil
 	}
-	own, strays := memory{pattern: rowMemory}, memory{pattern: strayMemory}
+	p := &prior{outside: r.rememberOutside(v)}
 	s, err := r.spreadAsRead(row)
 	if err != nil {
 		return nil, err
@@ -107,101 +95,75 @@ func (r *Repository[T]) remember(v *T, key Key, row *storedRow) ([]memory, error
 	if err != nil {
 		return nil, err
 	}
-	own.note(rows[1:])
+	p.rows = note(p.rows, rows[1:])
 	for _, c := range r.copies {
 		copies, err := appendCopies(nil, c, v, key, s)
 		switch {
 		case err != nil:
 		case namesCopies(row.copies, c.PatternName()):
-			own.note(copies)
+			p.rows = note(p.rows, copies)
 		default:
-			strays.note(copies)
+			p.orphans = note(p.orphans, copies)
 		}
 	}
-	return r.rememberBeside(v, row.properties, own, strays, r.rememberOutside(v))
+	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
-func (r *Repository[T]) rememberPlanned(v *T, stored Properties, rows []plannedRow) ([]memory, error) {
+func (r *Repository[T]) rememberPlanned(v *T, stored tables.Properties, rows []plannedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
-		return nil, nil
+		return &noPrior, nil
 	}
-	own := memory{pattern: rowMemory}
-	own.note(rows[1:])
-	return r.rememberBeside(v, stored, own, r.rememberOutside(v))
+	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
+	return p, r.rememberPatterns(p, v, stored)
 }
 
-// rememberBeside adds to the repository's own memories what the other patterns ask for.
-func (r *Repository[T]) rememberBeside(v *T, stored Properties, memories ...memory) ([]memory, error) {
-	for _, p := range r.rememberers {
-		items, err := p.Remember(v, stored)
+// rememberPatterns adds what the patterns ask for.
+func (r *Repository[T]) rememberPatterns(p *prior, v *T, stored tables.Properties) error {
+	for _, x := range r.rememberers {
+		items, err := x.Remember(v, stored)
 		if err != nil {
-			return nil, patternError(p, err, ErrInvalid)
+			return patternError(x, err, tables.ErrInvalid)
 		}
-		memories = append(memories, memory{p.PatternName(), items})
+		if p.patterns == nil {
+			p.patterns = map[string][]string{}
+		}
+		p.patterns[x.PatternName()] = items
 	}
-	return memories, nil
-}
-
-// Where the repository itself remembers rows: row key, pattern and version by turns. No pattern has these names.
-const (
-	rowMemory     = propertyPrefix + "Rows"
-	strayMemory   = propertyPrefix + "Strays"
-	outsideMemory = propertyPrefix + "Outside" // pattern, partition and row key by turns
-)
-
-// note adds rows to a memory.
-func (m *memory) note(rows []plannedRow) {
-	for _, row := range rows {
-		m.items = append(m.items, row.rowKey, row.pattern, row.version)
-	}
-}
-
-// rows returns the rows beside the first that the entity had when it was read (rowMemory), or that may have been left
-// behind where indexes not listed would have them (strayMemory).
-func (s *state) rows(memory string) []plannedRow {
-	if s == nil {
-		return nil
-	}
-	items := s.remembered(memory)
-	rows := make([]plannedRow, 0, len(items)/3)
-	for i := 0; i+2 < len(items); i += 3 {
-		rows = append(rows, plannedRow{rowKey: items[i], pattern: items[i+1], version: items[i+2]})
-	}
-	return rows
+	return nil
 }
 
 // draft is a change ready to be committed, with what the entity's Meta will be when it is.
 type draft struct {
-	operations []operation
-	etag       azcore.ETag // of the entity's own row: guards the whole
-	next       *state
-	staged     []stagedDraft // of other repositories
-	besideAt   int           // index of the first operation of Change.beside
+	writes   []tables.RawWrite
+	etag     azcore.ETag // of the entity's own row: guards the whole
+	next     *tables.State
+	staged   []stagedDraft // of other repositories
+	besideAt int           // index of the first operation of Change.beside
 }
 
 // stagedDraft is what a CompanionContributor has staged.
 type stagedDraft struct {
-	at int // index of its first operation
-	x  *Transaction
+	at     int // index of its first operation
+	staged tables.Staged
 }
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
-func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged Properties) (*draft, error) {
-	d := &draft{etag: etag, next: &state{key: c.Key, row: c.Key.Row, copies: r.copyNames, owner: r}}
+func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
+	d := &draft{etag: etag, next: &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r}}
 	if c.old != nil {
-		d.next.incarnation, d.next.carried = c.old.incarnation, c.old.carried
+		d.next.Incarnation, d.next.Carried = c.old.Incarnation, c.old.Carried
 	}
 	if c.incarnation != "" {
-		d.next.incarnation = c.incarnation
+		d.next.Incarnation = c.incarnation
 	}
-	if d.next.incarnation == "" {
-		d.next.incarnation = newWriteID() // an insert, or an entity from before it was in a repository
+	if d.next.Incarnation == "" {
+		d.next.Incarnation = newWriteID() // an insert, or an entity from before it was in a repository
 	}
 	if c.Kind == ChangeDelete {
 		d.add(operation{verb: wire.VerbDelete, key: c.Key, ifMatch: etag})
-		for _, old := range c.old.rows(rowMemory) {
+		for _, old := range priorOf(c.old).rows {
 			d.remove(c, old)
 		}
 		d.removeAdopted(c, nil)
@@ -209,25 +171,25 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 		return nil, err
 	}
 	for _, contributor := range r.companions {
-		x := r.table.NewTransaction()
-		x.gone = c.gone
+		x := tables.NewStaging(pass, r.table, c.gone)
 		if err := contributor.Companions(ctx, c, x); err != nil {
-			return nil, patternError(contributor, err, ErrInvalid)
+			return nil, patternError(contributor, err, tables.ErrInvalid)
 		}
-		if err := x.usable(); err != nil {
-			return nil, patternError(contributor, err, ErrInvalid)
+		staged, err := tables.TakeStaged(pass, x)
+		if err != nil {
+			return nil, patternError(contributor, err, tables.ErrInvalid)
 		}
-		d.addStaged(contributor.PatternName(), x)
+		d.addStaged(contributor.PatternName(), staged)
 	}
 	for _, contributor := range r.rows {
 		rows, err := contributor.ContributeRows(ctx, c)
 		if err != nil {
-			return nil, patternError(contributor, err, ErrInvalid)
+			return nil, patternError(contributor, err, tables.ErrInvalid)
 		}
 		for i := range rows {
 			o, err := contributed(contributor.PatternName(), &rows[i])
 			if err != nil {
-				return nil, patternError(contributor, err, ErrInvalid)
+				return nil, patternError(contributor, err, tables.ErrInvalid)
 			}
 			o.key.Partition = c.Key.Partition
 			d.add(o)
@@ -237,22 +199,24 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 }
 
 // planRows plans the rows that follow from the entity alone.
-func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
+func (r *Repository[T]) planRows(c *Change, d *draft, merged tables.Properties) error {
 	v := c.Entity.(*T)
-	if r.schema.RowPrefix != "" && !r.primary.span.Contains(c.Key.Row) {
-		if err := c.Key.check(); err != nil {
-			return invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
+	if r.schema.RowPrefix != "" && !r.primary.Span.Contains(c.Key.Row) {
+		if err := tables.CheckKey(pass, c.Key); err != nil {
+			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
 		}
-		return invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
+		return tables.Invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
 	}
 	rows, err := r.rowsOf(v, c.Key, c.Stored)
 	if err != nil {
 		return err
 	}
-	if d.next.memories, err = r.rememberPlanned(v, c.Stored, rows); err != nil {
+	known, err := r.rememberPlanned(v, c.Stored, rows)
+	if err != nil {
 		return err
 	}
-	old := c.old.rows(rowMemory)
+	d.next.Prior, d.next.Kept = known, d.next.Copies != "" || known.several()
+	old := priorOf(c.old).rows
 	if r.layout != nil {
 		merged = nil // the first row is written whole: what it holds beside its directory is little
 	}
@@ -272,12 +236,12 @@ func (r *Repository[T]) planRows(c *Change, d *draft, merged Properties) error {
 }
 
 // addRow plans one row that the entity will have.
-func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged Properties) {
-	o := operation{key: Key{c.Key.Partition, row.rowKey}, properties: row.properties, incarnation: d.next.incarnation, copies: d.next.copies, layout: row.layout, pattern: row.pattern}
+func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged tables.Properties) {
+	o := operation{key: tables.Key{Partition: c.Key.Partition, Row: row.rowKey}, properties: row.properties, incarnation: d.next.Incarnation, copies: d.next.Copies, layout: row.layout, meaning: meaning{pattern: row.pattern}}
 	if first {
-		o.carried = d.next.carried
+		o.carried = d.next.Carried
 	} else {
-		o.primary = &d.next.key.Row
+		o.primary = &d.next.Key.Row
 	}
 	known := first && c.Kind != ChangeInsert || repeats(old, row.rowKey)
 	switch {
@@ -304,7 +268,7 @@ func (d *draft) addBeside(c *Change) error {
 	if c.beside == nil {
 		return nil
 	}
-	d.besideAt = len(d.operations)
+	d.besideAt = len(d.writes)
 	operations, err := c.beside.operations()
 	for _, o := range operations {
 		o.key.Partition = c.Key.Partition
@@ -313,30 +277,32 @@ func (d *draft) addBeside(c *Change) error {
 	return err
 }
 
-func (d *draft) add(o operation) { d.operations = append(d.operations, o) }
+func (d *draft) add(o operation) { d.writes = append(d.writes, o.write()) }
 
 // remove plans the removal of a row that the entity no longer has.
 func (d *draft) remove(c *Change, row plannedRow) {
 	if etag, gone := c.gone[row.rowKey]; gone && etag == d.etag {
 		return
 	}
-	d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, row.rowKey}, ifMatch: azcore.ETagAny, pattern: row.pattern, role: roleStale, owner: d.etag})
+	d.add(operation{verb: wire.VerbDelete, key: tables.Key{Partition: c.Key.Partition, Row: row.rowKey}, ifMatch: azcore.ETagAny, meaning: meaning{pattern: row.pattern, role: roleStale, owner: d.etag}})
 }
 
 // isStaged reports whether an operation is another repository's.
 func (d *draft) isStaged(index int) bool {
-	return slices.ContainsFunc(d.staged, func(s stagedDraft) bool { return index >= s.at && index < s.at+len(s.x.operations) })
+	return slices.ContainsFunc(d.staged, func(s stagedDraft) bool { return index >= s.at && index < s.at+len(s.staged.Writes) })
 }
 
 // addStaged adds other repositories' rows. A conflict of theirs starts the change over.
-func (d *draft) addStaged(pattern string, x *Transaction) {
-	d.staged = append(d.staged, stagedDraft{len(d.operations), x})
-	for _, o := range x.operations {
-		o.pattern = pattern
-		if o.role == roleEntity {
-			o.role = roleShared
+func (d *draft) addStaged(pattern string, staged tables.Staged) {
+	d.staged = append(d.staged, stagedDraft{len(d.writes), staged})
+	for _, w := range staged.Writes {
+		m := meaningOf(&w)
+		m.pattern = pattern
+		if m.role == roleEntity {
+			m.role = roleShared
 		}
-		d.add(o)
+		w.Meaning = &m
+		d.writes = append(d.writes, w)
 	}
 }
 
@@ -345,7 +311,7 @@ func contributed(pattern string, row *RowOperation) (operation, error) {
 	if row.Row == nil {
 		return operation{}, errors.New("a RowOperation without a Row")
 	}
-	o := operation{key: row.Row.Key, properties: row.Row.Properties, ifMatch: row.Row.ETag, pattern: pattern, role: roleShared, shared: pattern}
+	o := operation{key: row.Row.Key, properties: row.Row.Properties, ifMatch: row.Row.ETag, shared: pattern, meaning: meaning{pattern: pattern, role: roleShared}}
 	switch row.Verb {
 	case InsertRow:
 		o.verb, o.ifMatch = wire.VerbInsert, ""
@@ -358,7 +324,7 @@ func contributed(pattern string, row *RowOperation) (operation, error) {
 		return o, fmt.Errorf("a RowOperation of verb %d", row.Verb)
 	}
 	if o.ifMatch == "" {
-		return o, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", loggable(o.key).Row)
+		return o, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", tables.Loggable(pass, o.key).Row)
 	}
 	return o, nil
 }
@@ -367,7 +333,7 @@ func contributed(pattern string, row *RowOperation) (operation, error) {
 func (d *draft) removeAdopted(c *Change, rows []plannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.adopted)) {
 		if !repeats(rows, rowKey) {
-			d.add(operation{verb: wire.VerbDelete, key: Key{c.Key.Partition, rowKey}, ifMatch: c.adopted[rowKey], role: roleAdopted})
+			d.add(operation{verb: wire.VerbDelete, key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, ifMatch: c.adopted[rowKey], meaning: meaning{role: roleAdopted}})
 		}
 	}
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // oneRow answers every query with a page of one row.
-func oneRow(t *testing.T, row string) *patterns.Table {
-	return inProcess(t, func(req *http.Request) (*http.Response, error) {
-		return reply(req, http.StatusOK, `{"odata.metadata":"x","value":[`+row+`]}`, "Content-Type", "application/json;odata=minimalmetadata"), nil
+func oneRow(t *testing.T, row string) *tables.Table {
+	return harness.InProcess(t, func(req *http.Request) (*http.Response, error) {
+		return harness.Reply(req, http.StatusOK, `{"odata.metadata":"x","value":[`+row+`]}`, "Content-Type", "application/json;odata=minimalmetadata"), nil
 	}).Table("Employees")
 }
 
@@ -25,13 +27,13 @@ func TestSelectAnswersNull(t *testing.T) {
 	const plain = `{` + keys + `,"Timestamp":null,"_tpPrimary":null,"_tpShared":null,"_tpCopies":null,"_tpIncarnation":null,"_tpWrite":null,"Name":"Ann","Salary":null}`
 	ctx := context.Background()
 	table := oneRow(t, plain)
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil)))
-	v := must[*person](t)(repo.Query().Partition("red").Select("Name", "Salary").First(ctx))
-	if v.Name != "Ann" || v.Salary != 0 || v.Key() != (patterns.Key{Partition: "red", Row: "person_0007"}) || v.Incarnation() != "" || !v.Timestamp.IsZero() {
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil)))
+	v := harness.Must[*person](t)(repo.Query().Partition("red").Select("Name", "Salary").First(ctx))
+	if v.Name != "Ann" || v.Salary != 0 || v.Key() != (tables.Key{Partition: "red", Row: "person_0007"}) || v.Incarnation() != "" || !v.Timestamp.IsZero() {
 		t.Errorf("%+v, key %v, incarnation %q", v, v.Key(), v.Incarnation())
 	}
-	e := must[*patterns.Entity](t)(table.Entities().Query().Partition("red").Select("Name", "Salary").First(ctx))
-	if len(e.Properties) != 1 || e.Get("Name") != patterns.String("Ann") || !e.Timestamp.IsZero() {
+	e := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("red").Select("Name", "Salary").First(ctx))
+	if len(e.Properties) != 1 || e.Get("Name") != tables.String("Ann") || !e.Timestamp.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	for name, row := range map[string]string{
@@ -40,9 +42,9 @@ func TestSelectAnswersNull(t *testing.T) {
 		"a shared row":   strings.Replace(plain, `"_tpShared":null`, `"_tpShared":"list"`, 1),
 		"shared, before": strings.Replace(plain, `"_tpPrimary":null,"_tpShared":null`, `"_tpShared":"list","_tpPrimary":null`, 1),
 	} {
-		repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema(nil)))
+		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema(nil)))
 		_, err := repo.Query().Partition("red").Select("Name").First(ctx)
-		if wantKind(t, err, patterns.ErrNotFound); t.Failed() {
+		if harness.WantKind(t, err, tables.ErrNotFound); t.Failed() {
 			t.Error(name)
 		}
 	}
@@ -53,17 +55,17 @@ func TestSelectAnswersNull(t *testing.T) {
 		if _, err := oneRow(t, row).Entities().Query().Partition("red").First(ctx); err == nil {
 			t.Errorf("a row without %s is taken", name)
 		} else {
-			wantKind(t, err, patterns.ErrGarbled)
+			harness.WantKind(t, err, tables.ErrGarbled)
 		}
 	}
 }
 
 // memo is a struct that keeps what it does not know.
 type memo struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	Text                 string
-	Rest                 map[string]patterns.Value `table:",rest"`
+	Rest                 map[string]tables.Value `table:",rest"`
 }
 
 // TestLaterVersionsPropertiesAreCarried: what a later version of the library notes in a row is not seen, is not in the
@@ -72,11 +74,11 @@ func TestLaterVersionsPropertiesAreCarried(t *testing.T) {
 	ctx := context.Background()
 	const later = `"_tpLater@odata.type":"Edm.Int64","_tpLater":"9007199254740993","_tpMore":"x"`
 	g := &golden{stored: `{"odata.etag":"W/\"datetime'1'\"","PartitionKey":"p","RowKey":"r",` + later + `,"Text":"a","Other":1}`}
-	table := inProcess(t, g.Do).Table("Employees")
-	bags, memos := table.Entities(), must[*patterns.TypedTable[memo]](t)(patterns.Typed[memo](table))
-	key := patterns.Key{Partition: "p", Row: "r"}
-	e, m := must[*patterns.Entity](t)(bags.Get(ctx, key)), must[*memo](t)(memos.Get(ctx, key))
-	if len(e.Properties) != 2 || len(m.Rest) != 1 || m.Rest["Other"] != patterns.Int32(1) {
+	table := harness.InProcess(t, g.Do).Table("Employees")
+	bags, memos := table.Entities(), harness.Must[*tables.Rows[memo]](t)(tables.RowsOf[memo](table))
+	key := tables.Key{Partition: "p", Row: "r"}
+	e, m := harness.Must[*tables.Entity](t)(bags.Get(ctx, key)), harness.Must[*memo](t)(memos.Get(ctx, key))
+	if len(e.Properties) != 2 || len(m.Rest) != 1 || m.Rest["Other"] != tables.Int32(1) {
 		t.Fatalf("%v, %v", e.Properties, m.Rest)
 	}
 	x := table.NewTransaction()
@@ -104,10 +106,10 @@ func TestLaterVersionsPropertiesAreCarried(t *testing.T) {
 	if err := bags.Insert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	e.Set("_tpLater", patterns.Int32(1))
-	wantKind(t, bags.Upsert(ctx, e), patterns.ErrInvalid)
+	e.Set("_tpLater", tables.Int32(1))
+	harness.WantKind(t, bags.Upsert(ctx, e), tables.ErrInvalid)
 	g.wrote(t, first+text+","+other+`,"_tpWrite":"ID"}`) // a row of its own
 	g.stored = strings.Replace(g.stored, later, `"_tpLater":"x","_tpLater@odata.type":"Edm.Guid"`, 1)
 	_, err := bags.Get(ctx, key)
-	wantKind(t, err, patterns.ErrGarbled)
+	harness.WantKind(t, err, tables.ErrGarbled)
 }

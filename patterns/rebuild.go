@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
@@ -126,7 +128,7 @@ func (r *Repository[T]) newRebuild(o *RebuildOptions) (*rebuild[T], error) {
 		case rows || companions:
 			b.always = true
 		case named && !near && !outside:
-			return nil, r.invalid(op, Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
+			return nil, r.invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
 		}
 	}
 	h := fnv.New64a()
@@ -134,7 +136,7 @@ func (r *Repository[T]) newRebuild(o *RebuildOptions) (*rebuild[T], error) {
 	b.state = rebuildState{Version: rebuildVersion, Run: fmt.Sprintf("%016x", h.Sum64())}
 	if o.Resume != "" {
 		if err := b.state.parse(o.Resume, b.state.Run); err != nil {
-			return nil, r.invalid(op, Key{}, err)
+			return nil, r.invalid(op, tables.Key{}, err)
 		}
 	}
 	return b, nil
@@ -193,10 +195,10 @@ func (b *rebuild[T]) run(ctx context.Context) error {
 }
 
 // query reads the entities of one partition, or all.
-func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
-	src := &source[rebuilt[T]]{table: b.r.table, codec: &Codec[rebuilt[T]]{}, span: b.r.primary.span, skips: true}
-	src.load = func(ctx context.Context, row *storedRow, _ []string) (*rebuilt[T], error) {
-		if row.isCopy || !b.mine(row.key) {
+func (b *rebuild[T]) query(part int) tables.Query[rebuilt[T]] {
+	src := raw(b.r.table).Source(b.r.primary.Span)
+	src.Load = loads(func(ctx context.Context, row *storedRow, _ []string) (*rebuilt[T], error) {
+		if row.isCopy || !b.mine(row.Key) {
 			return nil, nil
 		}
 		e, err := b.decode(ctx, row)
@@ -205,14 +207,12 @@ func (b *rebuild[T]) query(part int) Query[rebuilt[T]] {
 		}
 		b.state.Report.Entities++
 		if !e.known() {
-			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.name, Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
+			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 			return nil, nil
 		}
-		kept := *e.row
-		kept.properties = slices.Clone(e.stored)
-		return &rebuilt[T]{e.value, &kept}, nil
-	}
-	q := newQuery(src)
+		return &rebuilt[T]{e.value, e.row.with(slices.Clone(e.stored))}, nil
+	})
+	q := tables.QueryOf[rebuilt[T]](pass, src)
 	if b.scope != nil {
 		return q.Partition(b.options.Partitions[part])
 	}
@@ -253,7 +253,7 @@ func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
-		value, row, err := b.r.look(ctx, b.op, x.row.key)
+		value, row, err := b.r.look(ctx, b.op, x.row.Key)
 		if err != nil || value == nil {
 			return b.failed(ctx, x, err)
 		}
@@ -263,7 +263,7 @@ func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 
 // fillAlone is fillOnce while no other worker of the run writes what the entity shares with others.
 func (b *rebuild[T]) fillAlone(ctx context.Context, x *rebuilt[T]) error {
-	release, err := b.locks.acquire(ctx, b.r.sharedBy(x.row.key, x.value))
+	release, err := b.locks.acquire(ctx, b.r.sharedBy(x.row.Key, x.value))
 	if err != nil {
 		return err
 	}
@@ -274,14 +274,14 @@ func (b *rebuild[T]) fillAlone(ctx context.Context, x *rebuilt[T]) error {
 // startsAgain reports whether an entity is to be read and filled once more. A rewrite of what was read does no harm if an earlier
 // one was applied, so a lost answer is a reason, and so is a lease that ended while the process was held up.
 func startsAgain(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, ErrUnknownOutcome) || errors.Is(err, context.Canceled))
+	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
 // conflicts reports whether a write of an entity was surely refused because somebody else changed the entity or a row that
 // patterns share among entities.
 func conflicts(err error) bool {
 	e := asError(err)
-	return LostRace(err) || e != nil && errors.Is(e.Kind, ErrConflict) && !errors.Is(err, ErrUnknownOutcome)
+	return tables.LostRace(err) || e != nil && errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
 }
 
 // failed notes why an entity could not be filled, unless the reason says that none can.
@@ -292,11 +292,11 @@ func (b *rebuild[T]) failed(ctx context.Context, x *rebuilt[T], err error) error
 	kind := Undecodable
 	e := asError(err)
 	switch {
-	case errors.Is(err, ErrDuplicate), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, ErrNotFound):
+	case errors.Is(err, tables.ErrDuplicate), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound):
 		kind = Missing
-	case e == nil || ctx.Err() != nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrGarbled):
+	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err
 	}
-	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.table.name, Entity: x.row.key, Err: err})
+	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.table.Name(), Entity: x.row.Key, Err: err})
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRebuild: indexes that are given to a table that has entities are filled while writers go on, also when the run is broken
@@ -75,6 +77,6 @@ func TestRebuildProblems(t *testing.T) {
 	}
 	for _, bad := range []*patterns.RebuildOptions{{Patterns: []string{"none"}}, {Resume: "?"}, {Resume: "e30"}, {Concurrency: -1}} {
 		_, err := d.repo.Rebuild(t.Context(), bad)
-		wantKind(t, err, patterns.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 }

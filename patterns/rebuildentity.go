@@ -2,6 +2,8 @@ package patterns
 
 import (
 	"context"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // lack is what patterns lack of an entity.
@@ -24,10 +26,10 @@ func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
 		return err
 	case l.write || unlisted || b.always:
 		if err = b.r.writeAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = b.r.runAgree(ctx, "", x.row.key, l.intended) // the write changes nothing that these hang on, and names none of them
+			err = b.r.runAgree(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
 		}
 	case len(l.outside) > 0:
-		err = b.r.runAgree(ctx, "", x.row.key, l.outside)
+		err = b.r.runAgree(ctx, "", x.row.Key, l.outside)
 	case l.taken == nil:
 		b.add(func(r *RebuildReport) { r.Skipped++ })
 		return nil
@@ -47,9 +49,9 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 		if !b.chosen(p.PatternName()) || namesCopies(x.row.copies, p.PatternName()) {
 			continue
 		}
-		copies, err := appendCopies(nil, p, x.value, x.row.key, b.r.spreading(x.row.properties))
+		copies, err := appendCopies(nil, p, x.value, x.row.Key, b.r.spreading(x.row.Properties))
 		if err != nil {
-			return false, patternError(p, err, ErrInvalid)
+			return false, patternError(p, err, tables.ErrInvalid)
 		}
 		if len(copies) > 0 {
 			return true, nil
@@ -61,7 +63,7 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 // lacking looks at what patterns hold of an entity elsewhere than in its own rows.
 func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) {
 	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
-	e := &seenEntity[T]{key: x.row.key, value: x.value, etag: string(x.row.etag), writeID: x.row.writeID, incarnation: x.row.incarnation, stored: x.row.properties}
+	e := &seenEntity[T]{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.incarnation, stored: x.row.Properties}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
@@ -85,14 +87,14 @@ func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) 
 func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T], l *lack) error {
 	facts, err := p.Facts(e.value)
 	if err != nil {
-		return patternError(p, err, ErrInvalid)
+		return patternError(p, err, tables.ErrInvalid)
 	}
 	_, mends := p.(Mender)
 	_, intends := p.(IntentContributor)
 	for i := range facts {
 		held, there, err := p.Look(ctx, facts[i].Place, e.key)
 		if err != nil {
-			return patternError(p, err, ErrGarbled)
+			return patternError(p, err, tables.ErrGarbled)
 		}
 		switch {
 		case there && held.Err == nil && held.Digest == facts[i].Digest:
@@ -110,7 +112,7 @@ func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T
 func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyContributor, e *seenEntity[T], l *lack) error {
 	copies, err := outsideCopies(p, e.value)
 	if err != nil {
-		return patternError(p, err, ErrInvalid)
+		return patternError(p, err, tables.ErrInvalid)
 	}
 	for i := range copies {
 		row, err := b.readRow(ctx, a.table, copies[i].Key)
@@ -119,14 +121,14 @@ func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyCo
 		}
 		there := &seenPlace{entity: e.key, row: row}
 		if other := there.occupant(); other != nil {
-			l.taken = &Error{Op: b.op, Table: a.table.name, Key: copies[i].Key, Pattern: p.PatternName(), Kind: ErrDuplicate, Err: other}
+			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: copies[i].Key, Pattern: p.PatternName(), Kind: tables.ErrDuplicate, Err: other}
 			continue
 		}
 		var h hasher
-		if own := there.own(); own != nil && h.row(own.properties, outsideMark(own)) == h.row(project(e.stored, copies[i].Keep), e.mark()) {
+		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(copies[i].Keep), e.mark()) {
 			continue
 		}
-		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], copies[i].Key.outsideName())
+		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], outsideName(copies[i].Key))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -25,16 +27,15 @@ func sightingAfter[T any](w *work[T], d *draft, etag azcore.ETag) *sighting[T] {
 	if etag == "" {
 		return nil
 	}
-	return &sighting[T]{entity: w.change.Entity.(*T), row: &storedRow{
-		key: w.change.Key, etag: etag, incarnation: d.next.incarnation, copies: d.next.copies, properties: w.change.Stored,
-	}}
+	raw := &tables.RawRow{Key: w.change.Key, ETag: etag, Properties: w.change.Stored}
+	return &sighting[T]{entity: w.change.Entity.(*T), row: &storedRow{RawRow: raw, incarnation: d.next.Incarnation, copies: d.next.Copies}}
 }
 
 func (s *sighting[T]) same(other *sighting[T]) bool {
 	if s.row == nil || other.row == nil {
 		return s.row == other.row
 	}
-	return s.row.etag == other.row.etag
+	return s.row.ETag == other.row.ETag
 }
 
 // Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the
@@ -52,7 +53,7 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
-			return &Error{Op: op, Table: r.table.name, Key: intent.Key, Pattern: pattern, Kind: ErrUnknownPattern,
+			return &tables.Error{Op: op, Table: r.table.Name(), Key: intent.Key, Pattern: pattern, Kind: tables.ErrUnknownPattern,
 				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 		}
 	}
@@ -72,7 +73,7 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 			}
 		}
 		taken := r.agreeOnce(ctx, intent, seen, fresh)
-		if taken != nil && !errors.Is(taken, ErrDuplicate) {
+		if taken != nil && !errors.Is(taken, tables.ErrDuplicate) {
 			return labelOutside(op, r.table, taken)
 		}
 		again, err := r.sight(ctx, op, intent.Key)
@@ -87,18 +88,18 @@ func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting
 			return err
 		}
 	}
-	return &Error{Op: op, Table: r.table.name, Key: intent.Key, Kind: ErrConflict}
+	return &tables.Error{Op: op, Table: r.table.Name(), Key: intent.Key, Kind: tables.ErrConflict}
 }
 
 // labelOutside gives an error of an effect the operation that failed. It keeps the table of the effect, such as an index's,
 // and names the entities' table t where the error names none.
-func labelOutside(op string, t *Table, err error) error {
-	e, ok := err.(*Error)
+func labelOutside(op string, t *tables.Table, err error) error {
+	e, ok := err.(*tables.Error)
 	if !ok {
 		return err
 	}
 	labelled := *e
-	labelled.Op, labelled.Table = op, cmp.Or(e.Table, t.name)
+	labelled.Op, labelled.Table = op, cmp.Or(e.Table, t.Name())
 	return &labelled
 }
 
@@ -112,10 +113,10 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 			continue
 		}
 		switch err := r.agreeCopies(ctx, p, intent, seen, fresh); {
-		case errors.Is(err, ErrDuplicate):
-			taken = cmp.Or(taken, patternError(p, err, ErrInvalid))
+		case errors.Is(err, tables.ErrDuplicate):
+			taken = cmp.Or(taken, patternError(p, err, tables.ErrInvalid))
 		case err != nil:
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 	}
 	for _, p := range r.intents {
@@ -125,17 +126,17 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 		}
 		rec := &Reconciliation{Key: intent.Key, Keys: keys, Received: intent.received, pattern: p.PatternName()}
 		if seen.row != nil {
-			rec.Entity, rec.Stored = seen.entity, seen.row.properties
+			rec.Entity, rec.Stored = seen.entity, seen.row.Properties
 		}
 		if err := p.Reconcile(ctx, rec); err != nil {
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 	}
 	return taken
 }
 
 // sight is look as a sighting.
-func (r *Repository[T]) sight(ctx context.Context, op string, key Key) (*sighting[T], error) {
+func (r *Repository[T]) sight(ctx context.Context, op string, key tables.Key) (*sighting[T], error) {
 	v, row, err := r.look(ctx, op, key)
 	if err != nil {
 		return nil, err
@@ -170,9 +171,9 @@ func (r *Repository[T]) firstOutside() (string, bool) {
 }
 
 // look reads an entity and its own row, with every property as stored; both are nil when it is not there.
-func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *storedRow, error) {
-	row, err := r.table.fetch(ctx, op, key, nil)
-	if errors.Is(err, ErrNotFound) {
+func (r *Repository[T]) look(ctx context.Context, op string, key tables.Key) (*T, *storedRow, error) {
+	row, err := fetch(ctx, r.table, op, key, nil)
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -183,7 +184,7 @@ func (r *Repository[T]) look(ctx context.Context, op string, key Key) (*T, *stor
 	}
 	v, row, err := r.loadStored(ctx, r.table, row, nil, nil)
 	if err != nil {
-		return nil, nil, r.primary.decodeError(op, key, err)
+		return nil, nil, r.primary.DecodeError(op, key, err)
 	}
 	return v, row, nil
 }

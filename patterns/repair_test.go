@@ -110,7 +110,7 @@ func sweptRepair(async bool, has []string, kinds ...string) storagetest.SweepCas
 				o.without = append(o.without, name)
 			}
 		}
-		d := must[*desk](t)(o.start(s))
+		d := harness.Must[*desk](t)(o.start(s))
 		x := &damage{t: t, d: d, dice: rand.New(rand.NewPCG(1, 1))}
 		for n := range len(kinds) {
 			if err := d.repo.Insert(t.Context(), colleague(n, 1)); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -15,7 +17,7 @@ func fatal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, kind := range []error{ErrDenied, ErrTableNotFound, ErrTableBeingDeleted} {
+	for _, kind := range []error{tables.ErrDenied, tables.ErrTableNotFound, tables.ErrTableBeingDeleted} {
 		if errors.Is(err, kind) {
 			return err
 		}
@@ -54,7 +56,7 @@ func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 	case intends:
 		return v.r.runAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
-	return &Error{Op: v.op, Table: v.r.table.name, Key: f.Entity, Pattern: f.Pattern, Kind: ErrInvalid,
+	return &tables.Error{Op: v.op, Table: v.r.table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
 }
 
@@ -77,7 +79,7 @@ func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *se
 // writes them anew. So a request that arrives late does no harm either.
 func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
-		return &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
+		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
 	}
 	table := v.areas[f.site.area].table
 	var operations []operation
@@ -88,12 +90,12 @@ func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
 			}
 			continue
 		}
-		operations = append(operations, operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), pattern: f.Pattern})
+		operations = append(operations, operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), meaning: meaning{pattern: f.Pattern}})
 	}
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := table.commit(ctx, v.op, operations)
+	_, err := commit(ctx, table, v.op, operations...)
 	if err == nil {
 		return nil
 	}
@@ -138,13 +140,13 @@ func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
 
 // rewriteNow reads an entity and writes it again as it is. Its copies are taken for ones that may have been left behind or be
 // another's: none is written over before it was looked at.
-func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key Key) error {
+func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key tables.Key) error {
 	value, row, err := r.look(ctx, op, key)
 	if err != nil {
 		return err
 	}
 	if value == nil {
-		return &Error{Op: op, Table: r.table.name, Key: key, Kind: ErrNotFound}
+		return &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrNotFound}
 	}
 	row.copies = ""
 	return r.writeAgain(ctx, op, value, row, true)
@@ -153,22 +155,17 @@ func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key Key) erro
 // writeAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
 // entity's own. strays says that all copies are looked at first, which is quicker where most are there.
 func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row *storedRow, strays bool) error {
-	memories, err := r.remember(value, row.key, row)
+	known, err := r.remember(value, row.Key, row)
 	if err != nil {
 		return err
 	}
 	if !strays {
-		for i := range memories {
-			if memories[i].pattern == strayMemory {
-				memories[i].items = nil
-			}
-		}
+		known.orphans = nil
 	}
-	meta := r.primary.codec.meta(value)
-	old := *meta.state
-	old.memories, old.copies = memories, row.copies
-	return r.run(ctx, &work[T]{op: op, entity: value, etag: row.etag,
-		change: Change{Kind: ChangeReplace, Key: row.key, Entity: value, Stored: row.properties, old: &old}})
+	old := *r.state(value)
+	old.Prior, old.Copies = known, row.copies
+	return r.run(ctx, &work[T]{op: op, entity: value, etag: row.ETag,
+		change: Change{Kind: ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, old: &old}})
 }
 
 // mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
@@ -206,7 +203,7 @@ func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) erro
 func (p *seenPlace) junk() []evidence {
 	var junk []evidence
 	for _, stray := range p.strays {
-		if p.reserved() && stray.key == claimKey(p.row.key, p.entity, p.row.outside.reserved) {
+		if p.reserved() && stray.Key == claimKey(p.row.Key, p.entity, p.row.outside.reserved) {
 			continue
 		}
 		junk = append(junk, stray.evidence())
@@ -216,7 +213,7 @@ func (p *seenPlace) junk() []evidence {
 
 // runAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
 // change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
-func (r *Repository[T]) runAgree(ctx context.Context, change string, key Key, outside map[string][]string) error {
+func (r *Repository[T]) runAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
 	if change == "" {
 		change = newWriteID()
 	}
@@ -234,8 +231,8 @@ func (r *Repository[T]) runAgree(ctx context.Context, change string, key Key, ou
 
 // evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
 func (v *verifier[T]) evict(ctx context.Context, f *finding, row *storedRow) error {
-	taken := &Error{Op: v.op, Table: v.areas[f.site.area].table.name, Key: row.key, Pattern: f.Pattern, Kind: ErrDuplicate, Err: ownerOf(row)}
-	owner := Key{row.outside.partition, row.primary}
+	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: ownerOf(row)}
+	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
 	if !row.outside.is || row.shared || row.outside.isClaim || !v.r.keeps(owner) {
 		return taken
 	}

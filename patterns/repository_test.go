@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // people is a repository of persons with an index by email, its prefix declared.
-func people(t testing.TB, a *patterns.Account) (*patterns.Repository[person], *intrapartition.Index[person]) {
+func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *intrapartition.Index[person]) {
 	t.Helper()
 	email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
 		if p.Email == "" {
@@ -23,16 +25,16 @@ func people(t testing.TB, a *patterns.Account) (*patterns.Repository[person], *i
 		}
 		return compoundkey.String(p.Email)
 	})
-	return must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(nil), email)), email
+	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil), email)), email
 }
 
 func TestRepositoryUnknownOldState(t *testing.T) {
 	ctx := context.Background()
-	repo, email := people(t, account(t))
+	repo, email := people(t, harness.Account(t))
 	e := ann()
-	wantKind(t, repo.Replace(ctx, e), patterns.ErrInvalid) // never read
-	wantKind(t, repo.ReplaceUnconditional(ctx, e), patterns.ErrNotFound)
-	wantKind(t, repo.DeleteUnconditional(ctx, personSchema(nil).Key(e)), patterns.ErrNotFound)
+	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrInvalid) // never read
+	harness.WantKind(t, repo.ReplaceUnconditional(ctx, e), tables.ErrNotFound)
+	harness.WantKind(t, repo.DeleteUnconditional(ctx, personSchema(nil).Key(e)), tables.ErrNotFound)
 	if err := repo.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +47,10 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	if other.Incarnation() != first {
 		t.Fatal("an upsert of an entity that is there began a new life of it")
 	}
-	if _, err := email.Get(ctx, "red", "ann@contoso.com"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := email.Get(ctx, "red", "ann@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the old index row is left over: %v", err)
 	}
-	wantKind(t, repo.Replace(ctx, e), patterns.ErrConflict)
+	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrConflict)
 	if err := repo.ReplaceUnconditional(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +65,14 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	}
 	moved := *e
 	moved.ID = 8
-	if err := wantKind(t, repo.Replace(ctx, &moved), patterns.ErrInvalid); !strings.Contains(err.Error(), "key has changed") {
+	if err := harness.WantKind(t, repo.Replace(ctx, &moved), tables.ErrInvalid); !strings.Contains(err.Error(), "key has changed") {
 		t.Fatal(err)
 	}
 }
 
 func TestRepositoryUpdateUnderRivals(t *testing.T) {
 	ctx := context.Background()
-	repo, email := people(t, account(t))
+	repo, email := people(t, harness.Account(t))
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
@@ -113,13 +115,13 @@ func TestRepositoryUpdateUnderRivals(t *testing.T) {
 	if _, err := repo.Update(ctx, e.Key(), func(p *person) error { p.Salary = 0; return refused }); !errors.Is(err, refused) {
 		t.Fatalf("error is %v", err)
 	}
-	_, err = repo.Update(ctx, patterns.Key{Partition: "red", Row: "person_9999"}, func(*person) error { return nil })
-	wantKind(t, err, patterns.ErrNotFound)
+	_, err = repo.Update(ctx, tables.Key{Partition: "red", Row: "person_9999"}, func(*person) error { return nil })
+	harness.WantKind(t, err, tables.ErrNotFound)
 }
 
 func TestRepositoryMendsDrift(t *testing.T) {
 	ctx := context.Background()
-	repo, email := people(t, account(t))
+	repo, email := people(t, harness.Account(t))
 	bags := repo.Table().Entities()
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
@@ -127,7 +129,7 @@ func TestRepositoryMendsDrift(t *testing.T) {
 	}
 	lose := func() {
 		t.Helper()
-		if err := bags.DeleteUnconditional(ctx, patterns.Key{Partition: "red", Row: "email_" + e.Email}); err != nil {
+		if err := bags.DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "email_" + e.Email}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,21 +149,21 @@ func TestRepositoryMendsDrift(t *testing.T) {
 	if err := repo.Delete(ctx, e); err != nil {
 		t.Fatalf("a copy that was lost is in the way of the delete: %v", err)
 	}
-	if n := count(t, repo.Table()); n != 0 {
+	if n := harness.CountRows(t, repo.Table()); n != 0 {
 		t.Fatalf("%d rows are left", n)
 	}
 }
 
 func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	ctx := context.Background()
-	repo, email := people(t, account(t))
+	repo, email := people(t, harness.Account(t))
 	e, f := ann(), ann()
 	f.ID, f.Email = 8, "bob@contoso.com"
 	if err := repo.Insert(ctx, f); err != nil {
 		t.Fatal(err)
 	}
 	x := repo.Table().NewTransaction()
-	x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "red", Row: "audit_1"}})
+	x.Insert(&tables.Entity{Key: tables.Key{Partition: "red", Row: "audit_1"}})
 	if err := repo.StageInsert(ctx, x, e); err != nil {
 		t.Fatal(err)
 	}
@@ -175,23 +177,23 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatalf("the staged insert left no usable Meta: %v", err)
 	}
-	if _, err := email.Get(ctx, "red", "bob@contoso.com"); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := email.Get(ctx, "red", "bob@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the staged delete left the copy: %v", err)
 	}
 	if err := repo.StageReplace(ctx, x, e); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.Commit(ctx)
-	wantKind(t, err, patterns.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrInvalid)
 }
 
 func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
+	a, requests := harness.Counted(t)
 	repo, _ := people(t, a)
 	unprefixed := personSchema(nil)
 	unprefixed.RowPrefix = ""
-	wide := must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
+	wide := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
 	for i := range 5 {
 		p := ann()
 		p.ID, p.Email = i, fmt.Sprintf("p%d@contoso.com", i)
@@ -201,12 +203,12 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	}
 	for _, r := range []*patterns.Repository[person]{repo, wide} {
 		q := r.Query().Partition("red")
-		plan := must[patterns.Plan](t)(q.Plan())
-		if want := map[bool]patterns.QueryClass{true: patterns.RangeQuery, false: patterns.PartitionScan}[r == repo]; plan.Class != want {
+		plan := harness.Must[tables.Plan](t)(q.Plan())
+		if want := map[bool]tables.QueryClass{true: tables.RangeQuery, false: tables.PartitionScan}[r == repo]; plan.Class != want {
 			t.Fatalf("class is %v, want %v", plan.Class, want)
 		}
 		var ids []int
-		for p, err := range q.Where(patterns.Ge("ID", 2)).All(ctx) {
+		for p, err := range q.Where(tables.Ge("ID", 2)).All(ctx) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,31 +218,31 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 			t.Fatalf("found %v", ids)
 		}
 		before := requests.Load()
-		first := must[*person](t)(q.First(ctx))
+		first := harness.Must[*person](t)(q.First(ctx))
 		if n := requests.Load() - before; first.ID != 0 || n != 1 {
 			t.Fatalf("First found %d in %d requests", first.ID, n)
 		}
 	}
-	_, err := repo.Get(ctx, patterns.Key{Partition: "red", Row: "email_p1@contoso.com"})
-	wantKind(t, err, patterns.ErrNotFound)
+	_, err := repo.Get(ctx, tables.Key{Partition: "red", Row: "email_p1@contoso.com"})
+	harness.WantKind(t, err, tables.ErrNotFound)
 }
 
 func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
-	a := account(t)
+	a := harness.Account(t)
 	table := a.Table("Unused")
 	schema := personSchema(nil)
 	index := func(name string) *intrapartition.Index[person] {
 		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
 	}
 	attached := index("email")
-	must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
+	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
 	type plain struct{ Name string }
 	type oddField struct {
-		patterns.Meta
+		tables.Meta
 		C chan int
 	}
-	_, noMeta := patterns.NewRepository(table, patterns.Schema[plain]{Key: func(*plain) patterns.Key { return patterns.Key{} }})
-	_, badField := patterns.NewRepository(table, patterns.Schema[oddField]{Key: func(*oddField) patterns.Key { return patterns.Key{} }})
+	_, noMeta := patterns.NewRepository(table, patterns.Schema[plain]{Key: func(*plain) tables.Key { return tables.Key{} }})
+	_, badField := patterns.NewRepository(table, patterns.Schema[oddField]{Key: func(*oddField) tables.Key { return tables.Key{} }})
 	_, noKey := patterns.NewRepository(table, patterns.Schema[person]{})
 	_, twoNames := patterns.NewRepository(table, schema, index("email"), index("email"))
 	_, twice := patterns.NewRepository(table, schema, attached)
@@ -251,7 +253,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	_, twoLayouts := patterns.NewRepository(table, schema, halved{}, halvedAgain{})
 	for name, err := range map[string]error{"no Meta": noMeta, "field": badField, "no Key": noKey, "two names": twoNames, "twice": twice,
 		"other type": otherType, "own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {
-		t.Run(name, func(t *testing.T) { wantKind(t, err, patterns.ErrInvalid) })
+		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
 	}
 }
 
@@ -261,7 +263,7 @@ func (halvedAgain) PatternName() string { return "again" }
 
 func TestRepositoryWithoutPatterns(t *testing.T) {
 	ctx := context.Background()
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, account(t)), personSchema(nil)))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(nil)))
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
@@ -273,13 +275,13 @@ func TestRepositoryWithoutPatterns(t *testing.T) {
 	if part.Name != "Ann" || part.Salary != 0 {
 		t.Fatalf("%+v", part)
 	}
-	wantKind(t, repo.Replace(ctx, part), patterns.ErrInvalid)
-	wantKind(t, repo.Merge(ctx, part), patterns.ErrInvalid)
+	harness.WantKind(t, repo.Replace(ctx, part), tables.ErrInvalid)
+	harness.WantKind(t, repo.Merge(ctx, part), tables.ErrInvalid)
 	part.Name = "Anna"
 	if err := repo.Merge(ctx, part, "Name"); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, repo.Replace(ctx, part), patterns.ErrInvalid) // merging did not make it whole
+	harness.WantKind(t, repo.Replace(ctx, part), tables.ErrInvalid) // merging did not make it whole
 	whole, err := repo.Get(ctx, e.Key())
 	if err != nil || whole.Name != "Anna" || whole.Salary != 91_000 || whole.Incarnation() != e.Incarnation() {
 		t.Fatalf("%+v, %v", whole, err)
@@ -288,7 +290,7 @@ func TestRepositoryWithoutPatterns(t *testing.T) {
 	if err := repo.Merge(ctx, whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := repo.Delete(ctx, part); err == nil || !errors.Is(err, patterns.ErrConflict) {
+	if err := repo.Delete(ctx, part); err == nil || !errors.Is(err, tables.ErrConflict) {
 		t.Fatalf("delete of a stale part: %v", err)
 	}
 	if err := repo.Delete(ctx, whole); err != nil {
@@ -304,8 +306,8 @@ func byEmail() *intrapartition.Index[person] {
 // TestRepositoryAddedIndex: an index that comes to a table with data, and programs with and without it side by side.
 func TestRepositoryAddedIndex(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
-	repository := must[*patterns.Repository[person]](t)
+	table := harness.NewTable(t, harness.Account(t))
+	repository := harness.Must[*patterns.Repository[person]](t)
 	email := byEmail()
 	without, with := repository(patterns.NewRepository(table, personSchema(nil))), repository(patterns.NewRepository(table, personSchema(nil), email))
 	a, b := ann(), ann()
@@ -315,7 +317,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	update := func(r *patterns.Repository[person], key patterns.Key, address string) error {
+	update := func(r *patterns.Repository[person], key tables.Key, address string) error {
 		_, err := r.Update(ctx, key, func(p *person) error { p.Email = address; return nil })
 		return err
 	}
@@ -329,7 +331,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 	if err := update(with, a.Key(), "ann@contoso.com"); err != nil {
 		t.Fatal(err)
 	}
-	if e := wantKind(t, update(with, b.Key(), "ann@contoso.com"), patterns.ErrDuplicate); e.Pattern != "email" {
+	if e := harness.WantKind(t, update(with, b.Key(), "ann@contoso.com"), tables.ErrDuplicate); e.Pattern != "email" {
 		t.Fatalf("%+v", e)
 	}
 	owns("ann@contoso.com", 7)

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A tagged entity has an index row for each tag.
 type tagged struct {
-	patterns.Meta
+	tables.Meta
 	ID    int
 	Tags  []string `table:",json"`
 	Email string
@@ -23,8 +25,8 @@ type tagged struct {
 }
 
 func taggedSchema() patterns.Schema[tagged] {
-	return patterns.Schema[tagged]{RowPrefix: "id", Key: func(v *tagged) patterns.Key {
-		return patterns.Key{Partition: "p", Row: compoundkey.Join("id", compoundkey.Int(v.ID, 4))}
+	return patterns.Schema[tagged]{RowPrefix: "id", Key: func(v *tagged) tables.Key {
+		return tables.Key{Partition: "p", Row: compoundkey.Join("id", compoundkey.Int(v.ID, 4))}
 	}}
 }
 
@@ -42,9 +44,9 @@ func byAddress() *intrapartition.Index[tagged] {
 	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) })
 }
 
-func taggedRepository(t *testing.T, table *patterns.Table, attached ...patterns.Pattern) *patterns.Repository[tagged] {
+func taggedRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern) *patterns.Repository[tagged] {
 	t.Helper()
-	return must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
+	return harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
 }
 
 func tags(n int) []string {
@@ -55,7 +57,7 @@ func tags(n int) []string {
 	return all
 }
 
-func allRows(t *testing.T, table *patterns.Table) []string {
+func allRows(t *testing.T, table *tables.Table) []string {
 	t.Helper()
 	var keys []string
 	for e, err := range table.Entities().Query().Partition("p").All(context.Background()) {
@@ -70,8 +72,8 @@ func allRows(t *testing.T, table *patterns.Table) []string {
 // TestRepositoryStrayCopies: a program without the index leaves more copies behind than there are attempts.
 func TestRepositoryStrayCopies(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
-	table := newTable(t, a)
+	a, requests := harness.Counted(t)
+	table := harness.NewTable(t, a)
 	with, without := taggedRepository(t, table, byTag()), taggedRepository(t, table)
 	v := &tagged{ID: 1, Tags: tags(12)}
 	if err := with.Insert(ctx, v); err != nil {
@@ -106,7 +108,7 @@ func TestRepositoryStrayCopies(t *testing.T) {
 	}
 	for _, row := range allRows(t, table) { // more copies removed by hand than there are attempts
 		if row != "id_0001" {
-			if err := table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "p", Row: row}); err != nil {
+			if err := table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "p", Row: row}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +124,7 @@ func TestRepositoryStrayCopies(t *testing.T) {
 // TestRepositoryStaleCopyIsAConflict: what a program without the index changed is not overwritten through the index.
 func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	index := byAddress()
 	with, without := taggedRepository(t, table, index), taggedRepository(t, table)
 	v := &tagged{ID: 1, Email: "a", Age: 1}
@@ -132,29 +134,29 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := without.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 2; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	stale := must[*tagged](t)(index.Get(ctx, "p", "a"))
-	wantKind(t, with.Replace(ctx, stale), patterns.ErrConflict)
-	wantKind(t, with.Delete(ctx, stale), patterns.ErrConflict)
-	wantKind(t, with.StageReplace(ctx, table.NewTransaction(), stale), patterns.ErrConflict)
-	if got := must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
+	stale := harness.Must[*tagged](t)(index.Get(ctx, "p", "a"))
+	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
+	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
+	harness.WantKind(t, with.StageReplace(ctx, table.NewTransaction(), stale), tables.ErrConflict)
+	if got := harness.Must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
 		t.Fatalf("%+v", got)
 	}
 	// A rival who has the index and moves the key: still a conflict, not an entity that is gone.
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	read := must[*tagged](t)(index.Get(ctx, "p", "a"))
+	read := harness.Must[*tagged](t)(index.Get(ctx, "p", "a"))
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Email = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, with.Replace(ctx, read), patterns.ErrConflict)
-	wantKind(t, with.Delete(ctx, read), patterns.ErrConflict)
+	harness.WantKind(t, with.Replace(ctx, read), tables.ErrConflict)
+	harness.WantKind(t, with.Delete(ctx, read), tables.ErrConflict)
 }
 
 // TestRepositoryMergeKeepsNoLie: a merge without indexes leaves no list of copies that are not in step.
 func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	index := byAddress()
 	with, without := taggedRepository(t, table, index), taggedRepository(t, table)
 	one, two := &tagged{ID: 1, Email: "a"}, &tagged{ID: 2, Email: "b"}
@@ -163,14 +165,14 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := must[*tagged](t)(without.Get(ctx, one.Key()))
+	v := harness.Must[*tagged](t)(without.Get(ctx, one.Key()))
 	v.Email = "b"
 	if err := without.Merge(ctx, v, "Email"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := with.Update(ctx, one.Key(), func(v *tagged) error { v.Age++; return nil })
-	wantKind(t, err, patterns.ErrDuplicate)
-	if got := must[*tagged](t)(index.Get(ctx, "p", "b")); got.ID != 2 {
+	harness.WantKind(t, err, tables.ErrDuplicate)
+	if got := harness.Must[*tagged](t)(index.Get(ctx, "p", "b")); got.ID != 2 {
 		t.Fatalf("b is of %+v", got)
 	}
 }
@@ -179,20 +181,20 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 	ctx := context.Background()
 	type contractor struct {
-		patterns.Meta
+		tables.Meta
 		ID   int
 		Mail string
 	}
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	mail := intrapartition.NewIndex("email", func(v *contractor) compoundkey.Part { return compoundkey.String(v.Mail) })
-	contractors := must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) patterns.Key {
-		return patterns.Key{Partition: "p", Row: compoundkey.Join("contractor", compoundkey.Int(v.ID, 4))}
+	contractors := harness.Must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) tables.Key {
+		return tables.Key{Partition: "p", Row: compoundkey.Join("contractor", compoundkey.Int(v.ID, 4))}
 	}}, mail))
 	if err := contractors.Insert(ctx, &contractor{ID: 1, Mail: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), patterns.ErrDuplicate)
-	if got := must[*contractor](t)(mail.Get(ctx, "p", "a")); got.ID != 1 {
+	harness.WantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), tables.ErrDuplicate)
+	if got := harness.Must[*contractor](t)(mail.Get(ctx, "p", "a")); got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -200,11 +202,11 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 // TestRepositoryRefusesFleetingKeys: keys that depend on what is not stored would be others after the next read.
 func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	day := intrapartition.NewIndex("day", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Born.Format(time.DateOnly)) })
 	r := taggedRepository(t, table, day)
 	v := &tagged{ID: 1, Born: time.Date(2024, 1, 1, 0, 30, 0, 0, time.FixedZone("CET", 3600))}
-	if e := wantKind(t, r.Insert(ctx, v), patterns.ErrInvalid); e.Pattern != "day" {
+	if e := harness.WantKind(t, r.Insert(ctx, v), tables.ErrInvalid); e.Pattern != "day" {
 		t.Fatalf("%+v", e)
 	}
 	v.Born = v.Born.UTC()
@@ -212,41 +214,41 @@ func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	type unstored struct {
-		patterns.Meta
+		tables.Meta
 		ID int `table:"-"`
 	}
-	fleeting := must[*patterns.Repository[unstored]](t)(patterns.NewRepository(table, patterns.Schema[unstored]{Key: func(v *unstored) patterns.Key {
-		return patterns.Key{Partition: "q", Row: fmt.Sprint(v.ID)}
+	fleeting := harness.Must[*patterns.Repository[unstored]](t)(patterns.NewRepository(table, patterns.Schema[unstored]{Key: func(v *unstored) tables.Key {
+		return tables.Key{Partition: "q", Row: fmt.Sprint(v.ID)}
 	}}))
-	wantKind(t, fleeting.Insert(ctx, &unstored{ID: 1}), patterns.ErrInvalid)
+	harness.WantKind(t, fleeting.Insert(ctx, &unstored{ID: 1}), tables.ErrInvalid)
 	schema := taggedSchema()
 	schema.RowPrefix = "other"
-	astray := must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
-	wantKind(t, astray.Insert(ctx, &tagged{ID: 5}), patterns.ErrInvalid)
+	astray := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
+	harness.WantKind(t, astray.Insert(ctx, &tagged{ID: 5}), tables.ErrInvalid)
 }
 
 // TestRepositoryKeyFields: fields PartitionKey and RowKey are the entity's, also when it was read through a copy.
 func TestRepositoryKeyFields(t *testing.T) {
 	ctx := context.Background()
 	type keyed struct {
-		patterns.Meta
+		tables.Meta
 		PartitionKey, RowKey string
 		Name                 string
 		Age                  int
 	}
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	name := intrapartition.NewIndex("name", func(v *keyed) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.String(v.RowKey))
 	})
-	r := must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) patterns.Key {
-		return patterns.Key{Partition: v.PartitionKey, Row: v.RowKey}
+	r := harness.Must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) tables.Key {
+		return tables.Key{Partition: v.PartitionKey, Row: v.RowKey}
 	}}, name))
 	if err := r.Insert(ctx, &keyed{PartitionKey: "p", RowKey: "1", Name: "Jones"}); err != nil {
 		t.Fatal(err)
 	}
 	get := func(n string) *keyed {
 		t.Helper()
-		return must[*keyed](t)(name.GetPart(ctx, "p", compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
+		return harness.Must[*keyed](t)(name.GetPart(ctx, "p", compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
 	}
 	v := get("Jones")
 	if v.RowKey != "1" {
@@ -271,18 +273,18 @@ func TestRepositoryKeyFields(t *testing.T) {
 // TestRepositoryPartialValues: what a projection left of an entity does not take its place.
 func TestRepositoryPartialValues(t *testing.T) {
 	ctx := context.Background()
-	r := taggedRepository(t, newTable(t, account(t)))
+	r := taggedRepository(t, harness.NewTable(t, harness.Account(t)))
 	v := &tagged{ID: 1, Email: "a", Age: 1}
 	if err := r.Insert(ctx, v); err != nil {
 		t.Fatal(err)
 	}
-	part := must[*tagged](t)(r.Query().Partition("p").Select("ID", "Age").First(ctx))
-	wantKind(t, r.Insert(ctx, part), patterns.ErrInvalid)
-	wantKind(t, r.Upsert(ctx, part), patterns.ErrInvalid)
-	wantKind(t, r.ReplaceUnconditional(ctx, part), patterns.ErrInvalid)
+	part := harness.Must[*tagged](t)(r.Query().Partition("p").Select("ID", "Age").First(ctx))
+	harness.WantKind(t, r.Insert(ctx, part), tables.ErrInvalid)
+	harness.WantKind(t, r.Upsert(ctx, part), tables.ErrInvalid)
+	harness.WantKind(t, r.ReplaceUnconditional(ctx, part), tables.ErrInvalid)
 	part.ID = 2
-	wantKind(t, r.Merge(ctx, part, "ID"), patterns.ErrInvalid) // would change the key
-	if got := must[*tagged](t)(r.Get(ctx, v.Key())); got.Email != "a" || got.ID != 1 {
+	harness.WantKind(t, r.Merge(ctx, part, "ID"), tables.ErrInvalid) // would change the key
+	if got := harness.Must[*tagged](t)(r.Get(ctx, v.Key())); got.Email != "a" || got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -290,14 +292,14 @@ func TestRepositoryPartialValues(t *testing.T) {
 // TestRepositoryUnreadableKeys: a key function that refuses what is stored stops neither reads nor the delete.
 func TestRepositoryUnreadableKeys(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	if err := taggedRepository(t, table).Insert(ctx, &tagged{ID: 1, Age: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	narrow := intrapartition.NewIndex("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) })
 	r := taggedRepository(t, table, narrow)
-	v := must[*tagged](t)(r.Get(ctx, patterns.Key{Partition: "p", Row: "id_0001"}))
-	if e := wantKind(t, r.Replace(ctx, v), patterns.ErrInvalid); e.Pattern != "age" {
+	v := harness.Must[*tagged](t)(r.Get(ctx, tables.Key{Partition: "p", Row: "id_0001"}))
+	if e := harness.WantKind(t, r.Replace(ctx, v), tables.ErrInvalid); e.Pattern != "age" {
 		t.Fatalf("%+v", e)
 	}
 	if err := r.Delete(ctx, v); err != nil {

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCounts holds the counts that the package docs and docs/reference/costs.md state.
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
-	a, requests := counted(t)
+	a, requests := harness.Counted(t)
 	indexes := make([]patterns.Pattern, 3)
 	var byName *intrapartition.Index[person]
 	for i := range indexes {
@@ -22,12 +24,12 @@ func TestRequestCounts(t *testing.T) {
 		})
 		indexes[i], byName = x, x
 	}
-	repo := must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(nil), indexes...))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil), indexes...))
 	bags := repo.Table().Entities()
 	e := ann()
 	key := personSchema(nil).Key(e)
 	nameKey := compoundkey.Tuple(compoundkey.String("Ann"), compoundkey.Int(7, 4))
-	loose := &patterns.Entity{Key: patterns.Key{Partition: "loose", Row: "1"}}
+	loose := &tables.Entity{Key: tables.Key{Partition: "loose", Row: "1"}}
 	steps := []struct {
 		name string
 		want int64

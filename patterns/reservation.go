@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -26,10 +28,6 @@ import (
 
 // reserves reports whether a pattern reserves its keys.
 func reserves(p OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
-
-// expired reports whether a row is a reservation that nobody can fill any more but an intent: what its change still sent has
-// arrived. A later reading of the entity shows what became of the change.
-func (r *storedRow) expired() bool { return lease.Expired(r.time(), r.answered, r.outside.term) }
 
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
@@ -73,7 +71,7 @@ func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) 
 		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
 		copies, err := outsideCopies(p, w.change.Entity.(*T))
 		if err != nil {
-			return patternError(p, err, ErrInvalid)
+			return patternError(p, err, tables.ErrInvalid)
 		}
 		for i := range copies {
 			if !w.fresh[freshName(p, copies[i].Key)] {
@@ -85,7 +83,7 @@ func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) 
 			}
 			w.preparedOutside = true
 			if err != nil {
-				return patternError(p, err, ErrInvalid)
+				return patternError(p, err, tables.ErrInvalid)
 			}
 		}
 	}
@@ -98,43 +96,43 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
 // takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
 // reserve it in place of the copy would hide a copy that readers can see.
-func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key Key) error {
+func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key tables.Key) error {
 	now, err := r.sight(ctx, w.op, w.change.Key)
 	if err != nil {
 		return err
 	}
 	switch {
 	case w.change.Kind == ChangeInsert && now.row != nil:
-		return &Error{Key: w.change.Key, Kind: ErrExists}
-	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.etag != w.etag):
-		return &Error{Key: w.change.Key, Kind: ErrConflict}
+		return &tables.Error{Key: w.change.Key, Kind: tables.ErrExists}
+	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.ETag != w.etag):
+		return &tables.Error{Key: w.change.Key, Kind: tables.ErrConflict}
 	}
-	return &Error{Key: key, Kind: ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
+	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.
-func (o *outsideWriter) reserve(ctx context.Context, p OutsideCopyContributor, key Key) error {
-	row := operation{verb: wire.VerbInsert, role: roleUnique, key: key, primary: &o.entity.Row, pattern: p.PatternName(),
+func (o *outsideWriter) reserve(ctx context.Context, p OutsideCopyContributor, key tables.Key) error {
+	row := operation{verb: wire.VerbInsert, key: key, primary: &o.entity.Row, meaning: meaning{pattern: p.PatternName(), role: roleUnique},
 		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change, term: p.ReservationTerm()}}
 	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}
 	try := claim
 	for range placeAttempts {
 		err := o.commit(ctx, key, try...)
 		switch {
-		case errors.Is(err, ErrUnknownOutcome):
+		case errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case errors.Is(err, ErrDuplicate):
+		case errors.Is(err, tables.ErrDuplicate):
 			if try, err = o.takeOwn(ctx, row, o.change, false); err != nil {
 				return err
 			}
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists): // a rival was there meanwhile
+		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a rival was there meanwhile
 			try = claim
 		default:
 			return err
 		}
 	}
-	return &Error{Key: key, Kind: ErrConflict}
+	return &tables.Error{Key: key, Kind: tables.ErrConflict}
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRepairWaitsForTheTerm: Verify says nothing of a reservation before its term and a grace are over, by the service's clock and
@@ -40,7 +42,7 @@ func TestRepairWaitsForTheTerm(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := &damage{t: t, d: d}
-			key := patterns.Key{Partition: "badge", Row: "R" + v.Badge}
+			key := tables.Key{Partition: "badge", Row: "R" + v.Badge}
 			x.reserve(v, key, true)
 			if tc.term == nil {
 				x.set(d.badge, key, "_tpTerm", nil)
@@ -92,7 +94,7 @@ func TestRepairFillsWithoutFreeing(t *testing.T) {
 		taken++
 		return nil
 	}))
-	repairing := must[*desk](t)(o.start(faulty))
+	repairing := harness.Must[*desk](t)(o.start(faulty))
 	if err := repairing.repairAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}

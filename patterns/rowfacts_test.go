@@ -5,21 +5,23 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // note is a struct that a repository and a TypedTable can both keep.
 type note struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey, RowKey string
 	Name                 string
 }
 
-func noteRepository(t *testing.T, table *patterns.Table, attached ...patterns.Pattern) *patterns.Repository[note] {
+func noteRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern) *patterns.Repository[note] {
 	t.Helper()
-	return must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
-		Key: func(n *note) patterns.Key { return patterns.Key{Partition: n.PartitionKey, Row: n.RowKey} },
+	return harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} },
 	}, attached...))
 }
 
@@ -31,19 +33,19 @@ func byName() *intrapartition.Index[note] {
 // of the others: neither could say so any more, and the index would be out of step for good.
 func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	index := byName()
 	repo := noteRepository(t, table, index)
 	if err := repo.Insert(ctx, &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
-	bags, notes := table.Entities(), must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
+	bags, notes := table.Entities(), harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
 	for _, row := range []string{"id_1", "name_Ann"} {
-		key := patterns.Key{Partition: "p", Row: row}
-		read := func() *patterns.Entity { return must[*patterns.Entity](t)(bags.Get(ctx, key)) }
-		part := must[*patterns.Entity](t)(bags.Query().Partition("p").Row(row).Select("Name").First(ctx))
-		typed := must[*note](t)(notes.Get(ctx, key))
-		asBag := must[*patterns.Entity](t)(notes.Entity(typed))
+		key := tables.Key{Partition: "p", Row: row}
+		read := func() *tables.Entity { return harness.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
+		part := harness.Must[*tables.Entity](t)(bags.Query().Partition("p").Row(row).Select("Name").First(ctx))
+		typed := harness.Must[*note](t)(notes.Get(ctx, key))
+		asBag := harness.Must[*tables.Entity](t)(notes.Entity(typed))
 		for name, err := range map[string]error{
 			"Replace": bags.Replace(ctx, read()), "ReplaceUnconditional": bags.ReplaceUnconditional(ctx, read()), "Merge": bags.Merge(ctx, read()),
 			"MergeUnconditional": bags.MergeUnconditional(ctx, read()), "Upsert": bags.Upsert(ctx, read()), "UpsertMerge": bags.UpsertMerge(ctx, read()),
@@ -56,26 +58,26 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 				t.Errorf("%s of %s is done", name, row)
 				continue
 			}
-			wantKind(t, err, patterns.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrInvalid)
 		}
-		for name, add := range map[string]func(*patterns.Transaction, *patterns.Entity) int{
-			"Replace": (*patterns.Transaction).Replace, "ReplaceUnconditional": (*patterns.Transaction).ReplaceUnconditional, "Merge": (*patterns.Transaction).Merge,
-			"MergeUnconditional": (*patterns.Transaction).MergeUnconditional, "Upsert": (*patterns.Transaction).Upsert,
-			"UpsertMerge": (*patterns.Transaction).UpsertMerge, "Delete": (*patterns.Transaction).Delete,
+		for name, add := range map[string]func(*tables.Transaction, *tables.Entity) int{
+			"Replace": (*tables.Transaction).Replace, "ReplaceUnconditional": (*tables.Transaction).ReplaceUnconditional, "Merge": (*tables.Transaction).Merge,
+			"MergeUnconditional": (*tables.Transaction).MergeUnconditional, "Upsert": (*tables.Transaction).Upsert,
+			"UpsertMerge": (*tables.Transaction).UpsertMerge, "Delete": (*tables.Transaction).Delete,
 		} {
 			x := table.NewTransaction()
 			add(x, read())
 			if _, err := x.Commit(ctx); err == nil {
 				t.Errorf("%s of %s in a transaction is done", name, row)
-			} else if e := wantKind(t, err, patterns.ErrInvalid); e.Key != key {
+			} else if e := harness.WantKind(t, err, tables.ErrInvalid); e.Key != key {
 				t.Errorf("the error names %v", e.Key)
 			}
 		}
 	}
-	v := must[*note](t)(index.Get(ctx, "p", "Ann"))
-	wantKind(t, notes.Replace(ctx, v), patterns.ErrInvalid)
-	v = must[*note](t)(repo.Get(ctx, patterns.Key{Partition: "p", Row: "id_1"}))
-	wantKind(t, notes.Merge(ctx, v), patterns.ErrInvalid)
+	v := harness.Must[*note](t)(index.Get(ctx, "p", "Ann"))
+	harness.WantKind(t, notes.Replace(ctx, v), tables.ErrInvalid)
+	v = harness.Must[*note](t)(repo.Get(ctx, tables.Key{Partition: "p", Row: "id_1"}))
+	harness.WantKind(t, notes.Merge(ctx, v), tables.ErrInvalid)
 	if err := repo.Delete(ctx, v); err != nil {
 		t.Fatal(err)
 	}
@@ -85,17 +87,17 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 // be written like any other, and a kept row can be removed by its key.
 func TestKeptRowsAreInsertedElsewhere(t *testing.T) {
 	ctx := context.Background()
-	a := account(t)
-	table, other := newTable(t, a), newTable(t, a)
+	a := harness.Account(t)
+	table, other := harness.NewTable(t, a), harness.NewTable(t, a)
 	if err := noteRepository(t, table, byName()).Insert(ctx, &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []string{"id_1", "name_Ann"} {
-		e := must[*patterns.Entity](t)(table.Entities().Get(ctx, patterns.Key{Partition: "p", Row: row}))
+		e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
 		if err := other.Entities().Insert(ctx, e); err != nil {
 			t.Fatal(err)
 		}
-		e.Set("Name", patterns.String("Anna"))
+		e.Set("Name", tables.String("Anna"))
 		if err := other.Entities().Replace(ctx, e); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,7 @@ func TestKeptRowsAreInsertedElsewhere(t *testing.T) {
 	if names != 2 {
 		t.Errorf("%d plain rows", names)
 	}
-	if err := table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "p", Row: "name_Ann"}); err != nil {
+	if err := table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "p", Row: "name_Ann"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,16 +121,16 @@ func TestKeptRowsAreInsertedElsewhere(t *testing.T) {
 // same entity.
 func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 	ctx := context.Background()
-	table := newTable(t, account(t))
+	table := harness.NewTable(t, harness.Account(t))
 	repo := noteRepository(t, table)
 	v := &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}
 	if err := repo.Insert(ctx, v); err != nil {
 		t.Fatal(err)
 	}
 	key, life := v.Key(), v.Incarnation()
-	bags, notes := table.Entities(), must[*patterns.TypedTable[note]](t)(patterns.Typed[note](table))
-	read := func() *patterns.Entity { return must[*patterns.Entity](t)(bags.Get(ctx, key)) }
-	transaction := func(add func(*patterns.Transaction)) error {
+	bags, notes := table.Entities(), harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	read := func() *tables.Entity { return harness.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
+	transaction := func(add func(*tables.Transaction)) error {
 		x := table.NewTransaction()
 		add(x)
 		_, err := x.Commit(ctx)
@@ -138,17 +140,17 @@ func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 		"Replace":     func() error { return bags.Replace(ctx, read()) },
 		"Upsert":      func() error { return bags.Upsert(ctx, read()) },
 		"Merge":       func() error { return bags.Merge(ctx, read()) },
-		"Transaction": func() error { return transaction(func(x *patterns.Transaction) { x.Replace(read()) }) },
-		"struct":      func() error { return notes.Replace(ctx, must[*note](t)(notes.Get(ctx, key))) },
+		"Transaction": func() error { return transaction(func(x *tables.Transaction) { x.Replace(read()) }) },
+		"struct":      func() error { return notes.Replace(ctx, harness.Must[*note](t)(notes.Get(ctx, key))) },
 		"struct's bag": func() error {
-			return bags.Replace(ctx, must[*patterns.Entity](t)(notes.Entity(must[*note](t)(notes.Get(ctx, key)))))
+			return bags.Replace(ctx, harness.Must[*tables.Entity](t)(notes.Entity(harness.Must[*note](t)(notes.Get(ctx, key)))))
 		},
-		"repository's struct": func() error { return notes.Replace(ctx, must[*note](t)(repo.Get(ctx, key))) },
+		"repository's struct": func() error { return notes.Replace(ctx, harness.Must[*note](t)(repo.Get(ctx, key))) },
 	} {
 		if err := write(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := must[*note](t)(repo.Get(ctx, key)).Incarnation(); got != life {
+		if got := harness.Must[*note](t)(repo.Get(ctx, key)).Incarnation(); got != life {
 			t.Errorf("%s: incarnation %q, was %q", name, got, life)
 		}
 	}
@@ -158,7 +160,7 @@ func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 	if err := bags.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if got := must[*note](t)(repo.Get(ctx, e.Key)).Incarnation(); got != "" {
+	if got := harness.Must[*note](t)(repo.Get(ctx, e.Key)).Incarnation(); got != "" {
 		t.Errorf("a row under another key has incarnation %q", got)
 	}
 }

@@ -77,7 +77,7 @@ func TestScheduleCounters(t *testing.T) {
 	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
 		rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
-		repo := must[*members](t)(openMembers(s, "Members"))
+		repo := harness.Must[*members](t)(openMembers(s, "Members"))
 		if err := repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}

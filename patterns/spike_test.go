@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type person struct {
-	patterns.Meta
+	tables.Meta
 	Team   string
 	ID     int
 	Email  string
@@ -30,8 +32,8 @@ type person struct {
 
 func personSchema(intents patterns.IntentRunner) patterns.Schema[person] {
 	return patterns.Schema[person]{
-		Key: func(p *person) patterns.Key {
-			return patterns.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
+		Key: func(p *person) tables.Key {
+			return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
 		},
 		RowPrefix: "person",
 		Intents:   intents,
@@ -53,7 +55,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	a := account(t)
+	a := harness.Account(t)
 	w := &world{log: &intentLog{}, sealed: &sealed{property: "Salary"}}
 	blobs := a.Container(storagetest.Open(t).ContainerName(t))
 	if _, err := blobs.Create(context.Background(), nil); err != nil {
@@ -62,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	w.spill = &spilled{property: "Photo", over: 100, blobs: blobs}
 	w.email = intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
 	// Attached in the order that is wrong for storing: the repository orders the stages itself.
-	w.repo = must[*patterns.Repository[person]](t)(patterns.NewRepository(newTable(t, a), personSchema(w.log), w.sealed, w.email, halved{}, w.spill, &tally{}))
+	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(w.log), w.sealed, w.email, halved{}, w.spill, &tally{}))
 	return w
 }
 
@@ -81,9 +83,9 @@ func (w *world) blobNames(t *testing.T) []string {
 	return names
 }
 
-func (w *world) rows(t *testing.T) map[string]*patterns.Entity {
+func (w *world) rows(t *testing.T) map[string]*tables.Entity {
 	t.Helper()
-	rows := map[string]*patterns.Entity{}
+	rows := map[string]*tables.Entity{}
 	for e, err := range w.repo.Table().Entities().Query().AllowTableScan().All(context.Background()) {
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +98,7 @@ func (w *world) rows(t *testing.T) map[string]*patterns.Entity {
 func same(t *testing.T, got, want *person) {
 	t.Helper()
 	g, w := *got, *want
-	g.Meta, w.Meta = patterns.Meta{}, patterns.Meta{}
+	g.Meta, w.Meta = tables.Meta{}, tables.Meta{}
 	if fmt.Sprint(g) != fmt.Sprint(w) {
 		t.Fatalf("read %.80v..., wrote %.80v...", g, w)
 	}
@@ -117,7 +119,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 		if row.Properties.Has("Photo") {
 			t.Fatalf("row %s holds the photo", key)
 		}
-		if salary := row.Get("Salary"); !salary.IsNull() && salary.Type() != patterns.TypeBinary {
+		if salary := row.Get("Salary"); !salary.IsNull() && salary.Type() != tables.TypeBinary {
 			t.Fatalf("row %s holds the salary in clear", key)
 		}
 	}
@@ -142,7 +144,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	if n := len(w.blobNames(t)); n != 1 {
 		t.Fatalf("%d blobs after the replacement", n)
 	}
-	if err := w.repo.Merge(ctx, again, "Name"); !errors.Is(err, patterns.ErrInvalid) {
+	if err := w.repo.Merge(ctx, again, "Name"); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("merge of a rewritten entity: %v", err)
 	}
 	found := 0
@@ -159,7 +161,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	if err := w.repo.Delete(ctx, again); err != nil {
 		t.Fatal(err)
 	}
-	if rows := w.rows(t); len(rows) != 1 || rows["tally"].Get("N") != patterns.Int64(0) {
+	if rows := w.rows(t); len(rows) != 1 || rows["tally"].Get("N") != tables.Int64(0) {
 		t.Fatalf("left %q", sortedKeys(rows))
 	}
 	if names := w.blobNames(t); len(names) != 0 || len(w.log.open) != 0 {
@@ -167,7 +169,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	}
 }
 
-func sortedKeys(rows map[string]*patterns.Entity) []string {
+func sortedKeys(rows map[string]*tables.Entity) []string {
 	var keys []string
 	for key := range rows {
 		keys = append(keys, key)
@@ -219,7 +221,7 @@ func TestSpikeFailedInsertLeavesNoBlob(t *testing.T) {
 	if err := w.repo.Insert(ctx, ann()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.repo.Insert(ctx, ann()); !errors.Is(err, patterns.ErrExists) {
+	if err := w.repo.Insert(ctx, ann()); !errors.Is(err, tables.ErrExists) {
 		t.Fatalf("error is %v", err)
 	}
 	if names := w.blobNames(t); len(names) != 1 {
@@ -254,8 +256,8 @@ func TestSpikeMovedCiphertextDoesNotOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := w.repo.Get(ctx, patterns.Key{Partition: "red", Row: "person_0008"})
-	if e := wantKind(t, err, patterns.ErrGarbled); e.Pattern != "sealed" {
+	_, err := w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0008"})
+	if e := harness.WantKind(t, err, tables.ErrGarbled); e.Pattern != "sealed" {
 		t.Fatalf("%+v", e)
 	}
 }
@@ -277,7 +279,7 @@ func TestSpikeSharedRowUnderRivals(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.rows(t)["tally"].Get("N"); n != patterns.Int64(writers) {
+	if n := w.rows(t)["tally"].Get("N"); n != tables.Int64(writers) {
 		t.Fatalf("the tally is %#v", n)
 	}
 }

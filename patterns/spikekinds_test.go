@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The kinds of contribution, each as the least pattern that shows that the repository carries it. The real ones
@@ -41,7 +42,7 @@ func (s *sealed) Stage() patterns.Stage           { return patterns.StageEncrypt
 func (s *sealed) RefusesMerge() error             { return errors.New("sealed with the others") }
 func (s *sealed) Filterable(property string) bool { return property != s.property }
 func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
-func (s *sealed) additional(key patterns.Key) []byte {
+func (s *sealed) additional(key tables.Key) []byte {
 	return fmt.Appendf(nil, "%q %q %q %q", s.table, key.Partition, key.Row, s.property)
 }
 
@@ -52,7 +53,7 @@ func must2[T any](v T, err error) T {
 	return v
 }
 
-func (s *sealed) Store(_ context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (s *sealed) Store(_ context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	n, ok := p.Get(s.property).Int()
 	if !ok {
 		return p, nil
@@ -60,11 +61,11 @@ func (s *sealed) Store(_ context.Context, c *patterns.Change, p patterns.Propert
 	nonce := make([]byte, s.aead().NonceSize())
 	rand.Read(nonce)
 	out := slices.Clone(p)
-	out.Set(s.property, patterns.Binary(s.aead().Seal(nonce, nonce, fmt.Append(nil, n), s.additional(c.Key))))
+	out.Set(s.property, tables.Binary(s.aead().Seal(nonce, nonce, fmt.Append(nil, n), s.additional(c.Key))))
 	return out, nil
 }
 
-func (s *sealed) Load(_ context.Context, of patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
+func (s *sealed) Load(_ context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
 	b, ok := p.Get(s.property).Bytes()
 	if !ok {
 		return p, nil
@@ -81,7 +82,7 @@ func (s *sealed) Load(_ context.Context, of patterns.Reading, p patterns.Propert
 	if _, err := fmt.Sscan(string(plain), &n); err != nil {
 		return nil, err
 	}
-	p.Set(s.property, patterns.Int64(n))
+	p.Set(s.property, tables.Int64(n))
 	return p, nil
 }
 
@@ -100,8 +101,8 @@ func (s *spilled) Filterable(property string) bool { return property != s.proper
 func (s *spilled) pointer() string                 { return s.property + "Blob" }
 func (s *spilled) name(c *patterns.Change) string  { return "photo/" + c.ID }
 
-func (s *spilled) Remember(_ any, stored patterns.Properties) ([]string, error) {
-	if name, ok := stored.Get(s.pointer()).Str(); ok {
+func (s *spilled) Remember(_ any, stored tables.Properties) ([]string, error) {
+	if name, ok := stored.Get(s.pointer()).Text(); ok {
 		return []string{name}, nil
 	}
 	return nil, nil
@@ -115,7 +116,7 @@ func (s *spilled) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, 
 	return keys, nil
 }
 
-func (s *spilled) Store(ctx context.Context, c *patterns.Change, p patterns.Properties) (patterns.Properties, error) {
+func (s *spilled) Store(ctx context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
 	value, ok := p.Get(s.property).Bytes()
 	if !ok || len(value) <= s.over {
 		return p, nil
@@ -127,12 +128,12 @@ func (s *spilled) Store(ctx context.Context, c *patterns.Change, p patterns.Prop
 	}
 	out := slices.Clone(p)
 	out.Delete(s.property)
-	out.Set(s.pointer(), patterns.String(s.name(c)))
+	out.Set(s.pointer(), tables.String(s.name(c)))
 	return out, nil
 }
 
-func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p patterns.Properties) (patterns.Properties, error) {
-	name, ok := p.Get(s.pointer()).Str()
+func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+	name, ok := p.Get(s.pointer()).Text()
 	if !ok {
 		return p, nil
 	}
@@ -146,12 +147,12 @@ func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p patterns.Prope
 		return nil, err
 	}
 	p.Delete(s.pointer())
-	p.Set(s.property, patterns.Binary(content.Bytes()))
+	p.Set(s.property, tables.Binary(content.Bytes()))
 	return p, nil
 }
 
 func (s *spilled) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
-	current, _ := r.Stored.Get(s.pointer()).Str()
+	current, _ := r.Stored.Get(s.pointer()).Text()
 	for _, name := range r.Keys {
 		if name == current {
 			continue
@@ -169,7 +170,7 @@ type halved struct{}
 func (halved) PatternName() string        { return "halved" }
 func (halved) Attach(patterns.Host) error { return nil }
 
-func (halved) Split(p patterns.Properties) (*patterns.LaidOut, error) {
+func (halved) Split(p tables.Properties) (*patterns.LaidOut, error) {
 	if len(p) < 2 {
 		return &patterns.LaidOut{First: p}, nil
 	}
@@ -179,9 +180,9 @@ func (halved) Split(p patterns.Properties) (*patterns.LaidOut, error) {
 }
 
 // halfVersion digests properties, which come back in any order.
-func halfVersion(p patterns.Properties) string {
+func halfVersion(p tables.Properties) string {
 	p = slices.Clone(p)
-	slices.SortFunc(p, func(a, b patterns.Property) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, p)))
 }
 
@@ -189,9 +190,9 @@ func (halved) Versions(directory string) ([]string, error) { return []string{dir
 
 func (halved) Rows(string, []string) ([]int, error) { return []int{0}, nil }
 
-func (halved) Join(directory string, first patterns.Properties, further map[int]patterns.Properties) (patterns.Properties, error) {
+func (halved) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	if halfVersion(further[0]) != directory {
-		return nil, fmt.Errorf("the halves are of two versions: %w", patterns.ErrOutdated)
+		return nil, fmt.Errorf("the halves are of two versions: %w", tables.ErrOutdated)
 	}
 	return append(first, further[0]...), nil
 }
@@ -199,7 +200,7 @@ func (halved) Join(directory string, first patterns.Properties, further map[int]
 func (halved) Filterable(string) bool { return false }
 
 // tally counts the entities of a partition in a row that all of them share.
-type tally struct{ table *patterns.Table }
+type tally struct{ table *tables.Table }
 
 func (x *tally) PatternName() string { return "tally" }
 func (x *tally) Attach(host patterns.Host) error {
@@ -208,24 +209,24 @@ func (x *tally) Attach(host patterns.Host) error {
 	}
 	return nil
 }
-func (x *tally) Remember(any, patterns.Properties) ([]string, error) { return nil, nil }
+func (x *tally) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 
 func (x *tally) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
 	step := map[patterns.ChangeKind]int64{patterns.ChangeInsert: 1, patterns.ChangeDelete: -1}[c.Kind]
 	if step == 0 {
 		return nil, nil
 	}
-	key := patterns.Key{Partition: c.Key.Partition, Row: "tally"}
+	key := tables.Key{Partition: c.Key.Partition, Row: "tally"}
 	row, err := x.table.Entities().Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
-		row := &patterns.Entity{Key: key, Properties: patterns.Properties{{Name: "N", Value: patterns.Int64(step)}}}
+	if errors.Is(err, tables.ErrNotFound) {
+		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(step)}}}
 		return []patterns.RowOperation{{Verb: patterns.InsertRow, Row: row}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	n, _ := row.Get("N").Int()
-	row.Set("N", patterns.Int64(n+step))
+	row.Set("N", tables.Int64(n+step))
 	return []patterns.RowOperation{{Verb: patterns.ReplaceRow, Row: row}}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
@@ -13,19 +15,19 @@ import (
 // start over by itself: a copy that another program left behind in its way is ErrDuplicate, and one that is not there when it is
 // to be removed ErrNotFound, each with Error.Pattern. Requests: 0; for a replace or delete, 1 for an entity that was read through
 // an index or a projection.
-func (r *Repository[T]) StageInsert(ctx context.Context, x *Transaction, v *T) error {
+func (r *Repository[T]) StageInsert(ctx context.Context, x *tables.Transaction, v *T) error {
 	const op = "StageInsert"
 	return r.stage(ctx, op, x, func() (*work[T], error) { return r.inserting(op, v) })
 }
 
 // StageReplace is StageInsert for a Replace.
-func (r *Repository[T]) StageReplace(ctx context.Context, x *Transaction, v *T) error {
+func (r *Repository[T]) StageReplace(ctx context.Context, x *tables.Transaction, v *T) error {
 	const op = "StageReplace"
 	return r.stage(ctx, op, x, func() (*work[T], error) { return r.replacing(op, v) })
 }
 
 // StageDelete is StageInsert for a Delete.
-func (r *Repository[T]) StageDelete(ctx context.Context, x *Transaction, v *T) error {
+func (r *Repository[T]) StageDelete(ctx context.Context, x *tables.Transaction, v *T) error {
 	const op = "StageDelete"
 	return r.stage(ctx, op, x, func() (*work[T], error) { return r.deleting(ctx, op, v) })
 }
@@ -36,17 +38,17 @@ func (r *Repository[T]) CheckStage() error { return r.checkStage("CheckStage") }
 
 func (r *Repository[T]) checkStage(op string) error {
 	if name, out := r.firstOutside(); out {
-		return r.invalid(op, Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))
+		return r.invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))
 	}
 	return nil
 }
 
-func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, prepare func() (*work[T], error)) error {
-	if x == nil || x.table == nil {
-		return r.invalid(op, Key{}, fmt.Errorf("the transaction was not made by NewTransaction"))
+func (r *Repository[T]) stage(ctx context.Context, op string, x *tables.Transaction, prepare func() (*work[T], error)) error {
+	if x == nil || x.Table() == nil {
+		return r.invalid(op, tables.Key{}, fmt.Errorf("the transaction was not made by NewTransaction"))
 	}
-	if !x.table.Same(r.table) {
-		return r.invalid(op, Key{}, fmt.Errorf("the transaction is on table %s", x.table.name))
+	if !x.Table().Same(r.table) {
+		return r.invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s", x.Table().Name()))
 	}
 	if err := r.checkStage(op); err != nil {
 		return err
@@ -55,7 +57,8 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, pr
 	if err != nil {
 		return err
 	}
-	w.change.ID, w.change.gone = newWriteID(), x.gone
+	w.change.ID = newWriteID()
+	w.change.gone, _ = tables.HintOf(pass, x).(map[string]azcore.ETag)
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)
 	}
@@ -66,16 +69,21 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *Transaction, pr
 	if err != nil {
 		return r.located(w, err)
 	}
-	at := len(x.operations)
-	x.operations = append(x.operations, d.operations...)
-	for _, staged := range d.staged {
-		x.planned = append(x.planned, func(etags []azcore.ETag) { staged.x.settle(etags[at+staged.at:]) })
-	}
-	x.planned = append(x.planned, func(etags []azcore.ETag) {
-		r.settle(w.entity, w.change.Kind, d.next, etags[at])
+	tables.StageWrites(pass, x, tables.Staged{Writes: d.writes, Written: func(etags []azcore.ETag) {
+		d.notifyStaged(etags)
+		r.settle(w.entity, w.change.Kind, d.next, etags[0])
 		w.handBack()
-	})
+	}})
 	return nil
+}
+
+// notifyStaged tells the repositories that have staged rows in a change that they are written.
+func (d *draft) notifyStaged(etags []azcore.ETag) {
+	for _, s := range d.staged {
+		if s.staged.Written != nil {
+			s.staged.Written(etags[s.at:])
+		}
+	}
 }
 
 // draft stores and plans a change.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // swept is an operation whose every storage call goes wrong in every way.
@@ -55,7 +55,7 @@ func (o *outcomes) bounds() (least, most int) {
 		case err == nil:
 			least++
 			most++
-		case errors.Is(err, patterns.ErrUnknownOutcome):
+		case errors.Is(err, tables.ErrUnknownOutcome):
 			most++
 		}
 	}
@@ -76,20 +76,20 @@ func (c swept) run(t *testing.T) {
 
 func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	ctx, name := t.Context(), s.TableName(t)
-	table := must[*patterns.Table](t)(openTable(s, name))
+	table := harness.Must[*tables.Table](t)(openTable(s, name))
 	if err := table.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.prepare(ctx, s, name); err != nil {
 		t.Fatal(err)
 	}
-	before := must[stored](t)(readStored(ctx, table, "")).text()
+	before := harness.Must[stored](t)(readStored(ctx, table, "")).text()
 	said := &outcomes{}
 	return storagetest.World{
 		Operate: func(ctx context.Context, s *storagetest.Service) error {
 			err := c.operate(ctx, s, name)
 			said.add(err)
-			if c.refusal != nil && errors.Is(err, c.refusal) && !errors.Is(err, patterns.ErrUnknownOutcome) {
+			if c.refusal != nil && errors.Is(err, c.refusal) && !errors.Is(err, tables.ErrUnknownOutcome) {
 				return nil // as it should be
 			}
 			if err == nil && c.refusal != nil {
@@ -231,8 +231,8 @@ func TestSweepInsertRefused(t *testing.T) {
 		change  func(*member)
 		refusal error
 	}{
-		"taken email": {120, func(m *member) { m.ID = 9 }, patterns.ErrDuplicate},
-		"taken key":   {56, func(m *member) { m.Email = "other@contoso.com" }, patterns.ErrExists},
+		"taken email": {120, func(m *member) { m.ID = 9 }, tables.ErrDuplicate},
+		"taken key":   {56, func(m *member) { m.Email = "other@contoso.com" }, tables.ErrExists},
 	} {
 		t.Run(name, func(t *testing.T) {
 			swept{floor: c.floor, prepare: insertAll(sweptMember()), states: []string{textOf(sweptMember())}, refusal: c.refusal,
@@ -381,7 +381,7 @@ func TestSweepAdopt(t *testing.T) {
 	})
 }
 
-func (m *member) keyOf() patterns.Key { return memberKey(m.Team, m.ID) }
+func (m *member) keyOf() tables.Key { return memberKey(m.Team, m.ID) }
 
 // withoutNames overlooks the copy by name that the member left behind as well, and that nobody takes over.
 func withoutNames(rows stored) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -25,7 +26,7 @@ func TestSweepFindsTwoWrites(t *testing.T) {
 				return err
 			}
 			for _, row := range []string{"a", "b"} {
-				if err := table.Entities().Upsert(ctx, bag("p", row, "new")); err != nil {
+				if err := table.Entities().Upsert(ctx, harness.Bag("p", row, "new")); err != nil {
 					return err
 				}
 			}
@@ -34,7 +35,7 @@ func TestSweepFindsTwoWrites(t *testing.T) {
 		c.run(t)
 		return
 	}
-	self := must[string](t)(os.Executable())
+	self := harness.Must[string](t)(os.Executable())
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSweepFindsTwoWrites$", "-test.v")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()

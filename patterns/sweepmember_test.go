@@ -15,11 +15,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // member is the entity of sweeps, schedules and histories: it has an index of each sort.
 type member struct {
-	patterns.Meta
+	tables.Meta
 	Team  string
 	ID    int
 	Name  string
@@ -34,8 +35,8 @@ func (m *member) text() string {
 	return fmt.Sprintf("%s/%d %s <%s> %s count %d stamp %d", m.Team, m.ID, m.Name, m.Email, strings.Join(m.Tags, "+"), m.Count, m.Stamp)
 }
 
-func memberKey(team string, id int) patterns.Key {
-	return patterns.Key{Partition: team, Row: fmt.Sprintf("member_%04d", id)}
+func memberKey(team string, id int) tables.Key {
+	return tables.Key{Partition: team, Row: fmt.Sprintf("member_%04d", id)}
 }
 
 // members is a repository of members, as one process has it.
@@ -45,8 +46,8 @@ type members struct {
 }
 
 // openTable opens a table with a client of its own.
-func openTable(s *storagetest.Service, name string) (*patterns.Table, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func openTable(s *storagetest.Service, name string) (*tables.Table, error) {
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,8 @@ func (m *members) open(s *storagetest.Service, name string, indexes ...patterns.
 		return err
 	}
 	m.Repository, err = patterns.NewRepository(table, patterns.Schema[member]{
-		Key: func(m *member) patterns.Key {
-			return patterns.Key{Partition: m.Team, Row: compoundkey.Join("member", compoundkey.Int(m.ID, 4))}
+		Key: func(m *member) tables.Key {
+			return tables.Key{Partition: m.Team, Row: compoundkey.Join("member", compoundkey.Int(m.ID, 4))}
 		},
 		RowPrefix: "member",
 	}, indexes...)
@@ -98,10 +99,10 @@ func (m *members) open(s *storagetest.Service, name string, indexes ...patterns.
 }
 
 // stored is the rows of a table as the service has them: property values in JSON, by key and name.
-type stored map[patterns.Key]map[string]string
+type stored map[tables.Key]map[string]string
 
 // readStored reads a table past the library. partition is "" for all.
-func readStored(ctx context.Context, table *patterns.Table, partition string) (stored, error) {
+func readStored(ctx context.Context, table *tables.Table, partition string) (stored, error) {
 	rows := stored{}
 	options := &aztables.ListEntitiesOptions{}
 	if partition != "" {
@@ -124,7 +125,7 @@ func readStored(ctx context.Context, table *patterns.Table, partition string) (s
 					row[name] = string(value)
 				}
 			}
-			key := patterns.Key{Partition: unquoted(row["PartitionKey"]), Row: unquoted(row["RowKey"])}
+			key := tables.Key{Partition: unquoted(row["PartitionKey"]), Row: unquoted(row["RowKey"])}
 			for _, name := range []string{"PartitionKey", "RowKey", "Timestamp"} {
 				delete(row, name)
 			}
@@ -151,15 +152,15 @@ func (rows stored) text() string {
 	return b.String()
 }
 
-func compareKeys(a, b patterns.Key) int {
+func compareKeys(a, b tables.Key) int {
 	return strings.Compare(a.Partition+"\x00"+a.Row, b.Partition+"\x00"+b.Row)
 }
 
 // members finds the entities among the rows, and reports what is wrong with their copies: there must be just those that
 // follow from the entity, with its properties of now, its life and its last write.
-func (rows stored) members() (map[patterns.Key]*member, error) {
-	found := map[patterns.Key]*member{}
-	expected := map[patterns.Key]patterns.Key{} // whose copy it is
+func (rows stored) members() (map[tables.Key]*member, error) {
+	found := map[tables.Key]*member{}
+	expected := map[tables.Key]tables.Key{} // whose copy it is
 	var wrong []error
 	for key, row := range rows {
 		if _, isCopy := row["_tpPrimary"]; isCopy {
@@ -195,7 +196,7 @@ func (rows stored) members() (map[patterns.Key]*member, error) {
 func (rows stored) dropStrays() {
 	for key, row := range rows {
 		owner, isCopy := row["_tpPrimary"]
-		if isCopy && rows[patterns.Key{Partition: key.Partition, Row: unquoted(owner)}]["_tpWrite"] != row["_tpWrite"] {
+		if isCopy && rows[tables.Key{Partition: key.Partition, Row: unquoted(owner)}]["_tpWrite"] != row["_tpWrite"] {
 			delete(rows, key)
 		}
 	}
@@ -216,8 +217,8 @@ func memberOf(row map[string]string) (*member, error) {
 }
 
 // copiesOf says, in words of its own and not the library's, which copies a member's row promises.
-func copiesOf(m *member, key patterns.Key, row map[string]string) map[patterns.Key]map[string]string {
-	copies := map[patterns.Key]map[string]string{}
+func copiesOf(m *member, key tables.Key, row map[string]string) map[tables.Key]map[string]string {
+	copies := map[tables.Key]map[string]string{}
 	add := func(index, indexKey string, keep ...string) {
 		if !slices.Contains(strings.Split(unquoted(row["_tpCopies"]), ","), index) {
 			return // written by a program without this index
@@ -228,7 +229,7 @@ func copiesOf(m *member, key patterns.Key, row map[string]string) map[patterns.K
 				copied[name] = value
 			}
 		}
-		copies[patterns.Key{Partition: key.Partition, Row: index + "_" + indexKey}] = copied
+		copies[tables.Key{Partition: key.Partition, Row: index + "_" + indexKey}] = copied
 	}
 	add("name", fmt.Sprintf("%s!_%04d", m.Name, m.ID), "Name", "Stamp")
 	for _, tag := range m.Tags {

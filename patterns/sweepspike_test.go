@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // durableIntents is an IntentRunner whose intents outlive every process, and whose worker is recover.
@@ -47,7 +48,7 @@ func (d *durableIntents) Register(string, func(context.Context, patterns.Intent)
 func (d *durableIntents) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
 	forget := d.put(intent)
 	err := commit(ctx)
-	if !errors.Is(err, patterns.ErrUnknownOutcome) && reconcile(ctx) == nil {
+	if !errors.Is(err, tables.ErrUnknownOutcome) && reconcile(ctx) == nil {
 		forget()
 	}
 	return err
@@ -82,7 +83,7 @@ type spikeProcess struct {
 }
 
 func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +118,14 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 		}
 		state, wanted = personText(got), []string{email, email + "\uFFFB\uFFFB01", "person_0007", "person_0007\uFFFB\uFFFB01"}
 		for _, key := range wanted {
-			row := rows[patterns.Key{Partition: "red", Row: key}]
+			row := rows[tables.Key{Partition: "red", Row: key}]
 			if row["_tpWrite"] != rows[got.Key()]["_tpWrite"] {
 				return "", fmt.Errorf("row %s is of another write", key)
 			}
 			blob += unquoted(row["PhotoBlob"]) // in one half of the row, and in one of the copy
 		}
 		blob = blob[:len(blob)/2]
-	case !errors.Is(err, patterns.ErrNotFound):
+	case !errors.Is(err, tables.ErrNotFound):
 		return "", err
 	}
 	var found []string
@@ -137,7 +138,7 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 	if !slices.Equal(found, wanted) {
 		return "", fmt.Errorf("the rows are %q, and should be %q", found, wanted)
 	}
-	if n := unquoted(rows[patterns.Key{Partition: "red", Row: "tally"}]["N"]); n != fmt.Sprint(len(wanted)/4) && n+state != "" {
+	if n := unquoted(rows[tables.Key{Partition: "red", Row: "tally"}]["N"]); n != fmt.Sprint(len(wanted)/4) && n+state != "" {
 		return "", fmt.Errorf("the tally is %q", n)
 	}
 	return state, w.checkBlobs(ctx, p, blob)
@@ -174,7 +175,7 @@ func changedAnn() *person {
 func sweptSpike(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]patterns.Intent{}}}
-		p := must[*spikeProcess](t)(w.open(s))
+		p := harness.Must[*spikeProcess](t)(w.open(s))
 		if err := p.repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // bagsText is the state of a table of bags.
@@ -33,7 +33,7 @@ func sweptTransaction() swept {
 			if err != nil {
 				return err
 			}
-			return errors.Join(x.Entities().Insert(ctx, bag("p", "a", "old")), x.Entities().Insert(ctx, bag("p", "b", "old")))
+			return errors.Join(x.Entities().Insert(ctx, harness.Bag("p", "a", "old")), x.Entities().Insert(ctx, harness.Bag("p", "b", "old")))
 		},
 		operate: func(ctx context.Context, s *storagetest.Service, name string) error {
 			table, err := openTable(s, name)
@@ -41,19 +41,19 @@ func sweptTransaction() swept {
 				return err
 			}
 			bags := table.Entities()
-			a, err := bags.Get(ctx, patterns.Key{Partition: "p", Row: "a"})
+			a, err := bags.Get(ctx, tables.Key{Partition: "p", Row: "a"})
 			if err != nil {
 				return err
 			}
-			b, err := bags.Get(ctx, patterns.Key{Partition: "p", Row: "b"})
+			b, err := bags.Get(ctx, tables.Key{Partition: "p", Row: "b"})
 			if err != nil {
 				return err
 			}
-			a.Set("Text", patterns.String("new"))
+			a.Set("Text", tables.String("new"))
 			x := table.NewTransaction()
 			x.Replace(a)
 			x.Delete(b)
-			x.Insert(bag("p", "c", "new"))
+			x.Insert(harness.Bag("p", "c", "new"))
 			etags, err := x.Commit(ctx)
 			if err == nil && (etags[0] == "" || etags[2] == "") {
 				return fmt.Errorf("without rivals, the ETags are %q", etags)
@@ -94,7 +94,7 @@ func TestSweepStaged(t *testing.T) {
 // bulkCase is a bulk write that each process resumes where it knows to be, and its successor from the beginning.
 type bulkCase struct {
 	rows    int
-	write   func(ctx context.Context, s *storagetest.Service, table string, options *patterns.BulkOptions) (patterns.BulkProgress, error)
+	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkProgress, error)
 	look    func(stored) (int, error) // counts what is there, each of it whole
 	floor   int
 	service func(testing.TB) *storagetest.Service
@@ -108,7 +108,7 @@ func (c bulkCase) run(t *testing.T) {
 
 func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	name := s.TableName(t)
-	table := must[*patterns.Table](t)(openTable(s, name))
+	table := harness.Must[*tables.Table](t)(openTable(s, name))
 	if err := table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 	return storagetest.World{
 		Operate: func(ctx context.Context, s *storagetest.Service) error {
 			before := resume[s]
-			done, err := c.write(ctx, s, name, &patterns.BulkOptions{Concurrency: 1, Skip: before, SkipExisting: attempts > 0})
+			done, err := c.write(ctx, s, name, &tables.BulkOptions{Concurrency: 1, Skip: before, SkipExisting: attempts > 0})
 			attempts++
 			if err == nil && done.Resume != int64(c.rows) {
 				t.Errorf("done, and Resume is %d", done.Resume)
@@ -144,10 +144,10 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 func sweptBulkInsert() bulkCase {
 	const rows = 36
 	return bulkCase{rows: rows, floor: 168,
-		write: func(ctx context.Context, s *storagetest.Service, table string, options *patterns.BulkOptions) (patterns.BulkProgress, error) {
+		write: func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkProgress, error) {
 			repo, err := openMembers(s, table)
 			if err != nil {
-				return patterns.BulkProgress{}, err
+				return tables.BulkProgress{}, err
 			}
 			return repo.BulkInsertNonAtomic(ctx, func(yield func(*member, error) bool) {
 				for i := range rows {
@@ -169,18 +169,18 @@ func TestSweepBulkInsert(t *testing.T) { sweptBulkInsert().run(t) }
 
 func TestSweepBulk(t *testing.T) {
 	const rows = 150
-	for _, verb := range []patterns.BulkVerb{patterns.BulkInsert, patterns.BulkUpsert, patterns.BulkUpsertMerge} {
+	for _, verb := range []tables.BulkVerb{tables.BulkInsert, tables.BulkUpsert, tables.BulkUpsertMerge} {
 		t.Run(fmt.Sprint("verb ", verb), func(t *testing.T) {
 			bulkCase{rows: rows, floor: 112,
-				write: func(ctx context.Context, s *storagetest.Service, name string, options *patterns.BulkOptions) (patterns.BulkProgress, error) {
+				write: func(ctx context.Context, s *storagetest.Service, name string, options *tables.BulkOptions) (tables.BulkProgress, error) {
 					table, err := openTable(s, name)
 					if err != nil {
-						return patterns.BulkProgress{}, err
+						return tables.BulkProgress{}, err
 					}
 					options.Verb = verb
-					return table.Entities().BulkNonAtomic(ctx, func(yield func(*patterns.Entity, error) bool) {
+					return table.Entities().BulkNonAtomic(ctx, func(yield func(*tables.Entity, error) bool) {
 						for i := range rows {
-							if !yield(bag("p", fmt.Sprintf("%03d", i), "new"), nil) {
+							if !yield(harness.Bag("p", fmt.Sprintf("%03d", i), "new"), nil) {
 								return
 							}
 						}
@@ -193,11 +193,11 @@ func TestSweepBulk(t *testing.T) {
 }
 
 // sweptLife is an operation on a whole table.
-func sweptLife(before, after bool, operate func(context.Context, *patterns.Table) error) storagetest.SweepCase {
+func sweptLife(before, after bool, operate func(context.Context, *tables.Table) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: 28, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name := s.TableName(t)
 		if before {
-			if err := must[*patterns.Table](t)(openTable(s, name)).Create(t.Context()); err != nil {
+			if err := harness.Must[*tables.Table](t)(openTable(s, name)).Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,12 +246,12 @@ func tableThere(ctx context.Context, s *storagetest.Service, name string) (bool,
 }
 
 func TestSweepTableLife(t *testing.T) {
-	ifMissing := func(ctx context.Context, table *patterns.Table) error { return table.CreateIfMissing(ctx) }
+	ifMissing := func(ctx context.Context, table *tables.Table) error { return table.CreateIfMissing(ctx) }
 	for name, c := range map[string]storagetest.SweepCase{
-		"Create":                   sweptLife(false, true, func(ctx context.Context, table *patterns.Table) error { return table.Create(ctx) }),
+		"Create":                   sweptLife(false, true, func(ctx context.Context, table *tables.Table) error { return table.Create(ctx) }),
 		"CreateIfMissing":          sweptLife(false, true, ifMissing),
 		"CreateIfMissing of there": sweptLife(true, true, ifMissing),
-		"Drop":                     sweptLife(true, false, func(ctx context.Context, table *patterns.Table) error { return table.Drop(ctx) }),
+		"Drop":                     sweptLife(true, false, func(ctx context.Context, table *tables.Table) error { return table.Drop(ctx) }),
 	} {
 		c.Every = harness.SweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
@@ -29,13 +33,13 @@ func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
 }
 
 // wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
-func (r *Repository[T]) wholeKey(op string, v *T) (Key, error) {
+func (r *Repository[T]) wholeKey(op string, v *T) (tables.Key, error) {
 	if v == nil {
-		return Key{}, r.invalid(op, Key{}, fmt.Errorf("the entity is nil"))
+		return tables.Key{}, r.invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
 	}
 	key := r.schema.Key(v)
-	if meta := r.primary.codec.meta(v); meta.state != nil && meta.state.partial {
-		return key, r.invalid(op, key, errPartial())
+	if meta := r.codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
+		return key, r.invalid(op, key, tables.ErrPartial)
 	}
 	return key, nil
 }
@@ -60,29 +64,29 @@ func (r *Repository[T]) replacing(op string, v *T) (*work[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	if key != meta.state.key {
-		return nil, r.invalid(op, meta.state.key, errKeyChanged)
+	if key != stateOf(meta).Key {
+		return nil, r.invalid(op, stateOf(meta).Key, errKeyChanged)
 	}
-	return &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: meta.state}}, nil
+	return &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: stateOf(meta)}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
 
 // known returns the Meta of an entity that was read or written before.
-func (r *Repository[T]) known(op string, v *T) (*Meta, error) {
+func (r *Repository[T]) known(op string, v *T) (*tables.Meta, error) {
 	if v == nil {
-		return nil, r.invalid(op, Key{}, fmt.Errorf("the entity is nil"))
+		return nil, r.invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
 	}
-	meta := r.primary.codec.meta(v)
-	if meta.state == nil || meta.ETag == "" {
+	meta := r.codec.Meta(v)
+	if stateOf(meta) == nil || meta.ETag == "" {
 		return nil, r.invalid(op, r.schema.Key(v), fmt.Errorf("the entity was not read before; read it, or use Upsert or the unconditional form"))
 	}
 	return meta, nil
 }
 
-func (r *Repository[T]) invalid(op string, key Key, err error) error {
-	e := invalid(op, err)
-	e.Table, e.Key = r.table.name, loggable(key)
+func (r *Repository[T]) invalid(op string, key tables.Key, err error) error {
+	e := tables.Invalid(op, err)
+	e.Table, e.Key = r.table.Name(), tables.Loggable(pass, key)
 	return e
 }
 
@@ -111,10 +115,10 @@ func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert b
 		w := &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}
 		switch {
 		case old != nil:
-			meta := r.primary.codec.meta(old)
-			w.change.Kind, w.change.old, w.etag = ChangeReplace, meta.state, meta.ETag
+			meta := r.codec.Meta(old)
+			w.change.Kind, w.change.old, w.etag = ChangeReplace, stateOf(meta), meta.ETag
 		case !insert:
-			return nil, &Error{Op: op, Table: r.table.name, Key: key, Kind: ErrNotFound}
+			return nil, &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrNotFound}
 		}
 		return w, nil
 	})
@@ -128,7 +132,7 @@ func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], err
 			return err
 		}
 		err = r.run(ctx, w)
-		if err == nil || n+1 >= r.schema.MaxAttempts || !LostRace(err) {
+		if err == nil || n+1 >= r.schema.MaxAttempts || !tables.LostRace(err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {
@@ -140,14 +144,14 @@ func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], err
 // Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between, at
 // most Schema.MaxAttempts times. change may run several times and must not have effects of its own; its error ends
 // the update, and nothing is written. The entity as written is returned. Requests: 2, more under rivals.
-func (r *Repository[T]) Update(ctx context.Context, key Key, change func(*T) error) (*T, error) {
+func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	if change == nil {
 		return nil, r.invalid("Update", key, errors.New("there is no function that changes the entity"))
 	}
 	var v *T
 	err := r.retry(ctx, func() (*work[T], error) {
 		var err error
-		if v, err = r.primary.get(ctx, "Update", key); err != nil {
+		if v, err = r.get(ctx, "Update", key); err != nil {
 			return nil, err
 		}
 		if err := change(v); err != nil {
@@ -177,21 +181,21 @@ func (r *Repository[T]) deleting(ctx context.Context, op string, v *T) (*work[T]
 	if err != nil {
 		return nil, err
 	}
-	w := &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: meta.state.key, Entity: v, old: meta.state}}
-	if meta.state.partial {
-		whole, _, err := r.whole(ctx, op, meta)
+	w := &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: stateOf(meta).Key, Entity: v, old: stateOf(meta)}}
+	if stateOf(meta).Partial {
+		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
 		if err != nil {
 			return nil, err
 		}
-		m := r.primary.codec.meta(whole)
-		w.change.Entity, w.change.old, w.etag = whole, m.state, m.ETag
+		m := r.codec.Meta(whole)
+		w.change.Entity, w.change.old, w.etag = whole, stateOf(m), m.ETag
 	}
 	return w, nil
 }
 
 // DeleteUnconditional removes the entity whatever it is now. It is ErrNotFound when there is none. Requests: 2, more
 // under rivals.
-func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key Key) error {
+func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	const op = "DeleteUnconditional"
 	return r.retry(ctx, func() (*work[T], error) {
 		old, _, err := r.look(ctx, op, key)
@@ -199,29 +203,29 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key Key) error 
 			return nil, err
 		}
 		if old == nil {
-			return nil, &Error{Op: op, Table: r.table.name, Key: loggable(key), Kind: ErrNotFound}
+			return nil, &tables.Error{Op: op, Table: r.table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
 		}
-		meta := r.primary.codec.meta(old)
-		return &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: meta.state}}, nil
+		meta := r.codec.Meta(old)
+		return &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: stateOf(meta)}}, nil
 	})
 }
 
 // whole reads all of an entity that was read in part, and is ErrConflict when it has changed since.
-func (r *Repository[T]) whole(ctx context.Context, op string, meta *Meta) (*T, *storedRow, error) {
-	v, row, err := r.look(ctx, op, meta.state.key)
+func (r *Repository[T]) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (*T, *storedRow, error) {
+	v, row, err := r.look(ctx, op, old.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	same := v != nil && row.etag == meta.ETag
+	same := v != nil && row.ETag == etag
 	switch {
 	case v == nil:
-	case meta.state.version != "":
-		same = row.etag == meta.state.version
-	case meta.state.row != meta.state.key.Row:
-		same = row.writeID != "" && row.writeID == meta.state.writeID // every write marks the entity's own row and its copies
+	case old.Version != "":
+		same = row.ETag == old.Version
+	case old.Row != old.Key.Row:
+		same = row.WriteID != "" && row.WriteID == old.WriteID // every write marks the entity's own row and its copies
 	}
 	if !same {
-		return nil, nil, &Error{Op: op, Table: r.table.name, Key: meta.state.key, Kind: ErrConflict}
+		return nil, nil, &tables.Error{Op: op, Table: r.table.Name(), Key: old.Key, Kind: tables.ErrConflict}
 	}
 	return v, row, nil
 }
@@ -239,10 +243,10 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	}
 	merged, err := r.merging(v, meta, properties)
 	if err != nil {
-		return r.invalid(op, meta.state.key, err)
+		return r.invalid(op, stateOf(meta).Key, err)
 	}
-	w := &work[T]{op: op, etag: meta.ETag, entity: new(T), change: Change{Kind: ChangeMerge, Key: meta.state.key, Entity: v, Given: v, old: meta.state, given: merged}}
-	if len(r.patterns) > 0 || meta.state.partial {
+	w := &work[T]{op: op, etag: meta.ETag, entity: new(T), change: Change{Kind: ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, old: stateOf(meta), given: merged}}
+	if len(r.patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
 		}
@@ -250,55 +254,56 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	if err := r.run(ctx, w); err != nil {
 		return err
 	}
-	written := r.primary.codec.meta(w.entity)
-	next := *written.state
-	next.partial = meta.state.partial // v still lacks what it was not read with
-	meta.ETag, meta.state = written.ETag, &next
+	written := r.codec.Meta(w.entity)
+	next := *stateOf(written)
+	next.Partial = stateOf(meta).Partial // v still lacks what it was not read with
+	meta.ETag = written.ETag
+	tables.SetState(pass, meta, &next)
 	return nil
 }
 
 // mergeIntoWhole makes the entity as the merge will leave it, for the patterns to follow.
-func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *Meta) error {
-	old, row, err := r.whole(ctx, w.op, meta)
+func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *tables.Meta) error {
+	old, row, err := r.whole(ctx, w.op, stateOf(meta), meta.ETag)
 	if err != nil {
 		return err
 	}
-	m := r.primary.codec.meta(old)
-	w.change.old, w.etag = m.state, m.ETag
-	w.base = row.properties
-	plain, err := r.primary.codec.Encode(old)
+	m := r.codec.Meta(old)
+	w.change.old, w.etag = stateOf(m), m.ETag
+	w.base = row.Properties
+	plain, err := r.codec.Encode(old)
 	if err != nil {
-		return r.invalid(w.op, meta.state.key, err)
+		return r.invalid(w.op, stateOf(meta).Key, err)
 	}
-	if err := r.primary.codec.Decode(overlay(plain, w.change.given), w.entity); err != nil {
-		return r.primary.decodeError(w.op, meta.state.key, err)
+	if err := r.codec.Decode(overlay(plain, w.change.given), w.entity); err != nil {
+		return r.primary.DecodeError(w.op, stateOf(meta).Key, err)
 	}
-	r.primary.codec.setKey(w.entity, meta.state.key)
-	if r.schema.Key(w.entity) != meta.state.key {
-		return r.invalid(w.op, meta.state.key, errKeyChanged)
+	r.codec.SetKey(w.entity, stateOf(meta).Key)
+	if r.schema.Key(w.entity) != stateOf(meta).Key {
+		return r.invalid(w.op, stateOf(meta).Key, errKeyChanged)
 	}
 	w.change.Entity = w.entity
 	return nil
 }
 
 // merging returns the properties to merge.
-func (r *Repository[T]) merging(v *T, meta *Meta, names []string) (Properties, error) {
+func (r *Repository[T]) merging(v *T, meta *tables.Meta, names []string) (tables.Properties, error) {
 	for _, t := range r.transformers {
 		if err := t.RefusesMerge(); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.PatternName(), err)
 		}
 	}
-	if meta.state.partial && len(names) == 0 {
+	if stateOf(meta).Partial && len(names) == 0 {
 		return nil, fmt.Errorf("it was read through a projection; name the properties to merge")
 	}
-	if !meta.state.partial && r.schema.Key(v) != meta.state.key {
+	if !stateOf(meta).Partial && r.schema.Key(v) != stateOf(meta).Key {
 		return nil, errKeyChanged
 	}
-	all, err := r.primary.codec.Encode(v)
+	all, err := r.codec.Encode(v)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkReserved(all); err != nil {
+	if err := tables.CheckReserved(pass, all); err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
@@ -309,10 +314,10 @@ func (r *Repository[T]) merging(v *T, meta *Meta, names []string) (Properties, e
 			return nil, fmt.Errorf("property %s has no value to merge; only Replace removes a property", name)
 		}
 	}
-	return slices.DeleteFunc(all, func(p Property) bool { return !slices.Contains(names, p.Name) }), nil
+	return slices.DeleteFunc(all, func(p tables.Property) bool { return !slices.Contains(names, p.Name) }), nil
 }
 
-func overlay(base, top Properties) Properties {
+func overlay(base, top tables.Properties) tables.Properties {
 	out := slices.Clone(base)
 	at := make(map[string]int, len(base))
 	for i := range base {
@@ -327,3 +332,6 @@ func overlay(base, top Properties) Properties {
 	}
 	return out
 }
+
+// stateOf returns what a repository remembers in a Meta, nil for nothing.
+func stateOf(meta *tables.Meta) *tables.State { return tables.StateOf(pass, meta) }

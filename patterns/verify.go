@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // VerifyOptions are the options of Verify and Repair; nil is the same as the zero value.
@@ -82,11 +84,11 @@ func (k DiscrepancyKind) String() string {
 // Discrepancy is one thing that is not as the entities have it.
 type Discrepancy struct {
 	Kind    DiscrepancyKind
-	Pattern string // "" of the entity's own rows, and where nobody can tell
-	Table   string // where it is; "" in what only the pattern knows, such as lists and blobs
-	Place   string // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
-	Entity  Key    // the entity that asks for it, or the one that it says it is of
-	Err     error  // what is wrong with it, where there is more to say
+	Pattern string     // "" of the entity's own rows, and where nobody can tell
+	Table   string     // where it is; "" in what only the pattern knows, such as lists and blobs
+	Place   string     // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
+	Entity  tables.Key // the entity that asks for it, or the one that it says it is of
+	Err     error      // what is wrong with it, where there is more to say
 }
 
 // String tells the discrepancy in one line.
@@ -104,7 +106,7 @@ func (d Discrepancy) String() string {
 	}
 	fmt.Fprintf(&b, "of (%q, %q)", d.Entity.Partition, d.Entity.Row)
 	if d.Err != nil {
-		fmt.Fprintf(&b, ": %s", causeText(d.Err))
+		fmt.Fprintf(&b, ": %v", d.Err)
 	}
 	return b.String()
 }
@@ -114,7 +116,7 @@ func (d Discrepancy) String() string {
 type OutsideOwner interface {
 	OutsideCopyContributor
 	// OwnsOutside reports whether a key of OutsideTable is one that the pattern could have given a copy.
-	OwnsOutside(key Key) bool
+	OwnsOutside(key tables.Key) bool
 }
 
 // Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
@@ -161,6 +163,9 @@ func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[
 	}
 }
 
+// defaultConcurrency is the number of requests under way at once when the caller does not say.
+const defaultConcurrency = 8
+
 // defaultLag is how long a difference outside must last to count when the caller does not say.
 const defaultLag = 5 * time.Second
 
@@ -194,7 +199,7 @@ func checkedPartitions(partitions []string) ([]string, error) {
 		return nil, nil
 	}
 	for _, p := range partitions {
-		if err := checkKey("partition key", p); err != nil {
+		if err := tables.CheckKey(pass, tables.Key{Partition: p}); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestVerifyFindsNothing: a table that is in step has no discrepancies, in any part.
@@ -72,7 +73,7 @@ func (d *desk) write(t testing.TB, from, n, departments int) *writers {
 // changeOne makes one change of a colleague.
 func (d *desk) changeOne(ctx context.Context, v *staff, dice *rand.Rand) error {
 	if dice.IntN(10) == 0 {
-		if err := d.repo.DeleteUnconditional(ctx, staffKey(v)); err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		if err := d.repo.DeleteUnconditional(ctx, staffKey(v)); err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
 		return d.repo.Insert(ctx, v)
@@ -148,7 +149,7 @@ func TestVerifyFindsAll(t *testing.T) {
 
 // beyondRepair reports whether only people can tell what to do.
 func beyondRepair(r patterns.Repaired) bool {
-	return r.Kind == patterns.Undecodable || errors.Is(r.Err, patterns.ErrDuplicate)
+	return r.Kind == patterns.Undecodable || errors.Is(r.Err, tables.ErrDuplicate)
 }
 
 // repair lists what Repair says it has looked at, as texts in order.
@@ -214,7 +215,7 @@ func TestVerifyGoesOn(t *testing.T) {
 	for _, other := range []patterns.VerifyOptions{{Resume: "?"}, {Resume: "e30"}, {Resume: o.Resume, Partitions: []string{"D01"}}, {Resume: o.Resume, Patterns: []string{"email"}},
 		{Patterns: []string{"phone"}}, {Lag: -1}, {Partitions: []string{"a/b"}}} {
 		for _, err := range d.repo.Verify(t.Context(), &other) {
-			wantKind(t, err, patterns.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrInvalid)
 		}
 	}
 }
@@ -260,26 +261,26 @@ type strangers struct {
 	prefix string
 }
 
-func (x strangers) OwnsOutside(key patterns.Key) bool {
+func (x strangers) OwnsOutside(key tables.Key) bool {
 	return strings.HasPrefix(key.Partition, x.prefix)
 }
 
 // TestVerifyLeavesOthersAlone: rows of other types, and of other repositories in a table outside, are nobody's discrepancies.
 func TestVerifyLeavesOthersAlone(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	a := account(t)
-	table, second, shared := newTable(t, a), newTable(t, a), newTable(t, a)
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
+	a := harness.Account(t)
+	table, second, shared := harness.NewTable(t, a), harness.NewTable(t, a), harness.NewTable(t, a)
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
 	if err := queue.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	open := func(table *patterns.Table, name, prefix string) *patterns.Repository[staff] {
-		key := func(v *staff) patterns.Key {
-			return patterns.Key{Partition: v.Department, Row: compoundkey.Join(prefix, compoundkey.Int(v.ID, 6))}
+	open := func(table *tables.Table, name, prefix string) *patterns.Repository[staff] {
+		key := func(v *staff) tables.Key {
+			return tables.Key{Partition: v.Department, Row: compoundkey.Join(prefix, compoundkey.Int(v.ID, 6))}
 		}
 		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }).In(shared)
 		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) })
-		return must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{Name: name, Key: key, RowPrefix: prefix, Intents: queue},
+		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{Name: name, Key: key, RowPrefix: prefix, Intents: queue},
 			near, strangers{outside, name}))
 	}
 	repos := []*patterns.Repository[staff]{open(table, "one", "a"), open(table, "two", "b"), open(second, "three", "a")}
@@ -290,7 +291,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 			}
 		}
 	}
-	if err := table.Entities().Insert(ctx, &patterns.Entity{Key: patterns.Key{Partition: "D00", Row: "a note"}}); err != nil {
+	if err := table.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "D00", Row: "a note"}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range repos {

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // area is one place where things are held for entities.
 type area struct {
-	table   *Table                   // whose rows they are, nil for an auditor
+	table   *tables.Table            // whose rows they are, nil for an auditor
 	outside []OutsideCopyContributor // with copies in the table
 	auditor Auditor
 	lag     time.Duration // how long a difference must last
@@ -44,7 +46,7 @@ type verifier[T any] struct {
 func (r *Repository[T]) newVerifier(op string, o *VerifyOptions) (*verifier[T], error) {
 	options, err := o.checked(r.patterns)
 	if err != nil {
-		return nil, r.invalid(op, Key{}, err)
+		return nil, r.invalid(op, tables.Key{}, err)
 	}
 	v := &verifier[T]{r: r, op: op, options: options, areas: []area{{table: r.table}}, began: time.Now()}
 	if options.Partitions != nil {
@@ -57,7 +59,7 @@ func (r *Repository[T]) newVerifier(op string, o *VerifyOptions) (*verifier[T], 
 		slices.ContainsFunc(r.copies, func(p CopyContributor) bool { return v.chosen(p.PatternName()) })
 	for _, p := range r.outside {
 		if err := v.addOutside(p); err != nil {
-			return nil, r.invalid(op, Key{}, err)
+			return nil, r.invalid(op, tables.Key{}, err)
 		}
 	}
 	for _, p := range r.patterns {
@@ -91,11 +93,6 @@ func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
 	return nil
 }
 
-// Same reports whether two handles are of one table.
-func (t *Table) Same(other *Table) bool {
-	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
-}
-
 // lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
 func (v *verifier[T]) lagOf(p Auditor) time.Duration {
 	if _, mends := p.(Mender); mends {
@@ -110,17 +107,17 @@ func (v *verifier[T]) chosen(pattern string) bool {
 }
 
 // mine reports whether an entity is in the scope, and one of the repository's as far as its key tells.
-func (v *verifier[T]) mine(entity Key) bool {
+func (v *verifier[T]) mine(entity tables.Key) bool {
 	return (v.scope == nil || v.scope[entity.Partition]) && v.r.keeps(entity)
 }
 
 // keeps reports whether a row key can be that of an entity of the repository.
-func (r *Repository[T]) keeps(entity Key) bool {
-	return r.schema.RowPrefix == "" || r.primary.span.Contains(entity.Row)
+func (r *Repository[T]) keeps(entity tables.Key) bool {
+	return r.schema.RowPrefix == "" || r.primary.Span.Contains(entity.Row)
 }
 
 // outsideIn returns the index of the area of copies in a table, -1 for none.
-func (v *verifier[T]) outsideIn(table *Table) int {
+func (v *verifier[T]) outsideIn(table *tables.Table) int {
 	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
 
@@ -128,7 +125,7 @@ func (v *verifier[T]) outsideIn(table *Table) int {
 func (v *verifier[T]) far() bool { return len(v.areas) > 1 }
 
 // ownerName tells whose pattern's a row outside is, as far as its key does. known is false for a row of another repository.
-func (a *area) ownerName(key Key) (name string, known bool) {
+func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {
 		owner, ok := p.(OutsideOwner)

@@ -65,16 +65,16 @@ func BenchmarkVerify(b *testing.B) {
 			d := crowd(b, n, 50)
 			var scanned, verified time.Duration
 			for b.Loop() {
-				clock := cpuTime()
+				clock := harness.CPUTime()
 				if rows, err := d.scan(b.Context()); err != nil || rows != 3*n {
 					b.Fatal(rows, err)
 				}
-				scanned += cpuTime() - clock
-				clock = cpuTime()
+				scanned += harness.CPUTime() - clock
+				clock = harness.CPUTime()
 				if found := d.verify(b, fixed()); len(found) > 0 {
 					b.Fatal(found[0])
 				}
-				verified += cpuTime() - clock
+				verified += harness.CPUTime() - clock
 			}
 			b.ReportMetric(float64(verified)/float64(scanned), "x-scan")
 			b.ReportMetric(float64(verified.Microseconds())/float64(b.N)/float64(n), "cpu-us/entity")

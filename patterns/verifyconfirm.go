@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
@@ -31,7 +33,7 @@ type finding struct {
 
 // evidence is a row as it was when it was found to be wrong. It is wrong as long as it has the ETag.
 type evidence struct {
-	key       Key
+	key       tables.Key
 	etag      string
 	misplaced bool // it is a claim that says something else than its name
 }

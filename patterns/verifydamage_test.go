@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // damage is what is done to the table behind the library's back, and what Verify must find of it.
@@ -25,26 +26,26 @@ type damage struct {
 	wants []string
 }
 
-func (x *damage) want(kind patterns.DiscrepancyKind, pattern, place string, entity patterns.Key) {
+func (x *damage) want(kind patterns.DiscrepancyKind, pattern, place string, entity tables.Key) {
 	x.wants = append(x.wants, brief(patterns.Discrepancy{Kind: kind, Pattern: pattern, Place: place, Entity: entity}))
 }
 
 // Where the rows of a colleague are.
-func emailRow(v *staff) patterns.Key {
-	return patterns.Key{Partition: v.Department, Row: "email_" + v.Email}
+func emailRow(v *staff) tables.Key {
+	return tables.Key{Partition: v.Department, Row: "email_" + v.Email}
 }
-func nameRow(v *staff) patterns.Key {
-	return patterns.Key{Partition: v.Department, Row: compoundkey.Join("name", compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))}
+func nameRow(v *staff) tables.Key {
+	return tables.Key{Partition: v.Department, Row: compoundkey.Join("name", compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))}
 }
-func mailRow(v *staff) patterns.Key {
-	return patterns.Key{Partition: "mail_" + v.Department, Row: v.Email}
+func mailRow(v *staff) tables.Key {
+	return tables.Key{Partition: "mail_" + v.Department, Row: v.Email}
 }
-func badgeRow(v *staff) patterns.Key { return patterns.Key{Partition: "badge", Row: v.Badge} }
+func badgeRow(v *staff) tables.Key { return tables.Key{Partition: "badge", Row: v.Badge} }
 
-func placeOf(key patterns.Key) string { return key.Partition + "\t" + key.Row }
+func placeOf(key tables.Key) string { return key.Partition + "\t" + key.Row }
 
 // claimRow finds the claim of a copy.
-func (x *damage) claimRow(table *patterns.Table, copied patterns.Key) patterns.Key {
+func (x *damage) claimRow(table *tables.Table, copied tables.Key) tables.Key {
 	x.t.Helper()
 	filter := fmt.Sprintf("PartitionKey eq '%s' and RowKey ge '\uFFFC' and _tpClaim eq '%s'", copied.Partition, copied.Row)
 	pager := table.Client().NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
@@ -58,15 +59,15 @@ func (x *damage) claimRow(table *patterns.Table, copied patterns.Key) patterns.K
 			if err := json.Unmarshal(body, &row); err != nil {
 				x.t.Fatal(err)
 			}
-			return patterns.Key{Partition: copied.Partition, Row: row["RowKey"].(string)}
+			return tables.Key{Partition: copied.Partition, Row: row["RowKey"].(string)}
 		}
 	}
 	x.t.Fatalf("no claim of %v", copied)
-	return patterns.Key{}
+	return tables.Key{}
 }
 
 // reserve writes a key's row as a change that died left it.
-func (x *damage) reserve(v *staff, key patterns.Key, copied bool) {
+func (x *damage) reserve(v *staff, key tables.Key, copied bool) {
 	if copied {
 		rawRow{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1", "_tpTerm": 1}.write(x.t, x.d.badge)
 	}
@@ -79,7 +80,7 @@ func (x *damage) reserve(v *staff, key patterns.Key, copied bool) {
 }
 
 // set changes one property of a row.
-func (x *damage) set(table *patterns.Table, key patterns.Key, name string, value any) {
+func (x *damage) set(table *tables.Table, key tables.Key, name string, value any) {
 	row := readRaw(x.t, table, key)
 	row[name] = value
 	delete(row, name+"@odata.type")
@@ -124,7 +125,7 @@ var damages = []damageKind{
 		row := readRaw(x.t, x.d.table, emailRow(v))
 		row["RowKey"], row["_tpPrimary"] = "email_none"+v.Email, "empid_999999"
 		row.write(x.t, x.d.table)
-		x.want(patterns.Spurious, "email", "email_none"+v.Email, patterns.Key{Partition: v.Department, Row: "empid_999999"})
+		x.want(patterns.Spurious, "email", "email_none"+v.Email, tables.Key{Partition: v.Department, Row: "empid_999999"})
 	}},
 	{"copy's place taken by a row that is none", func(x *damage, v *staff) {
 		rawRow{"PartitionKey": v.Department, "RowKey": emailRow(v).Row, "X": 1}.write(x.t, x.d.table)
@@ -178,7 +179,7 @@ var damages = []damageKind{
 		row := readRaw(x.t, x.d.badge, badgeRow(v))
 		row["RowKey"], row["_tpPrimary"] = "X"+v.Badge, "empid_999998"
 		row.write(x.t, x.d.badge)
-		x.want(patterns.Spurious, "badge", "badge\tX"+v.Badge, patterns.Key{Partition: v.Department, Row: "empid_999998"})
+		x.want(patterns.Spurious, "badge", "badge\tX"+v.Badge, tables.Key{Partition: v.Department, Row: "empid_999998"})
 	}},
 	{"outside copy under an old key", func(x *damage, v *staff) {
 		row := readRaw(x.t, x.d.table, mailRow(v))
@@ -194,7 +195,7 @@ var damages = []damageKind{
 		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(&other))
 	}},
 	{"reservation left over", func(x *damage, v *staff) {
-		key := patterns.Key{Partition: "badge", Row: "R" + v.Badge}
+		key := tables.Key{Partition: "badge", Row: "R" + v.Badge}
 		x.reserve(v, key, true)
 		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(v))
 	}},
@@ -213,7 +214,7 @@ var damages = []damageKind{
 		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
 	{"not in the list", func(x *damage, v *staff) {
-		row := readRaw(x.t, x.d.table, patterns.Key{Partition: v.Department, Row: "roster_" + v.Tag})
+		row := readRaw(x.t, x.d.table, tables.Key{Partition: v.Department, Row: "roster_" + v.Tag})
 		row["Ids"] = strings.ReplaceAll(row["Ids"].(string), staffKey(v).Row, "")
 		row.write(x.t, x.d.table)
 		x.want(patterns.Missing, "roster", v.Tag, staffKey(v))
@@ -223,7 +224,7 @@ var damages = []damageKind{
 		x.want(patterns.Spurious, "roster", "wrong"+v.Email, staffKey(v))
 	}},
 	{"not marked", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.marks, patterns.Key{Partition: v.Tag, Row: v.Department + "~" + staffKey(v).Row})
+		deleteRaw(x.t, x.d.marks, tables.Key{Partition: v.Tag, Row: v.Department + "~" + staffKey(v).Row})
 		x.want(patterns.Missing, "marks", v.Tag, staffKey(v))
 	}},
 	{"marked wrong", func(x *damage, v *staff) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // visit takes the facts of one row of the entities' table.
@@ -26,11 +28,11 @@ func (v *verifier[T]) visit(ctx context.Context, row *storedRow) error {
 
 // visitCopy takes the fact that a further row of an entity is there.
 func (v *verifier[T]) visitCopy(row *storedRow) {
-	owner := Key{row.key.Partition, row.primary}
+	owner := tables.Key{Partition: row.Key.Partition, Row: row.primary}
 	if v.nearTo == nil || !v.mine(owner) {
 		return
 	}
-	v.count(&fact{site: site{nearArea, row.key.Row, owner}, digest: v.hash.row(row.properties, nearMark(row.layout, row.writeID, row.incarnation))}, false)
+	v.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: v.hash.row(row.Properties, nearMark(row.layout, row.WriteID, row.incarnation))}, false)
 }
 
 // visitOutside takes the fact that a copy or a claim is there.
@@ -44,25 +46,25 @@ func (v *verifier[T]) visitOutside(at int, row *storedRow) {
 
 // outsideFact makes the fact of a stored row outside, unless it is none of the scope's.
 func (v *verifier[T]) outsideFact(at int, row *storedRow) (f fact, ok bool) {
-	owner := Key{row.outside.partition, row.primary}
+	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
 	if !row.outside.is || row.shared || !v.mine(owner) {
 		return f, false
 	}
-	copied := row.key
+	copied := row.Key
 	if row.outside.isClaim {
 		copied.Row = row.outside.claim
 	}
 	if _, known := v.areas[at].ownerName(copied); !known {
 		return f, false
 	}
-	f.site = site{at, copied.outsideName(), owner}
+	f.site = site{at, outsideName(copied), owner}
 	if !row.outside.isClaim {
-		f.digest = v.hash.row(row.properties, outsideMark(row))
+		f.digest = v.hash.row(row.Properties, outsideMark(row))
 		return f, true
 	}
-	f.digest = v.hash.claim(row.key.Row)
-	if row.key != claimKey(copied, owner, "") {
-		f.stray = row.key.Row
+	f.digest = v.hash.claim(row.Key.Row)
+	if row.Key != claimKey(copied, owner, "") {
+		f.stray = row.Key.Row
 	}
 	return f, true
 }
@@ -80,7 +82,7 @@ func versionMark(incarnation, version string) string { return incarnation + " " 
 
 // visitEntity takes the facts that an entity asks for.
 func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
-	if !v.mine(row.key) {
+	if !v.mine(row.Key) {
 		return nil
 	}
 	e, err := v.decode(ctx, row)
@@ -92,7 +94,7 @@ func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
 	}
 	if v.first {
 		v.state.Entities++
-		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.table.name, Entity: row.key, Err: e.bad})
+		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.table.Name(), Entity: row.Key, Err: e.bad})
 	}
 	if e.bad != nil {
 		return nil
@@ -120,12 +122,12 @@ func (v *verifier[T]) fail(d Discrepancy) {
 
 // seenEntity is an entity as one reading of its own row shows it.
 type seenEntity[T any] struct {
-	key         Key
+	key         tables.Key
 	value       *T // nil when it is not there, or cannot be read
 	row         *storedRow
 	etag        string
 	writeID     string
-	stored      Properties
+	stored      tables.Properties
 	incarnation string
 	bad         error // why it cannot be read
 	foreign     bool  // it is a row of another type's
@@ -143,48 +145,49 @@ func (e *seenEntity[T]) known() bool { return e.bad == nil && !e.foreign && e.bu
 
 // decode makes an entity of its own row. An error is one of reading further rows.
 func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T], error) {
-	e := &seenEntity[T]{key: row.key, row: row, etag: string(row.etag), writeID: row.writeID, incarnation: row.incarnation}
+	e := &seenEntity[T]{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.incarnation}
 	var err error
 	if v.r.layout == nil && len(v.r.transformers) == 0 {
 		e.value, e.stored, err = v.r.decodePlain(row)
 	} else {
 		var now *storedRow
 		if e.value, now, err = v.r.loadStored(ctx, v.r.table, row, nil, nil); now != nil {
-			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.properties, string(now.etag), now.writeID, now.incarnation
+			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.incarnation
 		} else if err == nil {
-			return &seenEntity[T]{key: row.key}, nil // it has gone since the row was read
+			return &seenEntity[T]{key: row.Key}, nil // it has gone since the row was read
 		}
 	}
 	switch {
-	case err == nil && v.r.schema.Key(e.value) == row.key:
+	case err == nil && v.r.schema.Key(e.value) == row.Key:
 		return e, nil
 	case err == nil && v.r.schema.RowPrefix == "":
 		e.value, e.foreign = nil, true // a table of several types whose keys tell nothing
 		return e, nil
 	case err == nil:
 		err = errors.New("it is not stored under the key that Schema.Key gives it")
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, tables.ErrConflict):
 		e.value, e.busy = nil, err
 		return e, nil
-	case !errors.Is(err, ErrGarbled) && !errors.Is(err, ErrInvalid):
-		return nil, v.r.primary.decodeError(v.op, row.key, err)
+	case !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid):
+		return nil, v.r.primary.DecodeError(v.op, row.Key, err)
 	}
 	e.value, e.bad = nil, err
 	return e, nil
 }
 
 // decodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
-func (r *Repository[T]) decodePlain(row *storedRow) (*T, Properties, error) {
+func (r *Repository[T]) decodePlain(row *storedRow) (*T, tables.Properties, error) {
 	value := new(T)
 	if row.layout != "" {
 		return nil, nil, errNoLayout
 	}
-	if err := r.primary.codec.Decode(row.properties, value); err != nil {
+	if err := r.codec.Decode(row.Properties, value); err != nil {
 		return nil, nil, err
 	}
-	r.primary.codec.finish(row, row.key, value)
-	r.primary.codec.meta(value).state = &state{key: row.key, row: row.key.Row, incarnation: row.incarnation, writeID: row.writeID, copies: row.copies, owner: r}
-	return value, row.properties, nil
+	r.codec.Finish(row.RawRow, row.Key, value)
+	tables.SetState(pass, r.codec.Meta(value),
+		&tables.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.incarnation, WriteID: row.WriteID, Copies: row.copies, Owner: r})
+	return value, row.Properties, nil
 }
 
 // nearMark tells which version of the entity a row in its partition is of. A further row stays as it is in a merge of what
@@ -203,7 +206,7 @@ func (v *verifier[T]) wantNear(e *seenEntity[T]) {
 	}
 	rows, refusals := v.r.nearRows(e)
 	for _, refused := range refusals {
-		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.name, Entity: e.key, Err: refused.Err})
+		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
 		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, nearMark(rows[i].layout, e.writeID, e.incarnation))}, true)
@@ -212,9 +215,9 @@ func (v *verifier[T]) wantNear(e *seenEntity[T]) {
 
 // nearRows are the rows that follow from an entity, but for its own first. A key function that refuses the entity never
 // made a copy; that is a refusal of its pattern's.
-func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals []*Error) {
+func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
-		refusals = append(refusals, &Error{Pattern: pattern, Err: err})
+		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
 	}
 	s := r.spreading(e.stored)
 	if r.layout != nil {
@@ -242,10 +245,10 @@ func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals 
 // wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
 func (v *verifier[T]) wantOutside(at int, p OutsideCopyContributor, e *seenEntity[T]) {
 	copies, err := outsideCopies(p, e.value)
-	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.name, Entity: e.key, Err: err})
+	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
-		f := fact{site: site{at, copies[i].Key.outsideName(), e.key}}
-		f.digest = v.hash.row(project(e.stored, copies[i].Keep), e.mark())
+		f := fact{site: site{at, outsideName(copies[i].Key), e.key}}
+		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
 		v.count(&f, true)
 		f.digest = v.hash.claim(claimKey(copies[i].Key, e.key, "").Row)
 		v.count(&f, true)
@@ -289,6 +292,6 @@ func (v *verifier[T]) count(f *fact, wanted bool) {
 }
 
 // refusedBy reports whether a pattern refuses an entity, so that nothing can be said of its rows.
-func refusedBy(refusals []*Error, pattern string) bool {
-	return pattern == "" && len(refusals) > 0 || slices.ContainsFunc(refusals, func(e *Error) bool { return e.Pattern == pattern })
+func refusedBy(refusals []*tables.Error, pattern string) bool {
+	return pattern == "" && len(refusals) > 0 || slices.ContainsFunc(refusals, func(e *tables.Error) bool { return e.Pattern == pattern })
 }

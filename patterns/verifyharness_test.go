@@ -15,16 +15,18 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // staff are the entities of the tests of Verify, Repair and Rebuild: two indexes in the partition, two outside of it, and two
 // auditors.
 type staff struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -34,8 +36,8 @@ type staff struct {
 	Age        int
 }
 
-func staffKey(v *staff) patterns.Key {
-	return patterns.Key{Partition: v.Department, Row: compoundkey.Join("empid", compoundkey.Int(v.ID, 6))}
+func staffKey(v *staff) tables.Key {
+	return tables.Key{Partition: v.Department, Row: compoundkey.Join("empid", compoundkey.Int(v.ID, 6))}
 }
 
 // colleague is the n-th of the staff.
@@ -65,7 +67,7 @@ type desk struct {
 	service             *storagetest.Service
 	repo                *patterns.Repository[staff]
 	queue               *eventual.Queue
-	table, badge, marks *patterns.Table
+	table, badge, marks *tables.Table
 }
 
 func newOffice(t testing.TB, s *storagetest.Service) *office {
@@ -82,13 +84,13 @@ func newOffice(t testing.TB, s *storagetest.Service) *office {
 
 func (o *office) open(t testing.TB, policies ...policy.Policy) *desk {
 	t.Helper()
-	return must[*desk](t)(o.start(o.service, policies...))
+	return harness.Must[*desk](t)(o.start(o.service, policies...))
 }
 
 func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk, error) {
 	options := s.ClientOptions
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), policies...)
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ func brief(x patterns.Discrepancy) string {
 // rawRow is a row as it is stored, to be changed behind the library's back.
 type rawRow map[string]any
 
-func readRaw(t testing.TB, table *patterns.Table, key patterns.Key) rawRow {
+func readRaw(t testing.TB, table *tables.Table, key tables.Key) rawRow {
 	t.Helper()
 	answer, err := table.Client().GetEntity(context.Background(), key.Partition, key.Row, nil)
 	if err != nil {
@@ -177,7 +179,7 @@ func readRaw(t testing.TB, table *patterns.Table, key patterns.Key) rawRow {
 	return row
 }
 
-func (r rawRow) write(t testing.TB, table *patterns.Table) {
+func (r rawRow) write(t testing.TB, table *tables.Table) {
 	t.Helper()
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -188,7 +190,7 @@ func (r rawRow) write(t testing.TB, table *patterns.Table) {
 	}
 }
 
-func deleteRaw(t testing.TB, table *patterns.Table, key patterns.Key) {
+func deleteRaw(t testing.TB, table *tables.Table, key tables.Key) {
 	t.Helper()
 	if _, err := table.Client().DeleteEntity(context.Background(), key.Partition, key.Row, nil); err != nil {
 		t.Fatal(err)

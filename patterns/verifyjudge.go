@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
 // seenPlace is what is at a site, as one reading shows it.
 type seenPlace struct {
-	entity Key
+	entity tables.Key
 	row    *storedRow   // at the place: a copy, or whatever is there
 	claim  *storedRow   // of a place outside: the entity's claim
 	strays []*storedRow // further claims of the entity's
@@ -71,7 +73,7 @@ func (p *seenPlace) occupant() error {
 	case p.row.outside.is:
 		return ownerOf(p.row)
 	case p.row.isCopy && !p.row.shared:
-		return fmt.Errorf("(%q, %q) has the key", p.row.key.Partition, p.row.primary)
+		return fmt.Errorf("(%q, %q) has the key", p.row.Key.Partition, p.row.primary)
 	}
 	return errors.New("a row that is no copy has the key")
 }
@@ -85,10 +87,10 @@ func (v *verifier[T]) readPlace(ctx context.Context, s *suspect) (*seenPlace, er
 	case a.auditor != nil:
 		p.fact, p.held, err = a.auditor.Look(ctx, s.place, s.entity)
 		if err != nil {
-			return nil, patternError(a.auditor, err, ErrGarbled)
+			return nil, patternError(a.auditor, err, tables.ErrGarbled)
 		}
 	case s.area == nearArea:
-		p.row, err = v.readRow(ctx, a.table, Key{s.entity.Partition, s.place})
+		p.row, err = v.readRow(ctx, a.table, tables.Key{Partition: s.entity.Partition, Row: s.place})
 	default:
 		err = v.readOutside(ctx, a, s, p)
 	}
@@ -116,7 +118,7 @@ func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *s
 		}
 	}
 	for _, stray := range strays {
-		row, err := v.readRow(ctx, a.table, Key{key.Partition, stray})
+		row, err := v.readRow(ctx, a.table, tables.Key{Partition: key.Partition, Row: stray})
 		if err != nil {
 			return err
 		}
@@ -128,16 +130,16 @@ func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *s
 }
 
 // readRow reads a row with all its properties, nil for none.
-func (v *verifier[T]) readRow(ctx context.Context, table *Table, key Key) (*storedRow, error) {
-	row, err := table.fetch(ctx, v.op, key, nil)
-	if errors.Is(err, ErrNotFound) {
+func (v *verifier[T]) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*storedRow, error) {
+	row, err := fetch(ctx, table, v.op, key, nil)
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
 	return row, err
 }
 
 // readEntity reads an entity as it is now.
-func (v *verifier[T]) readEntity(ctx context.Context, key Key) (*seenEntity[T], error) {
+func (v *verifier[T]) readEntity(ctx context.Context, key tables.Key) (*seenEntity[T], error) {
 	row, err := v.readRow(ctx, v.r.table, key)
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (v *verifier[T]) judge(s *suspect, e *seenEntity[T], p *seenPlace) *finding
 		return nil
 	}
 	if a.table != nil {
-		d.Table = a.table.name
+		d.Table = a.table.Name()
 	}
 	return &finding{Discrepancy: d, site: s.site, strays: s.strays, evidence: p.evidence()}
 }
@@ -195,7 +197,7 @@ func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) 
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
-	case own.outside.is || h.row(own.properties, nearMark(own.layout, own.writeID, own.incarnation)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID, e.incarnation)):
+	case own.outside.is || h.row(own.Properties, nearMark(own.layout, own.WriteID, own.incarnation)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID, e.incarnation)):
 		d.Kind = Different
 	default:
 		return false
@@ -228,7 +230,7 @@ func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *D
 		return true
 	case own.outside.reserved != "":
 		d.Err = errLeftReserved
-	case h.row(own.properties, outsideMark(own)) != h.row(project(e.stored, wanted.Keep), e.mark()):
+	case h.row(own.Properties, outsideMark(own)) != h.row(e.stored.Only(wanted.Keep), e.mark()):
 	case p.claim == nil:
 		d.Err = errors.New("its claim is missing")
 	case !p.claim.outside.isClaim || p.claim.outside.claim != key.Row || p.claim.primary != e.key.Row || p.claim.outside.partition != e.key.Partition:
@@ -251,7 +253,7 @@ var (
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
 // nobody can tell.
-func wantedOutside[T any](a *area, e *seenEntity[T], key Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
+func wantedOutside[T any](a *area, e *seenEntity[T], key tables.Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := outsideCopies(p, e.value)
 		refused = refused || err != nil

@@ -3,6 +3,9 @@ package patterns
 import (
 	"context"
 	"errors"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // errStopped ends a run whose reader has left.
@@ -106,15 +109,15 @@ func (v *verifier[T]) farSums() tally {
 }
 
 // entities is the query of one part of the entities' table. copies says that the further rows are wanted, too.
-func (v *verifier[T]) entities(part int, copies bool) Query[storedRow] {
+func (v *verifier[T]) entities(part int, copies bool) tables.Query[tables.RawRow] {
 	q := v.rowsOf(v.r.table, func(ctx context.Context, row *storedRow) error {
 		if v.first && v.scope == nil {
-			v.enter(row.key.Partition)
+			v.enter(row.Key.Partition)
 		}
 		return v.visit(ctx, row)
 	})
 	if !copies && v.r.schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.table) < 0) {
-		q = q.Rows(v.r.primary.span)
+		q = q.Rows(v.r.primary.Span)
 	}
 	if v.scope != nil {
 		return q.Partition(v.options.Partitions[part])
@@ -123,9 +126,8 @@ func (v *verifier[T]) entities(part int, copies bool) Query[storedRow] {
 }
 
 // rowsOf is a query that shows each row to a function while it is read, and keeps none.
-func (v *verifier[T]) rowsOf(table *Table, visit func(context.Context, *storedRow) error) Query[storedRow] {
-	return newQuery(&source[storedRow]{table: table, codec: &Codec[storedRow]{}, skips: true,
-		load: func(ctx context.Context, row *storedRow, _ []string) (*storedRow, error) { return nil, visit(ctx, row) }})
+func (v *verifier[T]) rowsOf(table *tables.Table, visit func(context.Context, *storedRow) error) tables.Query[tables.RawRow] {
+	return raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, rowOf(row)) })
 }
 
 // enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
@@ -136,7 +138,7 @@ func (v *verifier[T]) enter(partition string) {
 		return
 	}
 	s.At = &partition
-	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.table.account.cosmos {
+	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.table.Account().IsCosmos() {
 		v.closeRun(&partition)
 		v.nearTo = v.nearSums()
 	}
@@ -188,16 +190,16 @@ func (v *verifier[T]) rescan(ctx context.Context, run *partitionRun) error {
 	}
 	q := v.entities(0, true)
 	if run.From != nil {
-		q = q.Where(Ge("PartitionKey", *run.From))
+		q = q.Where(tables.Ge("PartitionKey", *run.From))
 	}
 	if run.To != nil {
-		q = q.Where(Lt("PartitionKey", *run.To))
+		q = q.Where(tables.Lt("PartitionKey", *run.To))
 	}
 	return v.drain(ctx, q)
 }
 
 // drain reads a query to its end.
-func (v *verifier[T]) drain(ctx context.Context, q Query[storedRow]) error {
+func (v *verifier[T]) drain(ctx context.Context, q tables.Query[tables.RawRow]) error {
 	for token := ""; ; {
 		page, err := q.Page(ctx, token)
 		if err != nil {
@@ -262,7 +264,7 @@ func (v *verifier[T]) apart(at int) bool {
 // fewPartitions are asked for by name where rows of all partitions are together.
 const fewPartitions = 10
 
-func (v *verifier[T]) outsideRows(at int) Query[storedRow] {
+func (v *verifier[T]) outsideRows(at int) tables.Query[tables.RawRow] {
 	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *storedRow) error {
 		v.countRow()
 		v.hash.nextRow()
@@ -272,11 +274,11 @@ func (v *verifier[T]) outsideRows(at int) Query[storedRow] {
 	if n := len(v.options.Partitions); n == 0 || n > fewPartitions {
 		return q
 	}
-	var any []Condition
+	var any []tables.Condition
 	for _, p := range v.options.Partitions {
-		any = append(any, Eq(propertyPartition, p))
+		any = append(any, tables.Eq(rows.Partition, p))
 	}
-	return q.Where(Or(any...))
+	return q.Where(tables.Or(any...))
 }
 
 // scanHeld goes through what auditors hold.
@@ -303,9 +305,9 @@ func (v *verifier[T]) held(ctx context.Context, at int) error {
 	v.token = func() string { return text }
 	for held, err := range p.Held(ctx, Scope{v.options.Partitions}) {
 		if err != nil {
-			return patternError(p, err, ErrGarbled)
+			return patternError(p, err, tables.ErrGarbled)
 		}
-		if v.visitHeld(at, &held); v.rowsHere%MaxPageSize == 0 {
+		if v.visitHeld(at, &held); v.rowsHere%tables.MaxPageSize == 0 {
 			if err := v.flush(ctx); err != nil {
 				return err
 			}

@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/tables"
+
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -15,7 +17,7 @@ import (
 type site struct {
 	area   int    // index of the verifier's area
 	place  string // in the words of the area
-	entity Key
+	entity tables.Key
 }
 
 // fact is one thing that is held, or asked for, at a site. A site outside has two: the copy and its claim.
@@ -163,8 +165,8 @@ func (c *collector) suspects() []*suspect {
 // hasher makes digests. It is not safe for concurrent use.
 type hasher struct {
 	scratch []byte
-	sorted  Properties
-	same    *Property // of the row that was digested last, with the size it had
+	sorted  tables.Properties
+	same    *tables.Property // of the row that was digested last, with the size it had
 	length  int
 	last    [16]byte
 }
@@ -197,7 +199,7 @@ func (h *hasher) place(f *fact) (bucket uint16, value sum) {
 }
 
 // row digests a row's properties, in whichever order they are, and the mark that tells which version of the entity it is of.
-func (h *hasher) row(p Properties, mark string) [16]byte {
+func (h *hasher) row(p tables.Properties, mark string) [16]byte {
 	inner := h.properties(p)
 	h.scratch = append(h.scratch[:0], inner[:]...)
 	h.text(mark)
@@ -205,11 +207,11 @@ func (h *hasher) row(p Properties, mark string) [16]byte {
 }
 
 // properties digests properties. An entity's copies mostly hold all it has: those are digested once.
-func (h *hasher) properties(p Properties) [16]byte {
+func (h *hasher) properties(p tables.Properties) [16]byte {
 	if len(p) > 0 && h.same == &p[0] && h.length == len(p) {
 		return h.last
 	}
-	byName := func(a, b Property) int { return cmp.Compare(a.Name, b.Name) }
+	byName := func(a, b tables.Property) int { return cmp.Compare(a.Name, b.Name) }
 	sorted := p
 	if !slices.IsSortedFunc(p, byName) {
 		h.sorted = append(h.sorted[:0], p...)
@@ -218,7 +220,7 @@ func (h *hasher) properties(p Properties) [16]byte {
 	}
 	h.scratch = h.scratch[:0]
 	for i := range sorted {
-		h.scratch = edm.AppendProperty(append(h.scratch, ','), sorted[i].Name, sorted[i].Value)
+		h.scratch = edm.AppendProperty(append(h.scratch, ','), sorted[i].Name, edm.Value(sorted[i].Value))
 	}
 	d := h.sum()
 	if len(p) > 0 {

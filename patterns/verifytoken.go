@@ -9,6 +9,8 @@ import (
 	"hash/fnv"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // verifyState is where a run is: what its token holds.
@@ -45,7 +47,7 @@ func (v *verifier[T]) begin() error {
 		err = errNowhere
 	}
 	if err != nil {
-		return v.r.invalid(v.op, Key{}, err)
+		return v.r.invalid(v.op, tables.Key{}, err)
 	}
 	return nil
 }
@@ -55,11 +57,11 @@ var errNowhere = errors.New("the token is broken: it says nowhere to go on")
 // fingerprint tells runs apart by what they look at.
 func (v *verifier[T]) fingerprint() string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %t %q", v.r.table.account.endpoints.Table, v.r.table.name, v.scope == nil, v.options.Partitions)
+	fmt.Fprintf(h, "%q %q %t %q", v.r.table.Account().Endpoints().Table, v.r.table.Name(), v.scope == nil, v.options.Partitions)
 	for i := range v.areas {
 		a := &v.areas[i]
 		if a.table != nil {
-			fmt.Fprintf(h, " %q %q", a.table.account.endpoints.Table, a.table.name)
+			fmt.Fprintf(h, " %q %q", a.table.Account().Endpoints().Table, a.table.Name())
 		}
 		for _, p := range a.outside {
 			fmt.Fprintf(h, " %q", p.PatternName())

@@ -12,33 +12,34 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // roster is a Mender: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
-type roster struct{ table *patterns.Table }
+type roster struct{ table *tables.Table }
 
 func (x *roster) PatternName() string { return "roster" }
 
 func (x *roster) Attach(patterns.Host) error { return nil }
 
-func (x *roster) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *roster) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return []string{entity.(*staff).Tag}, nil
 }
 
-func (x *roster) key(partition, tag string) patterns.Key {
-	return patterns.Key{Partition: partition, Row: compoundkey.Join("roster", compoundkey.String(tag))}
+func (x *roster) key(partition, tag string) tables.Key {
+	return tables.Key{Partition: partition, Row: compoundkey.Join("roster", compoundkey.String(tag))}
 }
 
 // read returns a list and its row, nil for none.
-func (x *roster) read(ctx context.Context, key patterns.Key) ([]string, *patterns.Entity, error) {
+func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.Entity, error) {
 	row, err := x.table.Entities().Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	text, _ := row.Get("Ids").Str()
+	text, _ := row.Get("Ids").Text()
 	return strings.Fields(text), row, nil
 }
 
@@ -61,7 +62,7 @@ func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patt
 		if tag == now {
 			ids = append(ids, c.Key.Row)
 		}
-		o := patterns.RowOperation{Verb: patterns.ReplaceRow, Row: &patterns.Entity{Key: key}}
+		o := patterns.RowOperation{Verb: patterns.ReplaceRow, Row: &tables.Entity{Key: key}}
 		switch {
 		case row == nil && len(ids) == 0:
 			continue
@@ -72,7 +73,7 @@ func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patt
 		default:
 			o.Row.ETag = row.ETag
 		}
-		o.Row.Set("Ids", patterns.String(strings.Join(ids, " ")))
+		o.Row.Set("Ids", tables.String(strings.Join(ids, " ")))
 		rows = append(rows, o)
 	}
 	return rows, nil
@@ -93,13 +94,13 @@ func (x *roster) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patte
 				yield(patterns.Fact{}, err)
 				return
 			}
-			text, ok := row.Get("Ids").Str()
+			text, ok := row.Get("Ids").Text()
 			tag := strings.TrimPrefix(row.Key.Row, "roster_")
-			if !ok && !yield(patterns.Fact{Place: tag, Entity: patterns.Key{Partition: row.Key.Partition}, Err: errors.New("no list")}, nil) {
+			if !ok && !yield(patterns.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition}, Err: errors.New("no list")}, nil) {
 				return
 			}
 			for _, id := range strings.Fields(text) {
-				if !yield(patterns.Fact{Place: tag, Entity: patterns.Key{Partition: row.Key.Partition, Row: id}}, nil) {
+				if !yield(patterns.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition, Row: id}}, nil) {
 					return
 				}
 			}
@@ -107,12 +108,12 @@ func (x *roster) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patte
 	}
 }
 
-func (x *roster) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+func (x *roster) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
 	ids, _, err := x.read(ctx, x.key(entity.Partition, place))
 	return patterns.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
 }
 
-func (x *roster) Mend(ctx context.Context, place string, entity patterns.Key, wanted func(context.Context) (bool, error)) error {
+func (x *roster) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	key := x.key(entity.Partition, place)
 	for range 10 {
 		ids, row, err := x.read(ctx, key)
@@ -133,13 +134,13 @@ func (x *roster) Mend(ctx context.Context, place string, entity patterns.Key, wa
 }
 
 // marks is an Auditor outside: a row for each entity with a tag, in the tag's partition of another table.
-type marks struct{ table *patterns.Table }
+type marks struct{ table *tables.Table }
 
 func (x *marks) PatternName() string { return "marks" }
 
 func (x *marks) Attach(patterns.Host) error { return nil }
 
-func (x *marks) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *marks) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return []string{entity.(*staff).Tag}, nil
 }
 
@@ -152,26 +153,26 @@ func (x *marks) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, er
 	return slices.DeleteFunc(slices.Compact(keys), func(tag string) bool { return tag == "" }), nil
 }
 
-func (x *marks) key(place string, entity patterns.Key) patterns.Key {
-	return patterns.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
+func (x *marks) key(place string, entity tables.Key) tables.Key {
+	return tables.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
 }
 
 func (x *marks) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
 	for _, tag := range r.Keys {
 		key := x.key(tag, r.Key)
 		row, err := x.table.Entities().Get(ctx, key)
-		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		if err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
 		wanted, there := r.Entity != nil && r.Entity.(*staff).Tag == tag, err == nil
-		o := patterns.RowOperation{Verb: patterns.InsertRow, Row: &patterns.Entity{Key: key}}
+		o := patterns.RowOperation{Verb: patterns.InsertRow, Row: &tables.Entity{Key: key}}
 		if !wanted && there {
 			o.Verb, o.Row.ETag = patterns.DeleteRow, row.ETag
 		}
 		if wanted == there {
 			continue
 		}
-		if err := r.Write(ctx, tag, x.table, o); err != nil && !errors.Is(err, patterns.ErrExists) && !errors.Is(err, patterns.ErrNotFound) {
+		if err := r.Write(ctx, tag, x.table, o); err != nil && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
 	}
@@ -188,16 +189,16 @@ func (x *marks) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patter
 				return
 			}
 			partition, id, _ := strings.Cut(row.Key.Row, "~")
-			if !yield(patterns.Fact{Place: row.Key.Partition, Entity: patterns.Key{Partition: partition, Row: id}}, nil) {
+			if !yield(patterns.Fact{Place: row.Key.Partition, Entity: tables.Key{Partition: partition, Row: id}}, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (x *marks) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+func (x *marks) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
 	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return patterns.Fact{}, false, nil
 	}
 	return patterns.Fact{Place: place, Entity: entity}, err == nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // CacheOptions are the options of NewCache; nil is the same as the zero value.
@@ -19,7 +20,7 @@ type CacheOptions struct {
 	// Stale is how much older they may be while they are being read anew, or while that fails; as long as TTL for 0, and not at
 	// all if it is negative. Beyond it, callers wait for what is read.
 	Stale time.Duration
-	// Limit bounds the entities in memory, 10,000 for 0. More are patterns.ErrTooLarge.
+	// Limit bounds the entities in memory, 10,000 for 0. More are tables.ErrTooLarge.
 	Limit int
 	// Timeout bounds the reading of all of them, 30 s for 0.
 	Timeout time.Duration
@@ -65,7 +66,7 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 // Close ends what it has under way.
 type Cache[P any] struct {
 	repo    *patterns.Repository[P]
-	query   patterns.Query[P]
+	query   tables.Query[P]
 	options CacheOptions
 	ending  context.Context
 	end     context.CancelFunc
@@ -82,7 +83,7 @@ type Cache[P any] struct {
 // snapshot is what one reading has found. It does not change.
 type snapshot[P any] struct {
 	began   time.Time
-	byKey   map[patterns.Key]*P
+	byKey   map[tables.Key]*P
 	ordered []*P
 }
 
@@ -95,7 +96,7 @@ type flight[P any] struct {
 
 // NewCache makes a cache of what a query of a repository yields: repo.Query().Partition(...), or
 // repo.Query().AllowTableScan() for a table of its own. It makes no request.
-func NewCache[P any](repo *patterns.Repository[P], query patterns.Query[P], options *CacheOptions) (*Cache[P], error) {
+func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
 		return nil, invalid(op, errors.New("it needs a repository"))
@@ -125,11 +126,11 @@ func (c *Cache[P]) Close() {
 	c.running.Wait()
 }
 
-// Get returns an entity, and patterns.ErrNotFound when the query has none with this key. It is the caller's own, down to what
+// Get returns an entity, and tables.ErrNotFound when the query has none with this key. It is the caller's own, down to what
 // pointers, maps and slices in it point to, which is left alone. Requests: none while entities are fresh enough, else 1 for
 // each page of the query.
-func (c *Cache[P]) Get(ctx context.Context, key patterns.Key) (*P, error) {
-	found, err := c.Lookup(ctx, []patterns.Key{key})
+func (c *Cache[P]) Get(ctx context.Context, key tables.Key) (*P, error) {
+	found, err := c.Lookup(ctx, []tables.Key{key})
 	if err != nil {
 		return nil, err
 	}
@@ -140,12 +141,12 @@ func (c *Cache[P]) Get(ctx context.Context, key patterns.Key) (*P, error) {
 }
 
 // Lookup implements Source. Requests: as Get.
-func (c *Cache[P]) Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error) {
+func (c *Cache[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	s, err := c.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[patterns.Key]*P, len(keys))
+	found := make(map[tables.Key]*P, len(keys))
 	for _, key := range keys {
 		if v := s.byKey[key]; v != nil && found[key] == nil {
 			own := *v
@@ -260,13 +261,13 @@ func (c *Cache[P]) land(f *flight[P], found *snapshot[P], err error) {
 
 // read reads all entities.
 func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], error) {
-	s := &snapshot[P]{began: began, byKey: map[patterns.Key]*P{}}
+	s := &snapshot[P]{began: began, byKey: map[tables.Key]*P{}}
 	for v, err := range c.query.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if len(s.ordered) == c.options.Limit {
-			return nil, &patterns.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: patterns.ErrTooLarge,
+			return nil, &tables.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: tables.ErrTooLarge,
 				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache", c.options.Limit)}
 		}
 		s.byKey[c.repo.MetaOf(v).Key()] = v

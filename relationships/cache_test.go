@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // clock is the time of a cache.
@@ -104,7 +105,7 @@ func TestCacheAges(t *testing.T) {
 		if n := c.counter.Count(); n != 5 {
 			t.Errorf("%d requests", n)
 		}
-		if _, err := c.Get(t.Context(), departmentKey("Sales", "none")); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := c.Get(t.Context(), departmentKey("Sales", "none")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("what is not there is %v", err)
 		}
 	})
@@ -181,11 +182,11 @@ func TestCacheReadsOnce(t *testing.T) {
 		c.Close()
 		c.Close()
 		for _, err := range c.All(t.Context()) {
-			if !errors.Is(err, patterns.ErrInvalid) {
+			if !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a closed cache: %v", err)
 			}
 		}
-		if err := c.Refresh(t.Context()); !errors.Is(err, patterns.ErrInvalid) {
+		if err := c.Refresh(t.Context()); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a closed cache: %v", err)
 		}
 	})
@@ -226,24 +227,24 @@ func TestCacheIsShared(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	ctx := t.Context()
 	c := newCached(t, storagetest.Simulator(t, nil), relationships.CacheOptions{Limit: 1})
-	if _, err := c.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, patterns.ErrTooLarge) {
+	if _, err := c.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("two of one: %v", err)
 	}
 	query := c.stored.Query().Partition("Sales")
 	for what, o := range map[string]*relationships.CacheOptions{"TTL": {TTL: -1}, "Limit": {Limit: -1}, "Timeout": {Timeout: -1}} {
-		if _, err := relationships.NewCache(c.stored, query, o); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := relationships.NewCache(c.stored, query, o); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a negative %s: %v", what, err)
 		}
 	}
-	if _, err := relationships.NewCache(c.stored, query.Select("Name"), nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := relationships.NewCache(c.stored, query.Select("Name"), nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a projection: %v", err)
 	}
-	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no repository: %v", err)
 	}
 	scanning := must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))
 	defer scanning.Close()
-	if _, err := scanning.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, patterns.ErrTableScan) {
+	if _, err := scanning.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, tables.ErrTableScan) {
 		t.Errorf("a scan without leave: %v", err)
 	}
 	var names []string

@@ -6,6 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCountsOfPairs holds what docs/reference/costs.md says of pairs. Neither repository has patterns.
@@ -17,7 +18,7 @@ func TestRequestCountsOfPairs(t *testing.T) {
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	p := must[*process](t)(w.start(&counted))
 	photos := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{RowPrefix: "photo",
-		Key: func(v *photo) patterns.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
+		Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
 	pair := must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
 	cost := func(want int, what string, err error) {
 		t.Helper()

@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // countProperty holds a number of entities.
@@ -71,7 +72,7 @@ func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) 
 const counted = "1"
 
 // Remember implements patterns.Rememberer.
-func (x *Count[C]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *Count[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	if x.isCounted(entity.(*C)) {
 		return []string{counted}, nil
 	}
@@ -104,29 +105,29 @@ func (x *Count[C]) ContributeRows(ctx context.Context, c *patterns.Change) ([]pa
 }
 
 // read returns the row, without an ETag where there is none.
-func (x *Count[C]) read(ctx context.Context, partition string) (*patterns.Entity, error) {
-	return readRow(ctx, x.repo.Table(), patterns.Key{Partition: partition, Row: compoundkey.Join(x.name)})
+func (x *Count[C]) read(ctx context.Context, partition string) (*tables.Entity, error) {
+	return readRow(ctx, x.repo.Table(), tables.Key{Partition: partition, Row: compoundkey.Join(x.name)})
 }
 
 // readRow reads a row of the package's own, without an ETag where there is none. Requests: 1.
-func readRow(ctx context.Context, table *patterns.Table, key patterns.Key) (*patterns.Entity, error) {
+func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.Entity, error) {
 	row, err := table.Entities().Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
-		return &patterns.Entity{Key: key}, nil
+	if errors.Is(err, tables.ErrNotFound) {
+		return &tables.Entity{Key: key}, nil
 	}
 	return row, err
 }
 
 // numberIn returns the number that a row holds, false where it is not there, or makes no sense.
-func numberIn(row *patterns.Entity) (int64, bool) {
+func numberIn(row *tables.Entity) (int64, bool) {
 	n, ok := row.Get(countProperty).Int()
 	return n, ok && n >= 0 && row.ETag != ""
 }
 
 // put is the write of a number under the ETag of the row that was read.
-func put(row *patterns.Entity, n int64) patterns.RowOperation {
-	next := &patterns.Entity{Key: row.Key, ETag: row.ETag}
-	next.Set(countProperty, patterns.Int64(n))
+func put(row *tables.Entity, n int64) patterns.RowOperation {
+	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
+	next.Set(countProperty, tables.Int64(n))
 	if row.ETag == "" {
 		return patterns.RowOperation{Verb: patterns.InsertRow, Row: next}
 	}
@@ -164,17 +165,17 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 
 // Recount counts the entities of a partition anew, and returns the number with what the row had; -1 for none. It is for
 // partitions that programs without the count have written. The number is exact: when one is inserted or deleted meanwhile, it
-// begins again, and is patterns.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
+// begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
 	if x.repo == nil {
 		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
 	}
-	key := patterns.Key{Partition: partition, Row: compoundkey.Join(x.name)}
+	key := tables.Key{Partition: partition, Row: compoundkey.Join(x.name)}
 	return recount(ctx, x, x.repo.Table(), key, func(ctx context.Context) (int64, error) { return x.scan(ctx, partition) })
 }
 
 // recount counts anew, and writes the number into its row where it is another, under the ETag that the row was read with before.
-func recount(ctx context.Context, x patterns.Pattern, table *patterns.Table, key patterns.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
+func recount(ctx context.Context, x patterns.Pattern, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
 	for attempt := 0; ; attempt++ {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
@@ -199,8 +200,8 @@ func recount(ctx context.Context, x patterns.Pattern, table *patterns.Table, key
 
 // moved reports whether a write was surely refused because the rows have changed.
 func moved(err error) bool {
-	if errors.Is(err, patterns.ErrUnknownOutcome) {
+	if errors.Is(err, tables.ErrUnknownOutcome) {
 		return false
 	}
-	return errors.Is(err, patterns.ErrConflict) || errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrNotFound)
+	return errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRivals: ten writers change one number at the same time.
@@ -105,18 +106,18 @@ func TestParents(t *testing.T) {
 	p := must[*process](t)(w.start(s))
 	e := jones()
 	e.Group = "none"
-	var failed *patterns.Error
-	if err := p.employees.Insert(ctx, e); !errors.Is(err, patterns.ErrNotFound) || !errors.As(err, &failed) || failed.Pattern != "count" {
+	var failed *tables.Error
+	if err := p.employees.Insert(ctx, e); !errors.Is(err, tables.ErrNotFound) || !errors.As(err, &failed) || failed.Pattern != "count" {
 		t.Fatalf("a child without a parent: %v", err)
 	}
-	if _, err := p.employees.Get(ctx, employeeKey("Sales", 223)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := p.employees.Get(ctx, employeeKey("Sales", 223)); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("it was written: %v", err)
 	}
 	e.Group = "A"
 	check(t, p.employees.Insert(ctx, e))
 	stale := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
 	check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
-	if err := p.departments.Delete(ctx, stale); !errors.Is(err, patterns.ErrConflict) {
+	if err := p.departments.Delete(ctx, stale); !errors.Is(err, tables.ErrConflict) {
 		t.Fatalf("a parent is deleted that got a child meanwhile: %v", err)
 	}
 	check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
@@ -208,7 +209,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("intents say %q", r.said)
 	}
 	var rows []string
-	for _, table := range []*patterns.Table{p.employees.Table(), p.other} {
+	for _, table := range []*tables.Table{p.employees.Table(), p.other} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
 			check(t, err)
 			if row.Properties.Has("Name") {
@@ -222,10 +223,10 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Sales count Count=" + fmt.Sprintf("%#v", patterns.Int64(2)),
-		"projects members_P Count=" + fmt.Sprintf("%#v", patterns.Int64(1)),
+		"Sales count Count=" + fmt.Sprintf("%#v", tables.Int64(2)),
+		"projects members_P Count=" + fmt.Sprintf("%#v", tables.Int64(1)),
 		"projects members_P!_Sales!_empid^1000001",
-		"projects members_Q Count=" + fmt.Sprintf("%#v", patterns.Int64(1)),
+		"projects members_Q Count=" + fmt.Sprintf("%#v", tables.Int64(1)),
 		"projects members_Q!_Sales!_empid^1000223",
 	}
 	if !slices.Equal(rows, want) {
@@ -250,7 +251,7 @@ func TestMembersAreMended(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 	// A row that was removed by hand, and entered again, has counted twice.
-	check(t, p.other.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
+	check(t, p.other.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
 	for d, err := range p.employees.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1}}) {
 		check(t, err, d.Err)
 	}
@@ -276,7 +277,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		return err
 	}
 	elsewhere := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
-	none := func(*department) (patterns.Key, bool) { return patterns.Key{}, false }
+	none := func(*department) (tables.Key, bool) { return tables.Key{}, false }
 	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: &recorder{}},
 		relationships.NewMembers("sites", nil, none)))
 	for what, kept := range map[string]patterns.Pattern{
@@ -293,7 +294,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		"members with a bad name":      relationships.NewMembers("a_b", nil, projectOf),
 		"members as the prefix":        relationships.NewMembers("empid", nil, projectOf),
 	} {
-		if err := attach(kept); !errors.Is(err, patterns.ErrInvalid) {
+		if err := attach(kept); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -312,19 +313,19 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		errs = append(errs, err)
 	}
 	for _, err := range errs {
-		if !errors.Is(err, patterns.ErrInvalid) || len(errs) != 7 {
+		if !errors.Is(err, tables.ErrInvalid) || len(errs) != 7 {
 			t.Errorf("without a repository: %v", err)
 		}
 	}
-	there := relationships.NewParentCount("count", p.departments, func(*employee) (patterns.Key, bool) { return departmentKey("Other", "A"), true }, countOf)
+	there := relationships.NewParentCount("count", p.departments, func(*employee) (tables.Key, bool) { return departmentKey("Other", "A"), true }, countOf)
 	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
-	if err := repo.Insert(ctx, jones()); !errors.Is(err, patterns.ErrInvalid) {
+	if err := repo.Insert(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a parent in another partition: %v", err)
 	}
 	long := must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
 	tooLong := jones()
 	tooLong.Project = fmt.Sprintf("%0500d", 1)
-	if err := long.employees.Insert(ctx, tooLong); !errors.Is(err, patterns.ErrInvalid) {
+	if err := long.employees.Insert(ctx, tooLong); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a member's key that is too long: %v", err)
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Department is the one, Employee the many. Both are in the department's partition.
 type Department struct {
-	patterns.Meta
+	tables.Meta
 	DepartmentName string
 	Manager        string
 	EmployeeCount  int
@@ -24,7 +25,7 @@ type Department struct {
 
 // Employee has her department's name as partition key.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department        string
 	ID                int
 	Name              string
@@ -32,24 +33,24 @@ type Employee struct {
 	DepartmentManager string // denormalized
 }
 
-func keyOfDepartment(name string) patterns.Key {
-	return patterns.Key{Partition: name, Row: "Department"}
+func keyOfDepartment(name string) tables.Key {
+	return tables.Key{Partition: name, Row: "Department"}
 }
 
-func keyOfEmployee(department string, id int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func keyOfEmployee(department string, id int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
 // open makes the two repositories on one table.
-func open(table *patterns.Table, name string, intents patterns.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+func open(table *tables.Table, name string, intents patterns.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) },
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) },
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Name: name, Key: func(e *Employee) patterns.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: intents,
+		Name: name, Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: intents,
 	}, kept(departments)...)
 	if err != nil {
 		log.Fatal(err)
@@ -63,7 +64,7 @@ func Example() {
 	ctx := context.Background()
 	departments, employees := open(exampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []patterns.Pattern {
 		return []patterns.Pattern{relationships.NewParentCount("employees", departments,
-			func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
 	})
 	if err := departments.Insert(ctx, &Department{DepartmentName: "Sales"}); err != nil {
@@ -81,7 +82,7 @@ func Example() {
 	show(employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, Name: "Ken"}))
 	show(employees.Delete(ctx, june))
 	err := employees.Insert(ctx, &Employee{Department: "Sails", ID: 225})
-	fmt.Println(errors.Is(err, patterns.ErrNotFound))
+	fmt.Println(errors.Is(err, tables.ErrNotFound))
 	// Output:
 	// 1
 	// 2
@@ -119,8 +120,8 @@ func ExampleNewMembers() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	projectOf := func(e *Employee) (patterns.Key, bool) {
-		return patterns.Key{Partition: "projects", Row: e.Project}, e.Project != ""
+	projectOf := func(e *Employee) (tables.Key, bool) {
+		return tables.Key{Partition: "projects", Row: e.Project}, e.Project != ""
 	}
 	members := relationships.NewMembers("members", table, projectOf)
 	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{members} })
@@ -129,7 +130,7 @@ func ExampleNewMembers() {
 			log.Fatal(err)
 		}
 	}
-	apollo := patterns.Key{Partition: "projects", Row: "Apollo"}
+	apollo := tables.Key{Partition: "projects", Row: "Apollo"}
 	n, err := members.Count(ctx, apollo)
 	if err != nil {
 		log.Fatal(err)
@@ -161,7 +162,7 @@ func Example_denormalized() {
 	}
 	manager := denormalization.New("manager", denormalization.Link[Department, Employee]{
 		Properties: []string{"DepartmentManager"},
-		Find: func(employees patterns.Query[Employee], department patterns.Key) patterns.Query[Employee] {
+		Find: func(employees tables.Query[Employee], department tables.Key) tables.Query[Employee] {
 			return employees.Partition(department.Partition)
 		},
 		Copy: func(d *Department, e *Employee) {
@@ -170,11 +171,11 @@ func Example_denormalized() {
 			}
 			e.DepartmentManager = d.Manager
 		},
-		SourceOf: func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
 	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{manager.Holder()} })
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
-		Key: func(d *Department) patterns.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -202,14 +203,14 @@ func ExampleReference_Join() {
 			log.Fatal(err)
 		}
 	}
-	lookup, err := relationships.NewCache(departments, departments.Query().Where(patterns.Eq("RowKey", "Department")).AllowTableScan(), nil)
+	lookup, err := relationships.NewCache(departments, departments.Query().Where(tables.Eq("RowKey", "Department")).AllowTableScan(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer lookup.Close()
 	ofEmployee := relationships.Reference[Employee, Department]{
 		Source: lookup, // or relationships.FromRepository(departments, 8), which reads each one
-		Key:    func(e *Employee) (patterns.Key, bool) { return keyOfDepartment(e.Department), true },
+		Key:    func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}
 	for j, err := range ofEmployee.Join(ctx, employees.Query().AllowTableScan().All(ctx)) {
 		if err != nil {
@@ -226,7 +227,7 @@ func ExampleReference_Join() {
 
 // Photo belongs to one employee.
 type Photo struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Bytes      []byte
@@ -236,11 +237,11 @@ type Photo struct {
 func ExampleNewPair() {
 	ctx := context.Background()
 	_, employees := open(exampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
-	keyOfPhoto := func(employee patterns.Key) patterns.Key {
-		return patterns.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
+	keyOfPhoto := func(employee tables.Key) tables.Key {
+		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}
 	photos, err := patterns.NewRepository(employees.Table(), patterns.Schema[Photo]{RowPrefix: "photo",
-		Key: func(p *Photo) patterns.Key { return keyOfPhoto(keyOfEmployee(p.Department, p.ID)) }})
+		Key: func(p *Photo) tables.Key { return keyOfPhoto(keyOfEmployee(p.Department, p.ID)) }})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -262,14 +263,14 @@ func ExampleNewPair() {
 
 // Passport is one to one with a Holder by a stored key: each has the other's.
 type Passport struct {
-	patterns.Meta
+	tables.Meta
 	Country, Number            string
 	HolderCountry, HolderEmail string
 }
 
 // Holder has the key of a passport.
 type Holder struct {
-	patterns.Meta
+	tables.Meta
 	Country, Email                  string
 	PassportCountry, PassportNumber string
 }
@@ -279,12 +280,12 @@ func ExampleReference() {
 	ctx := context.Background()
 	table := exampleTable("ExamplePassports")
 	passports, err := patterns.NewRepository(table, patterns.Schema[Passport]{
-		Key: func(p *Passport) patterns.Key { return patterns.Key{Partition: p.Country, Row: p.Number} }})
+		Key: func(p *Passport) tables.Key { return tables.Key{Partition: p.Country, Row: p.Number} }})
 	if err != nil {
 		log.Fatal(err)
 	}
 	holders, err := patterns.NewRepository(exampleTable("ExampleHolders"), patterns.Schema[Holder]{
-		Key: func(h *Holder) patterns.Key { return patterns.Key{Partition: h.Country, Row: h.Email} }})
+		Key: func(h *Holder) tables.Key { return tables.Key{Partition: h.Country, Row: h.Email} }})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -292,11 +293,11 @@ func ExampleReference() {
 	if err := errors.Join(holders.Insert(ctx, june), passports.Insert(ctx, &Passport{Country: "UK", Number: "123", HolderCountry: "US", HolderEmail: june.Email})); err != nil {
 		log.Fatal(err)
 	}
-	passportOf := relationships.Reference[Holder, Passport]{Source: relationships.FromRepository(passports, 0), Key: func(h *Holder) (patterns.Key, bool) {
-		return patterns.Key{Partition: h.PassportCountry, Row: h.PassportNumber}, h.PassportNumber != ""
+	passportOf := relationships.Reference[Holder, Passport]{Source: relationships.FromRepository(passports, 0), Key: func(h *Holder) (tables.Key, bool) {
+		return tables.Key{Partition: h.PassportCountry, Row: h.PassportNumber}, h.PassportNumber != ""
 	}}
-	holderOf := relationships.Reference[Passport, Holder]{Source: relationships.FromRepository(holders, 0), Key: func(p *Passport) (patterns.Key, bool) {
-		return patterns.Key{Partition: p.HolderCountry, Row: p.HolderEmail}, p.HolderEmail != ""
+	holderOf := relationships.Reference[Passport, Holder]{Source: relationships.FromRepository(holders, 0), Key: func(p *Passport) (tables.Key, bool) {
+		return tables.Key{Partition: p.HolderCountry, Row: p.HolderEmail}, p.HolderEmail != ""
 	}}
 	passport, err := passportOf.Get(ctx, june)
 	if err != nil {
@@ -312,12 +313,12 @@ func ExampleReference() {
 }
 
 // exampleTable creates a table on the service that the tests share.
-func exampleTable(name string) *patterns.Table {
+func exampleTable(name string) *tables.Table {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // employee is a child: of the department Group in its own partition Site, and of the project Project anywhere.
 type employee struct {
-	patterns.Meta
+	tables.Meta
 	Site, Group string
 	ID          int
 	Name        string
@@ -25,21 +26,21 @@ type employee struct {
 
 // department is a parent in its children's partition.
 type department struct {
-	patterns.Meta
+	tables.Meta
 	Site, Name    string
 	Budget        int // what its own writers change
 	EmployeeCount int
 }
 
-func employeeKey(site string, id int) patterns.Key {
-	return patterns.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
+func employeeKey(site string, id int) tables.Key {
+	return tables.Key{Partition: site, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-func departmentKey(site, name string) patterns.Key {
-	return patterns.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
+func departmentKey(site, name string) tables.Key {
+	return tables.Key{Partition: site, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
-func projectKey(name string) patterns.Key { return patterns.Key{Partition: "projects", Row: name} }
+func projectKey(name string) tables.Key { return tables.Key{Partition: "projects", Row: name} }
 
 // form is how a relationship is kept.
 type form string
@@ -74,7 +75,7 @@ func newWorld(t testing.TB, s *storagetest.Service, f form) *world {
 
 // process is what one process has.
 type process struct {
-	other       *patterns.Table
+	other       *tables.Table
 	departments *patterns.Repository[department]
 	employees   *patterns.Repository[employee]
 	plain       *patterns.Repository[employee] // of a program without the relationship
@@ -86,14 +87,14 @@ type process struct {
 
 const visibility = 10 * time.Second
 
-func groupOf(e *employee) (patterns.Key, bool) { return departmentKey(e.Site, e.Group), e.Group != "" }
+func groupOf(e *employee) (tables.Key, bool) { return departmentKey(e.Site, e.Group), e.Group != "" }
 
-func projectOf(e *employee) (patterns.Key, bool) { return projectKey(e.Project), e.Project != "" }
+func projectOf(e *employee) (tables.Key, bool) { return projectKey(e.Project), e.Project != "" }
 
 func countOf(d *department) *int { return &d.EmployeeCount }
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +105,13 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	table := account.Table(w.table)
 	p.departments, err = patterns.NewRepository(table, patterns.Schema[department]{
 		Name: "departments", RowPrefix: "dept", MaxAttempts: w.attempts,
-		Key: func(d *department) patterns.Key { return departmentKey(d.Site, d.Name) },
+		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	schema := patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: w.attempts,
-		Key: func(e *employee) patterns.Key { return employeeKey(e.Site, e.ID) }}
+		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}
 	if p.plain, err = patterns.NewRepository(table, schema); err != nil {
 		return nil, err
 	}
@@ -168,12 +169,12 @@ func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
 }
 
 // check holds every number against the employees, and returns those.
-func (w *world) check(ctx context.Context, s *storagetest.Service) (map[patterns.Key]*employee, error) {
+func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]*employee, error) {
 	p, err := w.start(s)
 	if err != nil {
 		return nil, err
 	}
-	found, groups, projects := map[patterns.Key]*employee{}, map[string]int{}, map[string]int{}
+	found, groups, projects := map[tables.Key]*employee{}, map[string]int{}, map[string]int{}
 	for e, err := range p.employees.Query().Partition("Sales").All(ctx) {
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMembersWithLongKeys: an entity whose member row would have a key over 512 units cannot enter the parent. One that a
@@ -16,7 +17,7 @@ func TestMembersWithLongKeys(t *testing.T) {
 	p := must[*process](t)(newWorld(t, s, members).start(s))
 	long := strings.Repeat("p", 500)
 	in := func(id int, project string) *employee { return &employee{Site: "Sales", ID: id, Project: project} }
-	if err := p.employees.Insert(ctx, in(1, long)); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), "512") {
+	if err := p.employees.Insert(ctx, in(1, long)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "512") {
 		t.Errorf("Insert: %v", err)
 	}
 	short := in(2, "P")

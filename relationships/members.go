@@ -9,14 +9,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Members are the children of each entity, wherever both are: a row for each child in the parent's partition, and beside them
 // their number. Intents keep them. It is a pattern, given to NewRepository of the children, whose Schema needs Intents.
 type Members[C any] struct {
 	name     string
-	table    *patterns.Table
-	parentOf func(*C) (patterns.Key, bool)
+	table    *tables.Table
+	parentOf func(*C) (tables.Key, bool)
 	repo     *patterns.Repository[C]
 }
 
@@ -24,7 +25,7 @@ type Members[C any] struct {
 // the rows' keys: letters, digits, '-' and '.'. Intents that are under way name it, so it stays the same from one version of a
 // program to the next. parentOf returns the key of a child's parent, false for none. It is pure, and looks at stored properties
 // and keys only. Parents need not be there.
-func NewMembers[C any](name string, table *patterns.Table, parentOf func(*C) (patterns.Key, bool)) *Members[C] {
+func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tables.Key, bool)) *Members[C] {
 	return &Members[C]{name: name, table: table, parentOf: parentOf}
 }
 
@@ -53,7 +54,7 @@ func (x *Members[C]) Attach(host patterns.Host) error {
 	return nil
 }
 
-func (x *Members[C]) rows() *patterns.Table {
+func (x *Members[C]) rows() *tables.Table {
 	if x.table != nil {
 		return x.table
 	}
@@ -61,25 +62,25 @@ func (x *Members[C]) rows() *patterns.Table {
 }
 
 // countKey is where the number of a parent's members is: the first of its rows.
-func (x *Members[C]) countKey(parent patterns.Key) patterns.Key {
-	return patterns.Key{Partition: parent.Partition, Row: compoundkey.Join(x.name, compoundkey.String(parent.Row))}
+func (x *Members[C]) countKey(parent tables.Key) tables.Key {
+	return tables.Key{Partition: parent.Partition, Row: compoundkey.Join(x.name, compoundkey.String(parent.Row))}
 }
 
 // memberKey is where the row of a child is.
-func (x *Members[C]) memberKey(parent, child patterns.Key) patterns.Key {
+func (x *Members[C]) memberKey(parent, child tables.Key) tables.Key {
 	row := compoundkey.Join(x.name, compoundkey.String(parent.Row), compoundkey.String(child.Partition), compoundkey.String(child.Row))
-	return patterns.Key{Partition: parent.Partition, Row: row}
+	return tables.Key{Partition: parent.Partition, Row: row}
 }
 
 // childOf is the reverse of memberKey; false for the row of a number.
-func (x *Members[C]) childOf(row patterns.Key) (parent, child patterns.Key, ok bool) {
+func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
 	parent.Partition = row.Partition
 	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
 	return parent, child, err == nil
 }
 
 // Remember implements patterns.Rememberer.
-func (x *Members[C]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *Members[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return rememberParent(x.parentOf, entity), nil
 }
 
@@ -105,7 +106,7 @@ func (x *Members[C]) OutsideKeys(_ context.Context, c *patterns.Change) ([]strin
 }
 
 // checkMember refuses a child whose row at a parent would have a key that the service does not accept.
-func (x *Members[C]) checkMember(place string, child patterns.Key) error {
+func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	parent, err := parsePlace(place)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (x *Members[C]) agree(ctx context.Context, r *patterns.Reconciliation, plac
 
 // change adds a member that is not there, or removes one that is. The row of the number stays when it is 0: that it is not there
 // is a state without an ETag, to which nothing must come back, or what was counted meanwhile would be taken for what is.
-func (x *Members[C]) change(ctx context.Context, parent patterns.Key, member *patterns.Entity) ([]patterns.RowOperation, error) {
+func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]patterns.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (x *Members[C]) change(ctx context.Context, parent patterns.Key, member *pa
 }
 
 // scan counts the members themselves.
-func (x *Members[C]) scan(ctx context.Context, parent patterns.Key) (n int64, err error) {
+func (x *Members[C]) scan(ctx context.Context, parent tables.Key) (n int64, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
 			return 0, err
@@ -198,7 +199,7 @@ func (x *Members[C]) scan(ctx context.Context, parent patterns.Key) (n int64, er
 }
 
 // Count returns the number of a parent's members. Requests: 1.
-func (x *Members[C]) Count(ctx context.Context, parent patterns.Key) (int64, error) {
+func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error) {
 	if x.repo == nil {
 		return 0, invalid("Count", errNoRepository)
 	}
@@ -208,16 +209,16 @@ func (x *Members[C]) Count(ctx context.Context, parent patterns.Key) (int64, err
 	}
 	n, ok := numberIn(row)
 	if !ok {
-		return 0, &patterns.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Pattern: x.name, Kind: patterns.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
+		return 0, &tables.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
 	}
 	return n, nil
 }
 
 // Recount counts a parent's members anew, and returns the number with what its row had; -1 for none. It is for rows that were
 // removed or added by hand: Verify and Repair compare the members with the children, and not with their number. It is exact:
-// when a child comes or goes meanwhile it begins again, and is patterns.ErrConflict after ten times. Requests: 2, and 1 for each
+// when a child comes or goes meanwhile it begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each
 // page of members.
-func (x *Members[C]) Recount(ctx context.Context, parent patterns.Key) (n, was int64, err error) {
+func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
 	if x.repo == nil {
 		return 0, 0, invalid("Recount", errNoRepository)
 	}
@@ -228,19 +229,19 @@ var errNoRepository = errors.New("the members were not given to a repository")
 
 // Keys yields the keys of a parent's members, by partition and row key. An error comes once, last. Requests: 1 for each page of
 // at most 1,000.
-func (x *Members[C]) Keys(ctx context.Context, parent patterns.Key) iter.Seq2[patterns.Key, error] {
+func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	if x.repo == nil {
-		return func(yield func(patterns.Key, error) bool) { yield(patterns.Key{}, invalid("Keys", errNoRepository)) }
+		return func(yield func(tables.Key, error) bool) { yield(tables.Key{}, invalid("Keys", errNoRepository)) }
 	}
 	return x.of(ctx, parent)
 }
 
-func (x *Members[C]) of(ctx context.Context, parent patterns.Key) iter.Seq2[patterns.Key, error] {
+func (x *Members[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	span := compoundkey.Starting(x.name, compoundkey.String(parent.Row))
-	return func(yield func(patterns.Key, error) bool) {
+	return func(yield func(tables.Key, error) bool) {
 		for row, err := range x.rows().Entities().Query().Partition(parent.Partition).Rows(span).All(ctx) {
 			if err != nil {
-				yield(patterns.Key{}, err)
+				yield(tables.Key{}, err)
 				return
 			}
 			of, child, ok := x.childOf(row.Key)
@@ -253,9 +254,9 @@ func (x *Members[C]) of(ctx context.Context, parent patterns.Key) iter.Seq2[patt
 
 // All yields a parent's members themselves, in the order of Keys, read several at once. Those that are gone, or have another
 // parent by now, are left out. An error comes once, last. Requests: those of Keys, and 1 for each member.
-func (x *Members[C]) All(ctx context.Context, parent patterns.Key) iter.Seq2[*C, error] {
+func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, error] {
 	return func(yield func(*C, error) bool) {
-		keys := make([]patterns.Key, 0, defaultBatch)
+		keys := make([]tables.Key, 0, defaultBatch)
 		// flush yields what was collected, and reports whether there is to be more.
 		flush := func() bool {
 			for v, err := range x.repo.GetMany(ctx, keys, nil) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Facts implements patterns.Auditor: the row at the child's parent. A child whose row would have a key that is too long is an
@@ -44,7 +45,7 @@ func (x *Members[C]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[p
 }
 
 // Look implements patterns.Auditor. Requests: 1.
-func (x *Members[C]) Look(ctx context.Context, place string, entity patterns.Key) (patterns.Fact, bool, error) {
+func (x *Members[C]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
 	parent, err := parsePlace(place)
 	if err != nil {
 		return patterns.Fact{}, false, err

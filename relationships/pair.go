@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Pair is a one-to-one relationship of entities in one partition of one table, by a convention of their keys: an employee and
@@ -15,13 +16,13 @@ import (
 type Pair[A, B any] struct {
 	as      *patterns.Repository[A]
 	bs      *patterns.Repository[B]
-	partner func(patterns.Key) patterns.Key
+	partner func(tables.Key) tables.Key
 }
 
 // NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an A: of the same
 // partition, with another row key. It is pure. A repository with effects outside of the partition, which no transaction can hold, is
-// patterns.ErrInvalid. It makes no request.
-func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a patterns.Key) patterns.Key) (*Pair[A, B], error) {
+// tables.ErrInvalid. It makes no request.
+func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a tables.Key) tables.Key) (*Pair[A, B], error) {
 	const op = "NewPair"
 	switch {
 	case as == nil || bs == nil || partner == nil:
@@ -38,9 +39,9 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 }
 
 // belong refuses two entities that are no pair.
-func (p *Pair[A, B]) belong(op string, a, b patterns.Key) error {
+func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
-		return &patterns.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: patterns.ErrInvalid,
+		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("its partner is (%q, %q), in the same partition and under another row key, and not (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
 	}
 	return nil
@@ -84,9 +85,9 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Get reads both, at the same time, given the key of the A; one that is not there is nil, and patterns.ErrNotFound when
+// Get reads both, at the same time, given the key of the A; one that is not there is nil, and tables.ErrNotFound when
 // neither is. They may be of two moments. Requests: 2.
-func (p *Pair[A, B]) Get(ctx context.Context, key patterns.Key) (a *A, b *B, err error) {
+func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		a, err = there(p.as.Get(ctx, key))
@@ -100,14 +101,14 @@ func (p *Pair[A, B]) Get(ctx context.Context, key patterns.Key) (a *A, b *B, err
 		return nil, nil, err
 	}
 	if a == nil && b == nil {
-		return nil, nil, &patterns.Error{Op: "Get", Table: p.as.Table().Name(), Key: key, Kind: patterns.ErrNotFound}
+		return nil, nil, &tables.Error{Op: "Get", Table: p.as.Table().Name(), Key: key, Kind: tables.ErrNotFound}
 	}
 	return a, b, nil
 }
 
 // there makes nil of an entity that is not there.
 func there[T any](v *T, err error) (*T, error) {
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
 	return v, err

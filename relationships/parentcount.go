@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ParentCount is the number of an entity's children, in a property of the entity itself: the guide's EmployeeCount of a
@@ -14,7 +15,7 @@ import (
 type ParentCount[C, P any] struct {
 	name     string
 	parents  *patterns.Repository[P]
-	parentOf func(*C) (patterns.Key, bool)
+	parentOf func(*C) (tables.Key, bool)
 	count    func(*P) *int
 	repo     *patterns.Repository[C]
 }
@@ -23,7 +24,7 @@ type ParentCount[C, P any] struct {
 // own partition. It is pure, and looks at stored properties only. count returns the field that has the number, which the
 // parents' own writers leave alone; a Replace of what they have read does. name tells the count from the children's other
 // patterns.
-func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (patterns.Key, bool), count func(*P) *int) *ParentCount[C, P] {
+func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (tables.Key, bool), count func(*P) *int) *ParentCount[C, P] {
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
 }
 
@@ -53,13 +54,13 @@ func (x *ParentCount[C, P]) Attach(host patterns.Host) error {
 }
 
 // Remember implements patterns.Rememberer.
-func (x *ParentCount[C, P]) Remember(entity any, _ patterns.Properties) ([]string, error) {
+func (x *ParentCount[C, P]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return rememberParent(x.parentOf, entity), nil
 }
 
 // Companions implements patterns.CompanionContributor: it stages the parents whose number changes, under the ETags that they
 // were read with.
-func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, t *patterns.Transaction) error {
+func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, t *tables.Transaction) error {
 	from, to, err := moves(x.parentOf, x.name, c)
 	if err != nil || from == to {
 		return err
@@ -77,7 +78,7 @@ func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, 
 
 // add stages a parent with another number. One that is not there is passed over when a child leaves it, and refuses one that
 // comes.
-func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *patterns.Transaction, place string, delta int) error {
+func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *tables.Transaction, place string, delta int) error {
 	key, err := parsePlace(place)
 	if err != nil {
 		return err
@@ -86,11 +87,11 @@ func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *patt
 		return fmt.Errorf("the parent (%q, %q) is in another partition; Members counts across partitions", key.Partition, key.Row)
 	}
 	parent, err := x.parents.Get(ctx, key)
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		if delta < 0 {
 			return nil
 		}
-		return &patterns.Error{Pattern: x.name, Kind: patterns.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
+		return &tables.Error{Pattern: x.name, Kind: tables.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
 	}
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *patt
 }
 
 // scan counts the children themselves.
-func (x *ParentCount[C, P]) scan(ctx context.Context, parent patterns.Key) (n int, err error) {
+func (x *ParentCount[C, P]) scan(ctx context.Context, parent tables.Key) (n int, err error) {
 	for v, err := range x.repo.Query().Partition(parent.Partition).All(ctx) {
 		if err != nil {
 			return 0, err
@@ -124,7 +125,7 @@ var errSame = errors.New("the number is right")
 // Recount counts a parent's children anew, and returns the number with what the parent had. It is for parents that came after
 // their children, and for children that programs without the count have written. The number is exact: when a child comes or goes
 // meanwhile it begins again, as often as Schema.MaxAttempts of the parents says. Requests: 2, and 1 for each page of children.
-func (x *ParentCount[C, P]) Recount(ctx context.Context, parent patterns.Key) (n, was int, err error) {
+func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
 	if x.repo == nil {
 		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
 	}

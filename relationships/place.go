@@ -6,31 +6,32 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // placeSeparator stands between the parts of an entity's key in intents, audits and memories; no key has it in it.
 const placeSeparator = "\t"
 
-func placeOf(key patterns.Key) string { return key.Partition + placeSeparator + key.Row }
+func placeOf(key tables.Key) string { return key.Partition + placeSeparator + key.Row }
 
-func parsePlace(place string) (patterns.Key, error) {
+func parsePlace(place string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(place, placeSeparator)
 	if !ok {
-		return patterns.Key{}, errors.New("it names a parent without a key")
+		return tables.Key{}, errors.New("it names a parent without a key")
 	}
-	return patterns.Key{Partition: partition, Row: row}, nil
+	return tables.Key{Partition: partition, Row: row}, nil
 }
 
 // parentIn returns the key of an entity's parent, and refuses one that no entity can have.
-func parentIn[C any](parentOf func(*C) (patterns.Key, bool), v *C) (key patterns.Key, ok bool, err error) {
+func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key, ok bool, err error) {
 	if key, ok = parentOf(v); !ok {
-		return patterns.Key{}, false, nil
+		return tables.Key{}, false, nil
 	}
 	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }
 
 // rememberParent notes the parent of an entity. What has none that can be never was counted.
-func rememberParent[C any](parentOf func(*C) (patterns.Key, bool), entity any) []string {
+func rememberParent[C any](parentOf func(*C) (tables.Key, bool), entity any) []string {
 	key, ok, err := parentIn(parentOf, entity.(*C))
 	if err != nil || !ok {
 		return nil
@@ -39,7 +40,7 @@ func rememberParent[C any](parentOf func(*C) (patterns.Key, bool), entity any) [
 }
 
 // moves returns the place that a change takes an entity out of, and the one that it puts it into; "" for none.
-func moves[C any](parentOf func(*C) (patterns.Key, bool), name string, c *patterns.Change) (from, to string, err error) {
+func moves[C any](parentOf func(*C) (tables.Key, bool), name string, c *patterns.Change) (from, to string, err error) {
 	if remembered := c.Remembered(name); len(remembered) > 0 {
 		from = remembered[0]
 	}

@@ -7,12 +7,13 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Source finds entities by their keys: a repository's (FromRepository), or those of a Cache.
 type Source[P any] interface {
 	// Lookup returns the entities that are there. Keys may be repeated.
-	Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error)
+	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
 }
 
 // FromRepository is the Source that reads each entity from its table. concurrency is the number of requests under way at
@@ -26,12 +27,12 @@ type fromRepository[P any] struct {
 	concurrency int
 }
 
-func (s *fromRepository[P]) Lookup(ctx context.Context, keys []patterns.Key) (map[patterns.Key]*P, error) {
+func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
 		return nil, invalid("Lookup", errors.New("there is no repository"))
 	}
-	found := make(map[patterns.Key]*P, len(keys))
-	for v, err := range s.repo.GetMany(ctx, unique(keys), &patterns.ParallelOptions[P]{Concurrency: s.concurrency}) {
+	found := make(map[tables.Key]*P, len(keys))
+	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
 		if err != nil {
 			return nil, err
 		}
@@ -41,9 +42,9 @@ func (s *fromRepository[P]) Lookup(ctx context.Context, keys []patterns.Key) (ma
 }
 
 // unique returns each key once, in the order in which they came.
-func unique(keys []patterns.Key) []patterns.Key {
-	seen := make(map[patterns.Key]bool, len(keys))
-	once := make([]patterns.Key, 0, len(keys))
+func unique(keys []tables.Key) []tables.Key {
+	seen := make(map[tables.Key]bool, len(keys))
+	once := make([]tables.Key, 0, len(keys))
 	for _, key := range keys {
 		if !seen[key] {
 			seen[key], once = true, append(once, key)
@@ -58,7 +59,7 @@ type Reference[C, P any] struct {
 	Source Source[P]
 	// Key returns the key of what an entity refers to, false for nothing. It follows from stored properties (a stored link),
 	// or from the entity's own key (a convention; SameKey is one). It is pure.
-	Key func(*C) (patterns.Key, bool)
+	Key func(*C) (tables.Key, bool)
 	// Batch is how many entities Join looks ahead, to read what several of them refer to once; 100 for 0.
 	Batch int
 }
@@ -66,8 +67,8 @@ type Reference[C, P any] struct {
 const defaultBatch = 100
 
 // SameKey is the convention that two entities which belong together have one key, in two tables: Reference.Key for that.
-func SameKey[C any](repo *patterns.Repository[C]) func(*C) (patterns.Key, bool) {
-	return func(v *C) (patterns.Key, bool) { return repo.KeyOf(v), true }
+func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
+	return func(v *C) (tables.Key, bool) { return repo.KeyOf(v), true }
 }
 
 func (r *Reference[C, P]) check(op string) error {
@@ -80,7 +81,7 @@ func (r *Reference[C, P]) check(op string) error {
 	return nil
 }
 
-// Get returns what an entity refers to. It is patterns.ErrNotFound when that is not there, or nothing. Requests: 1, none from
+// Get returns what an entity refers to. It is tables.ErrNotFound when that is not there, or nothing. Requests: 1, none from
 // a Cache that is fresh.
 func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	if err := r.check("Get"); err != nil {
@@ -88,9 +89,9 @@ func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	}
 	key, ok := r.Key(v)
 	if !ok {
-		return nil, notFound("Get", patterns.Key{}, errors.New("the entity refers to nothing"))
+		return nil, notFound("Get", tables.Key{}, errors.New("the entity refers to nothing"))
 	}
-	found, err := r.Source.Lookup(ctx, []patterns.Key{key})
+	found, err := r.Source.Lookup(ctx, []tables.Key{key})
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +149,13 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 
 // join yields one batch, and reports whether there is to be more.
 func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joined[C, P], error) bool) bool {
-	keys := make([]patterns.Key, 0, len(batch))
+	keys := make([]tables.Key, 0, len(batch))
 	for _, v := range batch {
 		if key, ok := r.Key(v); ok {
 			keys = append(keys, key)
 		}
 	}
-	var found map[patterns.Key]*P
+	var found map[tables.Key]*P
 	if len(keys) > 0 {
 		var err error
 		if found, err = r.Source.Lookup(ctx, unique(keys)); err != nil {
@@ -175,9 +176,9 @@ func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joine
 }
 
 func invalid(op string, err error) error {
-	return &patterns.Error{Op: op, Kind: patterns.ErrInvalid, Err: err}
+	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: err}
 }
 
-func notFound(op string, key patterns.Key, err error) error {
-	return &patterns.Error{Op: op, Key: key, Kind: patterns.ErrNotFound, Err: err}
+func notFound(op string, key tables.Key, err error) error {
+	return &tables.Error{Op: op, Key: key, Kind: tables.ErrNotFound, Err: err}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestJoin: each child with its parent, in order, each parent read once for a batch, whatever the batch.
@@ -77,10 +78,10 @@ func TestJoin(t *testing.T) {
 		t.Errorf("an error of the children: %q, %v", found, err)
 	}
 	for _, bad := range []relationships.Reference[employee, department]{{}, {Source: cache}, {Source: cache, Key: groupOf, Batch: -1}} {
-		if _, err := read(bad, all, 0); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := read(bad, all, 0); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a bad reference: %v", err)
 		}
-		if _, err := bad.Get(ctx, jones()); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := bad.Get(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a bad reference: %v", err)
 		}
 	}
@@ -95,26 +96,26 @@ func TestGet(t *testing.T) {
 		t.Errorf("got %s", d.Name)
 	}
 	for _, group := range []string{"", "none"} {
-		if _, err := r.Get(ctx, &employee{Site: "Sales", Group: group}); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := r.Get(ctx, &employee{Site: "Sales", Group: group}); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("group %q: %v", group, err)
 		}
 	}
 	r.Source = relationships.FromRepository[department](nil, 0)
-	if _, err := r.Get(ctx, jones()); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := r.Get(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no repository: %v", err)
 	}
 }
 
 // photo belongs to one employee.
 type photo struct {
-	patterns.Meta
+	tables.Meta
 	Site string
 	ID   int
 	Data []byte
 }
 
-func photoKey(e patterns.Key) patterns.Key {
-	return patterns.Key{Partition: e.Partition, Row: "photo" + e.Row[len("empid"):]}
+func photoKey(e tables.Key) tables.Key {
+	return tables.Key{Partition: e.Partition, Row: "photo" + e.Row[len("empid"):]}
 }
 
 // TestPair: both or none, in one request; a partner of another convention is refused.
@@ -122,15 +123,15 @@ func TestPair(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, ownRow)
 	p := must[*process](t)(w.start(s))
-	schema := patterns.Schema[photo]{RowPrefix: "photo", Key: func(v *photo) patterns.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
+	schema := patterns.Schema[photo]{RowPrefix: "photo", Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
 	photos := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema))
 	pair := must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.employees, photos, photoKey))
 	e, own := jones(), &photo{Site: "Sales", ID: 223, Data: []byte{1}}
-	if err := pair.Insert(ctx, e, &photo{Site: "Sales", ID: 1}); !errors.Is(err, patterns.ErrInvalid) {
+	if err := pair.Insert(ctx, e, &photo{Site: "Sales", ID: 1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("another's photo: %v", err)
 	}
 	check(t, pair.Insert(ctx, e, own))
-	if err := pair.Insert(ctx, jones(), &photo{Site: "Sales", ID: 223}); !errors.Is(err, patterns.ErrExists) {
+	if err := pair.Insert(ctx, jones(), &photo{Site: "Sales", ID: 223}); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second time: %v", err)
 	}
 	_, err := w.check(ctx, s) // the employees' own pattern follows
@@ -142,11 +143,11 @@ func TestPair(t *testing.T) {
 	stale := *b
 	b.Data = []byte{2}
 	check(t, photos.Replace(ctx, b))
-	if err := pair.Delete(ctx, a, &stale); !errors.Is(err, patterns.ErrConflict) {
+	if err := pair.Delete(ctx, a, &stale); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale photo: %v", err)
 	}
 	check(t, pair.Delete(ctx, a, b))
-	if _, _, err := pair.Get(ctx, e.Key()); !errors.Is(err, patterns.ErrNotFound) {
+	if _, _, err := pair.Get(ctx, e.Key()); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)
 	}
 	check(t, p.employees.Insert(ctx, jones()))
@@ -154,27 +155,27 @@ func TestPair(t *testing.T) {
 		t.Errorf("without a photo: %v, %v, %v", a, b, err)
 	}
 	for _, err := range []error{pair.Insert(ctx, nil, own), pair.Delete(ctx, e, nil)} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a nil: %v", err)
 		}
 	}
 	elsewhere := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
-	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two tables: %v", err)
 	}
 	schema.Intents = &recorder{}
 	outgoing := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema,
-		relationships.NewMembers("photos", nil, func(*photo) (patterns.Key, bool) { return patterns.Key{}, false })))
-	if _, err := relationships.NewPair(p.employees, outgoing, photoKey); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), `"photos"`) {
+		relationships.NewMembers("photos", nil, func(*photo) (tables.Key, bool) { return tables.Key{}, false })))
+	if _, err := relationships.NewPair(p.employees, outgoing, photoKey); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"photos"`) {
 		t.Errorf("effects outside: %v", err)
 	}
-	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no convention: %v", err)
 	}
 	// On two tables the convention is a reference.
 	check(t, elsewhere.Table().Create(ctx))
 	r := relationships.Reference[employee, photo]{Source: relationships.FromRepository(elsewhere, 0), Key: relationships.SameKey(p.employees)}
-	if _, err := r.Get(ctx, jones()); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := r.Get(ctx, jones()); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the same key elsewhere: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSchedule: rivals insert, move and delete children of the same parents, one of them spends the parents' budget, and
@@ -95,7 +96,7 @@ func (w *world) career(id int) storagetest.Actor {
 				}
 				switch {
 				case faults.Dead() && at == mortal:
-				case err != nil && !errors.Is(err, patterns.ErrNotFound) && !harness.OutcomeUnknown(err):
+				case err != nil && !errors.Is(err, tables.ErrNotFound) && !harness.OutcomeUnknown(err):
 					return err
 				}
 			}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // jones is in group A and project P, moved in the others.
@@ -137,7 +137,7 @@ func recount(ctx context.Context, p *process) (err error) {
 	if p.count != nil {
 		_, _, err = p.count.Recount(ctx, "Sales")
 	} else {
-		_, _, err = p.parents.Recount(ctx, patterns.Key{Partition: "Sales", Row: "dept_A"})
+		_, _, err = p.parents.Recount(ctx, tables.Key{Partition: "Sales", Row: "dept_A"})
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // BenchmarkBucket is the hash alone.
@@ -40,23 +41,23 @@ func BenchmarkMeter(b *testing.B) {
 // insert takes less.
 func BenchmarkInsert(b *testing.B) {
 	s := storagetest.Simulator(b, nil)
-	a := must[*patterns.Account](b)(account(s))
-	tables := make([]*patterns.Table, 3)
-	for i := range tables {
-		tables[i] = a.Table(fmt.Sprintf("Events%d", i))
-		check(b, tables[i].Create(b.Context()))
+	a := must[*tables.Account](b)(account(s))
+	handles := make([]*tables.Table, 3)
+	for i := range handles {
+		handles[i] = a.Table(fmt.Sprintf("Events%d", i))
+		check(b, handles[i].Create(b.Context()))
 	}
 	start := s.Clock.Now()
 	of := func(i int) *access {
 		return &access{Department: "Sales", Employee: i % 100, At: start.Add(time.Duration(i) * time.Microsecond), ID: i % 1e8, Resource: "printer"}
 	}
 	meter := must[*scatter.Meter](b)(scatter.NewMeter(nil))
-	p := must[*scatter.Spread[access]](b)(scatter.New(tables[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
+	p := must[*scatter.Spread[access]](b)(scatter.New(handles[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
 		&scatter.Options{Meter: meter, Now: s.Clock.Now}))
-	plain := must[*patterns.Repository[access]](b)(patterns.NewRepository(tables[1], patterns.Schema[access]{Key: func(a *access) patterns.Key {
-		return patterns.Key{Partition: "access_000", Row: a.row()}
+	plain := must[*patterns.Repository[access]](b)(patterns.NewRepository(handles[1], patterns.Schema[access]{Key: func(a *access) tables.Key {
+		return tables.Key{Partition: "access_000", Row: a.row()}
 	}}))
-	client := tables[2].Client()
+	client := handles[2].Client()
 	sides := []func(i int) error{
 		func(i int) error { return p.Insert(b.Context(), of(i)) },
 		func(i int) error { return plain.Insert(b.Context(), of(i)) },

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // arrival is an event that is to be stored, or tried again, at some time of the simulator's clock.
@@ -79,7 +80,7 @@ func offer(ctx context.Context, clock *storagetest.Clock, count, rate int, inser
 
 // busy reports whether the service had too much to do. Whether it did it is not said by 503 alone; the simulator did not.
 func busy(err error) bool {
-	var e *patterns.Error
+	var e *tables.Error
 	return errors.As(err, &e) && e.Code == "ServerBusy"
 }
 
@@ -93,7 +94,7 @@ func measure(t testing.TB, design string, count, rate int) outcome {
 	t.Helper()
 	ctx := t.Context()
 	s := storagetest.Simulator(t, &storagetest.SimulatorOptions{Chaos: storagetest.Chaos{PartitionLimit: true}}).WithRetries(0)
-	table := must[*patterns.Account](t)(account(s)).Table("Events")
+	table := must[*tables.Account](t)(account(s)).Table("Events")
 	check(t, table.Create(ctx))
 	of := func(number int, came time.Time) *access {
 		return &access{Department: "Sales", Employee: number * 7919 % 100, At: came, ID: number}
@@ -107,8 +108,8 @@ func measure(t testing.TB, design string, count, rate int) outcome {
 		insert = must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "access", RowPrefix: "access",
 			Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) }, Row: (*access).row}, options)).Insert
 	} else {
-		insert = must[*patterns.Repository[access]](t)(patterns.NewRepository(table, patterns.Schema[access]{Key: func(a *access) patterns.Key {
-			return patterns.Key{Partition: a.At.Format("2006010215"), Row: a.row()}
+		insert = must[*patterns.Repository[access]](t)(patterns.NewRepository(table, patterns.Schema[access]{Key: func(a *access) tables.Key {
+			return tables.Key{Partition: a.At.Format("2006010215"), Row: a.row()}
 		}})).Insert
 	}
 	o, err := offer(ctx, s.Clock, count, rate, func(ctx context.Context, number int, came time.Time) error { return insert(ctx, of(number, came)) })

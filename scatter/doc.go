@@ -30,7 +30,7 @@
 //
 // A row key has one partition for ever, for all programs. That forbids two entities of one row key: an insert by a program
 // with the old record and one by a program with the new one go to the same place, and the service refuses the second
-// (patterns.ErrExists). A change meets the entity where it is. A point read asks one partition, not one for each n there ever was.
+// (tables.ErrExists). A change meets the entity where it is. A point read asks one partition, not one for each n there ever was.
 //
 // [Spread.Range] yields every entity that was inserted before it began, and not deleted, once and in the order of row keys:
 // it reads the record unless it knows it as far as the range goes, and merges queries of as many partitions as the largest n

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Epoch is a stretch of row keys that are spread over the same number of partitions, up to the next Epoch.
@@ -41,7 +41,7 @@ const (
 
 // record is the row that a layout is stored in.
 type record struct {
-	patterns.Meta
+	tables.Meta
 	PartitionKey string
 	RowKey       string
 	Version      int32

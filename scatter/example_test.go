@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Event is an access that was logged.
 type Event struct {
-	patterns.Meta
+	tables.Meta
 	At       time.Time
 	ID       int
 	User     string
@@ -26,7 +26,7 @@ func rowOfEvent(at time.Time, id int) string {
 }
 
 // openEvents opens the events of an account. Every program that writes or reads them does this.
-func openEvents(table *patterns.Table, options *scatter.Options) (*scatter.Spread[Event], error) {
+func openEvents(table *tables.Table, options *scatter.Options) (*scatter.Spread[Event], error) {
 	return scatter.New(table, scatter.Schema[Event]{
 		Order:      scatter.ByTime("event", time.Minute),
 		Row:        func(e *Event) string { return rowOfEvent(e.At, e.ID) },
@@ -136,12 +136,12 @@ func ExampleMeter() {
 }
 
 // storage opens the service that the tests share.
-func storage() *patterns.Account {
+func storage() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestGoldenBucket has what sha256sum prints for the text, and its first 16 digits as a number modulo n.
@@ -54,7 +55,7 @@ func TestBucketsAreEven(t *testing.T) {
 
 // login is named by its time.
 type login struct {
-	patterns.Meta
+	tables.Meta
 	At   time.Time
 	User string
 }
@@ -83,11 +84,11 @@ func TestGoldenRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTable(t, s)
-			a := must[*patterns.Account](t)(account(s)).Table(table)
+			a := must[*tables.Account](t)(account(s)).Table(table)
 			p := must[*scatter.Spread[login]](t)(scatter.New(a, c.schema, &scatter.Options{Now: clock}))
 			l := &login{At: at, User: "jonesj"}
 			check(t, p.Insert(ctx, l))
-			if want := (patterns.Key{Partition: must[string](t)(compoundkey.Encode("login", compoundkey.Int(scatter.Bucket(c.row, 8), 3))), Row: c.row}); l.Key() != want {
+			if want := (tables.Key{Partition: must[string](t)(compoundkey.Encode("login", compoundkey.Int(scatter.Bucket(c.row, 8), 3))), Row: c.row}); l.Key() != want {
 				t.Errorf("stored under %v, want %v", l.Key(), want)
 			}
 			epoch := must[scatter.Epoch](t)(p.Resize(ctx, 12))
@@ -97,11 +98,11 @@ func TestGoldenRows(t *testing.T) {
 			check(t, p.Insert(ctx, &login{At: at.Add(time.Minute), User: "b"}))
 			_, record, err := stored(ctx, s, table)
 			check(t, err)
-			if record.Key != (patterns.Key{Partition: "scatter_login", Row: "epochs"}) {
+			if record.Key != (tables.Key{Partition: "scatter_login", Row: "epochs"}) {
 				t.Errorf("the record is %v", record.Key)
 			}
-			for name, want := range map[string]patterns.Value{"Version": patterns.Int32(1), "Order": patterns.String(c.order), "Horizon": patterns.Int64(c.next),
-				"Epochs": patterns.String("0 8\n635442654600000000 12")} {
+			for name, want := range map[string]tables.Value{"Version": tables.Int32(1), "Order": tables.String(c.order), "Horizon": tables.Int64(c.next),
+				"Epochs": tables.String("0 8\n635442654600000000 12")} {
 				if got := record.Get(name); got != want {
 					t.Errorf("%s is %v, want %v", name, got, want)
 				}
@@ -129,7 +130,7 @@ func (r *namesTaken) Register(name string, _ func(context.Context, patterns.Inte
 
 // TestGoldenIntentNames: intents that are under way name the entities, by table and name.
 func TestGoldenIntentNames(t *testing.T) {
-	a := must[*patterns.Account](t)(account(storagetest.Open(t)))
+	a := must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
 	byTag := func() patterns.Pattern {
 		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) })
@@ -151,7 +152,7 @@ func TestGoldenNatural(t *testing.T) {
 	n := naturals(t, storagetest.Open(t), nil)
 	e := &access{Department: "Sales", Employee: 223, At: time.Date(2014, 8, 22, 0, 50, 32, 0, time.UTC), ID: 17}
 	check(t, n.Insert(t.Context(), e))
-	if want := (patterns.Key{Partition: "access_Sales!_000223", Row: "access_0635442654320000000_00000017"}); e.Key() != want {
+	if want := (tables.Key{Partition: "access_Sales!_000223", Row: "access_0635442654320000000_00000017"}); e.Key() != want {
 		t.Errorf("stored under %v, want %v", e.Key(), want)
 	}
 }

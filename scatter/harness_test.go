@@ -13,11 +13,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // event is named by a number and a tag.
 type event struct {
-	patterns.Meta
+	tables.Meta
 	Number int64
 	Tag    string
 	Text   string
@@ -36,8 +37,8 @@ func numbered(step int64, partitions int) scatter.Schema[event] {
 	return scatter.Schema[event]{Order: scatter.ByNumber("event", numberDigits, step), Row: (*event).row, Partitions: partitions}
 }
 
-func account(s *storagetest.Service) (*patterns.Account, error) {
-	return patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func account(s *storagetest.Service) (*tables.Account, error) {
+	return tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 }
 
 // open opens the events of a table as a process of its own does.
@@ -53,12 +54,12 @@ func open(s *storagetest.Service, table string, schema scatter.Schema[event], op
 func newTable(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.TableName(t)
-	check(t, must[*patterns.Account](t)(account(s)).Table(name).Create(t.Context()))
+	check(t, must[*tables.Account](t)(account(s)).Table(name).Create(t.Context()))
 	return name
 }
 
 // stored reads every row of the table as it is, by partition and row key, and the record's columns apart.
-func stored(ctx context.Context, s *storagetest.Service, table string) (rows []patterns.Key, record *patterns.Entity, err error) {
+func stored(ctx context.Context, s *storagetest.Service, table string) (rows []tables.Key, record *tables.Entity, err error) {
 	a, err := account(s)
 	if err != nil {
 		return nil, nil, err

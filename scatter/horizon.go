@@ -7,18 +7,18 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // recordKey is where the record is.
-func (s *Spread[T]) recordKey() patterns.Key {
-	return patterns.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
+func (s *Spread[T]) recordKey() tables.Key {
+	return tables.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
 }
 
 // load reads the record; both are nil when there is none, and so no entity either.
 func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, error) {
 	r, err := s.records.Get(ctx, s.recordKey())
-	if errors.Is(err, patterns.ErrNotFound) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, erro
 	case errors.Is(err, errOtherOrder):
 		return nil, nil, invalid(op, s.Repository().Table(), err)
 	case err != nil:
-		return nil, nil, failure(op, s.Repository().Table(), patterns.ErrGarbled, err)
+		return nil, nil, failure(op, s.Repository().Table(), tables.ErrGarbled, err)
 	}
 	s.learn(l)
 	return r, l, nil
@@ -89,7 +89,7 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 }
 
 // change writes the record as edit wants it, from the start again while rivals come between. edit gets nil where there is no
-// record, and returns nil to leave it as it is. What it refuses is patterns.ErrInvalid. Nothing is to be done about an
+// record, and returns nil to leave it as it is. What it refuses is tables.ErrInvalid. Nothing is to be done about an
 // unknown outcome but to look again: edit tells by the record whether it is done.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error
@@ -111,7 +111,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 			return l, nil
 		}
 		if len(next.epochs) > maxEpochs {
-			return nil, failure(op, s.Repository().Table(), patterns.ErrTooLarge, fmt.Errorf("%d epochs, at most %d", len(next.epochs), maxEpochs))
+			return nil, failure(op, s.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("%d epochs, at most %d", len(next.epochs), maxEpochs))
 		}
 		switch last = s.write(ctx, r, next); {
 		case last == nil:
@@ -121,7 +121,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 			return nil, last
 		}
 	}
-	return nil, failure(op, s.Repository().Table(), patterns.ErrConflict, fmt.Errorf("the record was changed by others %d times: %w", s.attempts, last))
+	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("the record was changed by others %d times: %w", s.attempts, last))
 }
 
 // write stores a layout in the place of the record that was read, or as the first one.
@@ -138,7 +138,7 @@ func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 
 // rivalled reports whether a failed write of the record is to be tried again.
 func rivalled(err error) bool {
-	for _, kind := range []error{patterns.ErrUnknownOutcome, patterns.ErrConflict, patterns.ErrExists, patterns.ErrNotFound} {
+	for _, kind := range []error{tables.ErrUnknownOutcome, tables.ErrConflict, tables.ErrExists, tables.ErrNotFound} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestEpochsHaveALimit: a record with as many changes of n as it holds takes no more, and goes on being read.
@@ -21,13 +21,13 @@ func TestEpochsHaveALimit(t *testing.T) {
 	for i := range 1000 {
 		lines = append(lines, fmt.Sprintf("%d %d", i, 1+i%2))
 	}
-	record := &patterns.Entity{Key: patterns.Key{Partition: "scatter_event", Row: "epochs"}, Properties: patterns.Properties{
-		{Name: "Version", Value: patterns.Int32(1)}, {Name: "Order", Value: patterns.String("number:6")},
-		{Name: "Horizon", Value: patterns.Int64(2000)}, {Name: "Epochs", Value: patterns.String(strings.Join(lines, "\n"))}}}
-	check(t, must[*patterns.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
+	record := &tables.Entity{Key: tables.Key{Partition: "scatter_event", Row: "epochs"}, Properties: tables.Properties{
+		{Name: "Version", Value: tables.Int32(1)}, {Name: "Order", Value: tables.String("number:6")},
+		{Name: "Horizon", Value: tables.Int64(2000)}, {Name: "Epochs", Value: tables.String(strings.Join(lines, "\n"))}}}
+	check(t, must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
 	p := must[spread](t)(open(s, table, numbered(10, 3), nil))
 	_, err := p.Resize(ctx, 5)
-	wantKind(t, err, patterns.ErrTooLarge)
+	wantKind(t, err, tables.ErrTooLarge)
 	for _, number := range []int64{0, 1, 998, 1999, 2000} {
 		check(t, p.Insert(ctx, &event{Number: number}))
 	}
@@ -62,12 +62,12 @@ func TestRivalsForTheRecord(t *testing.T) {
 		<-slow
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		var told *patterns.Error
+		var told *tables.Error
 		if err := p.Insert(short, &event{Number: 51}); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &told) {
 			t.Errorf("the one that waits: %v", err)
 		}
 		slow <- true
-		wantKind(t, <-moved, patterns.ErrConflict)
+		wantKind(t, <-moved, tables.ErrConflict)
 		if n != 5 {
 			t.Errorf("%d attempts", n-2)
 		}
@@ -90,11 +90,11 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	must[patterns.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, all, nil))
+	must[tables.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, all, nil))
 	check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	must[patterns.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
+	must[tables.BulkProgress](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
-	}, &patterns.BulkOptions{Skip: 1}))
+	}, &tables.BulkOptions{Skip: 1}))
 	total := 0
 	for _, l := range meter.Hot() {
 		total += l.Total
@@ -102,16 +102,16 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	if len(meter.Hot()) != 2 || total != 22 {
 		t.Errorf("written: %v", meter.Loads())
 	}
-	wantKind(t, p.DeleteUnconditional(ctx, "event_3"), patterns.ErrInvalid)
+	wantKind(t, p.DeleteUnconditional(ctx, "event_3"), tables.ErrInvalid)
 	_, err := p.Update(ctx, "event_3", nil)
-	wantKind(t, err, patterns.ErrInvalid)
+	wantKind(t, err, tables.ErrInvalid)
 	for e, err := range p.GetMany(ctx, nil, nil) {
 		t.Errorf("of no rows: %v, %v", e, err)
 	}
 	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
-		wantKind(t, err, patterns.ErrTableNotFound)
+		wantKind(t, err, tables.ErrTableNotFound)
 	}
 	_, err = missing.Epochs(ctx)
-	wantKind(t, err, patterns.ErrTableNotFound)
+	wantKind(t, err, tables.ErrTableNotFound)
 }

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMergeIsInOrder: whatever n was when, and wherever pages are cut or come empty, Range gives the rows of a span in order,
@@ -108,13 +108,13 @@ func TestMergeStops(t *testing.T) {
 // TestCosmosIsRefused: there, queries come back in no order.
 func TestCosmosIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	a := must[*patterns.Account](t)(patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
+	a := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
 	n := must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", RowPrefix: "event",
 		Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil))
 	read := 0
 	for _, err := range n.Range(t.Context(), []compoundkey.Part{compoundkey.String("a")}, compoundkey.All(), nil) {
 		read++
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	if fmt.Sprint(a.IsCosmos(), read) != "true 1" {
 		t.Errorf("%v, %d", a.IsCosmos(), read)

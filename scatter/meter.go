@@ -52,7 +52,7 @@ type Load struct {
 	Share     float64 // of the target, in the busiest second
 }
 
-// NewMeter makes a meter. Options that make no sense are patterns.ErrInvalid.
+// NewMeter makes a meter. Options that make no sense are tables.ErrInvalid.
 func NewMeter(options *MeterOptions) (*Meter, error) {
 	var o MeterOptions
 	if options != nil {

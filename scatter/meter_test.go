@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // stopwatch is a clock that a test sets.
@@ -64,7 +64,7 @@ func TestMeter(t *testing.T) {
 	if loads := m.Loads(); len(loads) != 0 || m.Enough() != 1 {
 		t.Errorf("all is past, and there is %v", loads)
 	}
-	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // NaturalSchema says how entities of type T are spread by a natural key. Its functions are pure.
@@ -36,8 +37,8 @@ type Natural[T any] struct {
 }
 
 // NewNatural opens the entities of a table that are spread by a natural key, with the patterns to keep in step with them. It
-// makes no request. What does not fit together is patterns.ErrInvalid.
-func NewNatural[T any](table *patterns.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern) (*Natural[T], error) {
+// makes no request. What does not fit together is tables.ErrInvalid.
+func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
 		return nil, invalid(op, table, errors.New("it needs a table, a Name, a RowPrefix, a Partition and a Row"))
@@ -50,7 +51,7 @@ func NewNatural[T any](table *patterns.Table, schema NaturalSchema[T], options *
 	}
 	n := &Natural[T]{name: schema.Name, prefix: schema.RowPrefix}
 	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), RowPrefix: schema.RowPrefix,
-		Key: func(v *T) patterns.Key {
+		Key: func(v *T) tables.Key {
 			return n.Key(schema.Partition(v), schema.Row(v))
 		},
 		Intents: schema.Intents, MaxAttempts: schema.MaxAttempts}, attached...)
@@ -68,8 +69,8 @@ func NewNatural[T any](table *patterns.Table, schema NaturalSchema[T], options *
 }
 
 // Key returns the key of a row under a natural key, for the Repository's methods.
-func (n *Natural[T]) Key(natural compoundkey.Part, row string) patterns.Key {
-	return patterns.Key{Partition: compoundkey.Join(n.name, natural), Row: row}
+func (n *Natural[T]) Key(natural compoundkey.Part, row string) tables.Key {
+	return tables.Key{Partition: compoundkey.Join(n.name, natural), Row: row}
 }
 
 // Get reads one entity. Requests: 1.
@@ -83,13 +84,13 @@ func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row s
 }
 
 // Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span is that of the
-// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are patterns.ErrTooLarge, since each of them
+// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are tables.ErrTooLarge, since each of them
 // holds pages in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
 		if len(naturals) > MaxPartitions {
-			yield(nil, failure(op, n.Repository().Table(), patterns.ErrTooLarge, fmt.Errorf("%d natural keys, at most %d", len(naturals), MaxPartitions)))
+			yield(nil, failure(op, n.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("%d natural keys, at most %d", len(naturals), MaxPartitions)))
 			return
 		}
 		partitions := make([]string, len(naturals))

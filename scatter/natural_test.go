@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // access is an employee's access to something, as in the guide.
 type access struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	Employee   int
 	At         time.Time
@@ -33,7 +33,7 @@ func (a *access) row() string {
 
 func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *scatter.Natural[access] {
 	t.Helper()
-	table := must[*patterns.Account](t)(account(s)).Table(newTable(t, s))
+	table := must[*tables.Account](t)(account(s)).Table(newTable(t, s))
 	return must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
 		Name: "access", RowPrefix: "access",
 		Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) },
@@ -94,18 +94,18 @@ func TestNaturalRefuses(t *testing.T) {
 		"no row":       {Name: "a", RowPrefix: "a", Partition: part},
 		"a bad name":   {Name: "a_b", RowPrefix: "a", Partition: part, Row: row},
 	} {
-		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	other := must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", RowPrefix: "other", Partition: part, Row: row}, nil))
-	wantKind(t, other.Insert(ctx, &access{}), patterns.ErrInvalid)
-	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), patterns.ErrInvalid)
+	wantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
+	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
 	for _, c := range []struct {
 		keys int
 		span compoundkey.Span
 		kind error
-	}{{scatter.MaxPartitions + 1, compoundkey.All(), patterns.ErrTooLarge}, {1, compoundkey.Exactly(compoundkey.Int(5, 0)), patterns.ErrInvalid}} {
+	}{{scatter.MaxPartitions + 1, compoundkey.All(), tables.ErrTooLarge}, {1, compoundkey.Exactly(compoundkey.Int(5, 0)), tables.ErrInvalid}} {
 		var last error
 		for _, last = range n.Range(ctx, make([]compoundkey.Part, c.keys), c.span, nil) {
 		}

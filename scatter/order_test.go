@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func orders() []Order {
@@ -166,7 +166,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	for i := range int64(maxEpochs) {
 		many.epochs = append(many.epochs, epoch{timeLimit - maxEpochs + i, MaxPartitions})
 	}
-	if many.store(r, o); len(r.Epochs) > patterns.MaxStringUnits {
+	if many.store(r, o); len(r.Epochs) > tables.MaxStringUnits {
 		t.Errorf("%d epochs are %d characters", maxEpochs, len(r.Epochs))
 	}
 }

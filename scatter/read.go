@@ -7,12 +7,13 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ReadOptions are the options of reads over several partitions; nil is the same as the zero value.
 type ReadOptions struct {
 	// Where are conditions that entities must meet. The service looks at all others in the range, too.
-	Where []patterns.Condition
+	Where []tables.Condition
 	// Select names the properties to read, nil for all.
 	Select []string
 	// Limit ends the read after so many entities, 0 for none. No partition is asked for more.
@@ -55,13 +56,13 @@ func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOpt
 			return
 		}
 		l := s.known.Load()
-		var keys []patterns.Key
+		var keys []tables.Key
 		for i, row := range rows {
 			if l.covers(positions[i]) {
 				keys = append(keys, s.place(l, positions[i], row))
 			}
 		}
-		parallel := &patterns.ParallelOptions[T]{}
+		parallel := &tables.ParallelOptions[T]{}
 		if options != nil {
 			parallel.Concurrency = options.Concurrency
 		}
@@ -92,23 +93,23 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	return err
 }
 
-// Key returns the key of a row, for the Repository's methods. It is patterns.ErrNotFound where nothing can be stored yet.
+// Key returns the key of a row, for the Repository's methods. It is tables.ErrNotFound where nothing can be stored yet.
 // Requests: 0, and 1 for a row behind the horizon that is known.
-func (s *Spread[T]) Key(ctx context.Context, row string) (patterns.Key, error) {
+func (s *Spread[T]) Key(ctx context.Context, row string) (tables.Key, error) {
 	return s.key(ctx, "Key", row)
 }
 
-func (s *Spread[T]) key(ctx context.Context, op, row string) (patterns.Key, error) {
+func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error) {
 	position, err := s.order.position(row)
 	if err != nil {
-		return patterns.Key{}, invalid(op, s.Repository().Table(), err)
+		return tables.Key{}, invalid(op, s.Repository().Table(), err)
 	}
 	l, err := s.find(ctx, op, position)
 	switch {
 	case err != nil:
-		return patterns.Key{}, err
+		return tables.Key{}, err
 	case l == nil:
-		return patterns.Key{}, failure(op, s.Repository().Table(), patterns.ErrNotFound, errors.New("the row key lies behind the horizon"))
+		return tables.Key{}, failure(op, s.Repository().Table(), tables.ErrNotFound, errors.New("the row key lies behind the horizon"))
 	}
 	return s.place(l, position, row), nil
 }
@@ -133,10 +134,10 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	}
 	// The horizon never goes back, so what cannot be stored must not move it. Its bucket is not known yet, and all names of
 	// partitions are of one length.
-	if err := s.Repository().CheckUnder(ctx, patterns.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
-		if e, ok := err.(*patterns.Error); ok {
+	if err := s.Repository().CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
+		if e, ok := err.(*tables.Error); ok {
 			told := *e
-			told.Op, told.Key = op, patterns.Key{}
+			told.Op, told.Key = op, tables.Key{}
 			return &told
 		}
 		return err
@@ -194,9 +195,9 @@ func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []
 	}
 	q := r.Query().Rows(span).Where(options.Where...).Select(options.Select...).Top(options.Limit).PageSize(options.PageSize)
 	if options.PageSize == 0 && options.Limit > 0 {
-		q = q.PageSize(min(options.Limit, patterns.MaxPageSize))
+		q = q.PageSize(min(options.Limit, tables.MaxPageSize))
 	}
-	return q.AllPartitions(ctx, partitions, &patterns.ParallelOptions[T]{Concurrency: options.Concurrency, Order: func(a, b *T) int {
+	return q.AllPartitions(ctx, partitions, &tables.ParallelOptions[T]{Concurrency: options.Concurrency, Order: func(a, b *T) int {
 		return compoundkey.Compare(r.MetaOf(a).Key().Row, r.MetaOf(b).Key().Row)
 	}})
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRefusedEntityMovesNoHorizon: what no service stores is refused before any request, by every verb that could move the
@@ -32,8 +32,8 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 		},
 	} {
 		err := verb()
-		var e *patterns.Error
-		if n := counter.Reset(); n != 0 || !errors.Is(err, patterns.ErrTooLarge) || !errors.As(err, &e) || e.Op != name {
+		var e *tables.Error
+		if n := counter.Reset(); n != 0 || !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Op != name {
 			t.Errorf("%s: %d requests, %v", name, n, err)
 		}
 	}

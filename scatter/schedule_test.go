@@ -11,8 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rivals is one schedule's world: writers of the same numbers, a program that changes n, and a reader.
@@ -91,7 +91,7 @@ func (r *rivals) insert(ctx context.Context, p spread, rng *mathrand.Rand, numbe
 		r.log.add(func(l *rivalLog) { l.inserts++ })
 	case harness.OutcomeUnknown(err):
 		r.log.add(func(l *rivalLog) { l.unknown++ })
-	case errors.Is(err, patterns.ErrExists):
+	case errors.Is(err, tables.ErrExists):
 		r.surely[e.row()] = true
 		r.log.add(func(l *rivalLog) { l.refused++ })
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Schema says how entities of type T are spread. Its functions are pure.
@@ -34,7 +35,7 @@ type Options struct {
 	// Now is the clock that Ahead is measured by, time.Now for nil.
 	Now func() time.Time
 	// Ahead is how far in the future the time of an entity may be that moves the horizon, 15 minutes for 0. One further ahead
-	// would hold up the next n until then, for all programs, and is patterns.ErrInvalid.
+	// would hold up the next n until then, for all programs, and is tables.ErrInvalid.
 	Ahead time.Duration
 }
 
@@ -55,14 +56,14 @@ type Spread[T any] struct {
 	attempts int
 	now      func() time.Time
 	ahead    time.Duration
-	records  *patterns.TypedTable[record]
+	records  *tables.Rows[record]
 	known    atomic.Pointer[layout] // nil before the first look; what it says of a row key holds for ever
 	turn     chan struct{}          // held by the one goroutine that moves the horizon
 }
 
 // New opens the spread entities of a table, with the patterns to keep in step with them. It makes no request. What does not
-// fit together is patterns.ErrInvalid.
-func New[T any](table *patterns.Table, schema Schema[T], options *Options, attached ...patterns.Pattern) (*Spread[T], error) {
+// fit together is tables.ErrInvalid.
+func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
 		options = &Options{}
@@ -73,7 +74,7 @@ func New[T any](table *patterns.Table, schema Schema[T], options *Options, attac
 		return nil, invalid(op, table, err)
 	}
 	var err error
-	if s.records, err = patterns.Typed[record](table); err != nil {
+	if s.records, err = tables.RowsOf[record](table); err != nil {
 		return nil, err
 	}
 	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, s.name), Key: s.keyOf, RowPrefix: s.order.prefix,
@@ -87,7 +88,7 @@ func New[T any](table *patterns.Table, schema Schema[T], options *Options, attac
 }
 
 // check fills in defaults, and tells what is wrong with the schema.
-func (s *Spread[T]) check(table *patterns.Table) error {
+func (s *Spread[T]) check(table *tables.Table) error {
 	if s.name == "" {
 		s.name = s.order.prefix
 	}
@@ -130,11 +131,11 @@ func checkPartitions(n int) error {
 
 // keyOf is the Key of the repository's schema. What it answers for a row key it answers for ever; of a row key behind the
 // horizon that this program knows it does not know yet, and gives a key that is refused.
-func (s *Spread[T]) keyOf(v *T) patterns.Key {
+func (s *Spread[T]) keyOf(v *T) tables.Key {
 	row := s.row(v)
 	position, err := s.order.position(row)
 	if err != nil {
-		return patterns.Key{Partition: poisoned(err.Error()), Row: row}
+		return tables.Key{Partition: poisoned(err.Error()), Row: row}
 	}
 	if l := s.known.Load(); l.covers(position) {
 		return s.place(l, position, row)
@@ -145,12 +146,12 @@ func (s *Spread[T]) keyOf(v *T) patterns.Key {
 			return key
 		}
 	}
-	return patterns.Key{Partition: poisoned("the row key lies behind the horizon that is known: use the Spread's own verbs, or Prepare"), Row: row}
+	return tables.Key{Partition: poisoned("the row key lies behind the horizon that is known: use the Spread's own verbs, or Prepare"), Row: row}
 }
 
 // place returns the key of a row that the layout covers.
-func (s *Spread[T]) place(l *layout, position int64, row string) patterns.Key {
-	return patterns.Key{Partition: s.partition(Bucket(row, l.partitions(position))), Row: row}
+func (s *Spread[T]) place(l *layout, position int64, row string) tables.Key {
+	return tables.Key{Partition: s.partition(Bucket(row, l.partitions(position))), Row: row}
 }
 
 func (s *Spread[T]) partition(bucket int) string {
@@ -158,17 +159,17 @@ func (s *Spread[T]) partition(bucket int) string {
 }
 
 // repositoryName is how intents call the entities: by table and name, since a queue may serve several of both.
-func repositoryName(table *patterns.Table, name string) string { return table.Name() + "." + name }
+func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
 // poisoned is a key that every operation refuses with the message, as compoundkey's are.
 func poisoned(message string) string { return "\x00scatter: " + message + "\x00" }
 
-func invalid(op string, table *patterns.Table, err error) error {
-	return failure(op, table, patterns.ErrInvalid, err)
+func invalid(op string, table *tables.Table, err error) error {
+	return failure(op, table, tables.ErrInvalid, err)
 }
 
-func failure(op string, table *patterns.Table, kind, err error) error {
-	e := &patterns.Error{Op: op, Kind: kind, Err: err}
+func failure(op string, table *tables.Table, kind, err error) error {
+	e := &tables.Error{Op: op, Kind: kind, Err: err}
 	if table != nil {
 		e.Table = table.Name()
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 type spread = *scatter.Spread[event]
@@ -24,10 +24,10 @@ func TestVerbs(t *testing.T) {
 	fresh := func() spread { return must[spread](t)(open(s, table, schema, nil)) }
 	e := &event{Number: 7, Tag: "a", Text: "1"}
 	check(t, p.Insert(ctx, e))
-	wantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), patterns.ErrExists)
+	wantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), tables.ErrExists)
 	e.Text = "2"
 	check(t, fresh().Replace(ctx, must[*event](t)(fresh().Get(ctx, e.row()))))
-	wantKind(t, p.Replace(ctx, e), patterns.ErrConflict)
+	wantKind(t, p.Replace(ctx, e), tables.ErrConflict)
 	e = must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
 	e.Text = "4"
 	other, f := fresh(), fresh()
@@ -43,9 +43,9 @@ func TestVerbs(t *testing.T) {
 	}
 	check(t, p.Delete(ctx, must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
 	_, err := p.Get(ctx, rowOf(17, "b"))
-	wantKind(t, err, patterns.ErrNotFound)
+	wantKind(t, err, tables.ErrNotFound)
 	_, err = fresh().Get(ctx, rowOf(99_999, "b"))
-	wantKind(t, err, patterns.ErrNotFound)
+	wantKind(t, err, tables.ErrNotFound)
 }
 
 // TestResize: what was stored stays where it is, a program that knows the old n only does no harm, and reads span all of it.
@@ -71,7 +71,7 @@ func TestResize(t *testing.T) {
 	insert(p, 20, 25)
 	insert(old, 6, 10)  // below the horizon that it knows
 	insert(old, 25, 35) // behind it
-	if err := old.Insert(ctx, &event{Number: 15, Tag: "x"}); !errors.Is(err, patterns.ErrExists) {
+	if err := old.Insert(ctx, &event{Number: 15, Tag: "x"}); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("inserted again: %v", err)
 	}
 	all := must[[]string](t)(placed(ctx, s, table, schema))
@@ -101,7 +101,7 @@ func TestResize(t *testing.T) {
 // TestReads: conditions, selection, limits, many keys, and an order that falls.
 func TestReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := must[*patterns.Account](t)(account(s)).Table(newTable(t, s))
+	table := must[*tables.Account](t)(account(s)).Table(newTable(t, s))
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	options := &scatter.Options{Now: func() time.Time { return now }, Ahead: time.Hour}
 	p := must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
@@ -132,7 +132,7 @@ func TestReads(t *testing.T) {
 		t.Errorf("the latest 5: %v", got)
 	}
 	span := compoundkey.Between(compoundkey.TimeDesc(now.Add(20*time.Minute)), compoundkey.TimeDesc(now.Add(10*time.Minute)))
-	odd := &scatter.ReadOptions{Where: []patterns.Condition{patterns.Eq("User", "odd")}, Select: []string{"At"}, PageSize: 2, Concurrency: 2}
+	odd := &scatter.ReadOptions{Where: []tables.Condition{tables.Eq("User", "odd")}, Select: []string{"At"}, PageSize: 2, Concurrency: 2}
 	if got := minutes(p.Range(ctx, span, odd)); !slices.Equal(got, []int{19, 17, 15, 13, 11}) {
 		t.Errorf("odd ones: %v", got)
 	}
@@ -147,10 +147,10 @@ func TestReads(t *testing.T) {
 		}
 	}
 	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)), nil) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range p.GetMany(ctx, []string{"login_1"}, nil) {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestAhead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	schema := scatter.Schema[login]{Order: scatter.ByTime("login", time.Hour), Row: (*login).row}
-	p := must[*scatter.Spread[login]](t)(scatter.New(must[*patterns.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
-	wantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), patterns.ErrInvalid)
+	p := must[*scatter.Spread[login]](t)(scatter.New(must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
+	wantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), tables.ErrInvalid)
 	if epochs := must[[]scatter.Epoch](t)(p.Epochs(ctx)); len(epochs) != 0 {
 		t.Errorf("the refused one has left %v", epochs)
 	}
@@ -168,7 +168,7 @@ func TestAhead(t *testing.T) {
 		t.Errorf("there is %v, %v", e, err)
 	}
 	check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
-	wantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), patterns.ErrInvalid)
+	wantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), tables.ErrInvalid)
 }
 
 // TestPatternsCompose: an index within the partition, the repository's own verbs, and its audit.
@@ -183,13 +183,13 @@ func TestPatternsCompose(t *testing.T) {
 	check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
 	must[scatter.Epoch](t)(p.Resize(ctx, 7))
 	e := &event{Number: 12, Tag: "b"}
-	wantKind(t, p.Repository().Insert(ctx, e), patterns.ErrInvalid) // nobody has said where 12 is
+	wantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
 	check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
 	found := must[*event](t)(byTag.Get(ctx, e.Key().Partition, "b"))
 	found.Tag = "b"
 	found.Text = "changed"
 	check(t, p.Replace(ctx, found))
-	key := must[patterns.Key](t)(p.Key(ctx, e.row()))
+	key := must[tables.Key](t)(p.Key(ctx, e.row()))
 	if key != e.Key() {
 		t.Errorf("key %v, want %v", key, e.Key())
 	}
@@ -231,14 +231,14 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema, options := good, &scatter.Options{}
 		change(&schema, options)
-		if _, err := open(s, "Events", schema, options); !errors.Is(err, patterns.ErrInvalid) {
+		if _, err := open(s, "Events", schema, options); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := scatter.New(nil, good, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := scatter.New(nil, good, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no table: %v", err)
 	}
-	if _, err := scatter.New(must[*patterns.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := scatter.New(must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no Meta: %v", err)
 	}
 }
@@ -253,11 +253,11 @@ func TestRefusals(t *testing.T) {
 	p := must[spread](t)(open(&counted, table, numbered(0, 0), nil))
 	tooLong := &event{Number: 1_000_000}
 	for _, err := range []error{p.Insert(ctx, tooLong), p.Upsert(ctx, tooLong), p.Replace(ctx, tooLong), p.Delete(ctx, tooLong), p.Prepare(ctx, tooLong), p.Insert(ctx, nil), p.Prepare(ctx, nil)} {
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	for _, n := range []int{0, -1, 1001} {
 		_, err := p.Resize(ctx, n)
-		wantKind(t, err, patterns.ErrInvalid)
+		wantKind(t, err, tables.ErrInvalid)
 	}
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())
@@ -266,12 +266,12 @@ func TestRefusals(t *testing.T) {
 	other.Order = scatter.ByNumber("event", 7, 0)
 	other.Row = func(e *event) string { return compoundkey.Join("event", compoundkey.Int(e.Number, 7)) }
 	check(t, must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
-	wantKind(t, p.Insert(ctx, &event{}), patterns.ErrInvalid)
-	rows := must[*patterns.Account](t)(account(s)).Table(table).Entities()
-	record := must[*patterns.Entity](t)(rows.Get(ctx, patterns.Key{Partition: "scatter_event", Row: "epochs"}))
-	record.Set("Version", patterns.Int32(2))
+	wantKind(t, p.Insert(ctx, &event{}), tables.ErrInvalid)
+	rows := must[*tables.Account](t)(account(s)).Table(table).Entities()
+	record := must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
+	record.Set("Version", tables.Int32(2))
 	check(t, rows.Replace(ctx, record))
-	wantKind(t, p.Insert(ctx, &event{}), patterns.ErrGarbled)
+	wantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
 	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
-	wantKind(t, missing.Insert(ctx, &event{}), patterns.ErrTableNotFound)
+	wantKind(t, missing.Insert(ctx, &event{}), tables.ErrTableNotFound)
 }

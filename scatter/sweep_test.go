@@ -11,9 +11,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // swept is an operation on a table that has the numbers 5 and 10 to 12, inserted under 3 partitions and 4, and a horizon at 20.
@@ -93,7 +93,7 @@ func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 }
 
 func isExists(err error) bool {
-	return errors.Is(err, patterns.ErrExists) || errors.Is(err, patterns.ErrNotFound)
+	return errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound)
 }
 
 // TestSweep breaks every operation at every storage call, in every way.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // inserts is a process that inserts numbers, one after another, and stops at the first failure that is not a rival's success.
@@ -21,7 +21,7 @@ func inserts(table string, schema scatter.Schema[event], numbers ...int64) stora
 			return err
 		}
 		for _, n := range numbers {
-			if err := p.Insert(ctx, &event{Number: n}); err != nil && !errors.Is(err, patterns.ErrExists) {
+			if err := p.Insert(ctx, &event{Number: n}); err != nil && !errors.Is(err, tables.ErrExists) {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func TestWalk(t *testing.T) {
 // walked is a world in which the numbers below before are there.
 func walked(table string, schema scatter.Schema[event], before int64, actors ...storagetest.Actor) func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
 	return func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
-		check(t, must[*patterns.Account](t)(account(s)).Table(table).Create(t.Context()))
+		check(t, must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
 		p := must[spread](t)(open(s, table, schema, nil))
 		for n := range before {
 			check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))

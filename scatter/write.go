@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Writer has the verbs that write entities: those of the Repository, which is behind them, with the same errors. They see to
@@ -32,7 +33,7 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 // StageInsert. What it inserts must be prepared (Spread.Prepare), and it does not count.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
-// Insert adds an entity, and is patterns.ErrExists when there is one with this key. Requests: 1.
+// Insert adds an entity, and is tables.ErrExists when there is one with this key. Requests: 1.
 func (w *Writer[T]) Insert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Insert", w.reach, v, w.repository.Insert)
 }
@@ -65,7 +66,7 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 		}
 	}
 	err := write(ctx, v)
-	if !errors.Is(err, patterns.ErrInvalid) && !errors.Is(err, patterns.ErrTooLarge) {
+	if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
 		w.count(v)
 	}
 	return err
@@ -73,7 +74,7 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 
 // BulkInsertNonAtomic inserts any number of entities: see the Repository's. Requests: 1 for each 100 rows of a partition at
 // best.
-func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *patterns.BulkOptions) (patterns.BulkProgress, error) {
+func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {
 	var skip int64
 	if options != nil {
 		skip = options.Skip
@@ -98,7 +99,7 @@ func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[
 }
 
 // update is the Repository's Update, counted.
-func (w *Writer[T]) update(ctx context.Context, key patterns.Key, change func(*T) error) (*T, error) {
+func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	v, err := w.repository.Update(ctx, key, change)
 	if err == nil {
 		w.count(v)

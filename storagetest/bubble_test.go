@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestInBubble: the service's clock is where the bubble's is, at each request.
@@ -18,7 +18,7 @@ func TestInBubble(t *testing.T) {
 		}
 		for _, pause := range []time.Duration{time.Second, time.Hour} {
 			time.Sleep(pause)
-			if _, err := staff.Entities().Get(t.Context(), patterns.Key{Partition: "Sales", Row: "department"}); err != nil {
+			if _, err := staff.Entities().Get(t.Context(), tables.Key{Partition: "Sales", Row: "department"}); err != nil {
 				t.Fatal(err)
 			}
 			// The simulator's clock moves by itself from stamp to stamp, by the least there is.

@@ -8,7 +8,7 @@
 // [Service], from which all clients are made in the same way:
 //
 //	s := storagetest.Simulator(t, nil)
-//	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+//	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 //
 // A simulator is an account of its own, with a clock that the test sets. All tests of one test binary share one Azurite
 // process; names keep them apart ([Service.TableName]). Both hold everything in memory. [Open] is the one or the other for

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // What an operation costs in money: its requests, as counted, by a price list. The prices are the caller's, for 10,000
@@ -21,7 +21,7 @@ func ExampleRequestCounter() {
 	}
 	var counter storagetest.RequestCounter
 	counted, _ := service.Faulty(&counter) // which injects nothing
-	account, err := patterns.NewAccountFromConnectionString(counted.ConnectionString, &patterns.AccountOptions{ClientOptions: counted.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(counted.ConnectionString, &tables.AccountOptions{ClientOptions: counted.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func ExampleRequestCounter() {
 	}
 	counter.Reset()
 
-	june := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "empid_000223"}}
+	june := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "empid_000223"}}
 	if err := table.Entities().Insert(ctx, june); err != nil {
 		log.Fatal(err)
 	}

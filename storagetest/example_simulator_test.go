@@ -8,33 +8,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // This file is a user's package and its tests. They need no Node and no network.
 
 // hire adds an employee to a department and counts them, in one transaction.
-func hire(ctx context.Context, table *patterns.Table, department, id string) error {
+func hire(ctx context.Context, table *tables.Table, department, id string) error {
 	for {
-		count, err := table.Entities().Get(ctx, patterns.Key{Partition: department, Row: "department"})
+		count, err := table.Entities().Get(ctx, tables.Key{Partition: department, Row: "department"})
 		if err != nil {
 			return err
 		}
 		n, _ := count.Get("Employees").Int()
-		count.Set("Employees", patterns.Int64(n+1))
+		count.Set("Employees", tables.Int64(n+1))
 		x := table.NewTransaction()
 		x.Merge(count)
-		x.Insert(&patterns.Entity{Key: patterns.Key{Partition: department, Row: "employee_" + id}})
-		if _, err = x.Commit(ctx); !errors.Is(err, patterns.ErrConflict) {
+		x.Insert(&tables.Entity{Key: tables.Key{Partition: department, Row: "employee_" + id}})
+		if _, err = x.Commit(ctx); !errors.Is(err, tables.ErrConflict) {
 			return err
 		}
 	}
 }
 
 // openStaff is how the package gets at its table, in tests and elsewhere.
-func openStaff(s *storagetest.Service, table string) (*patterns.Table, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func openStaff(s *storagetest.Service, table string) (*tables.Table, error) {
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func openStaff(s *storagetest.Service, table string) (*patterns.Table, error) {
 }
 
 // newStaff creates the table with one department that has no employees.
-func newStaff(ctx context.Context, s *storagetest.Service, table string) (*patterns.Table, error) {
+func newStaff(ctx context.Context, s *storagetest.Service, table string) (*tables.Table, error) {
 	staff, err := openStaff(s, table)
 	if err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func newStaff(ctx context.Context, s *storagetest.Service, table string) (*patte
 	if err := staff.CreateIfMissing(ctx); err != nil {
 		return nil, err
 	}
-	sales := &patterns.Entity{Key: patterns.Key{Partition: "Sales", Row: "department"}}
-	sales.Set("Employees", patterns.Int64(0))
+	sales := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "department"}}
+	sales.Set("Employees", tables.Int64(0))
 	return staff, staff.Entities().Insert(ctx, sales)
 }
 
@@ -172,7 +172,7 @@ func ExampleNewSimulator() {
 	if err := staff.Drop(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(errors.Is(staff.Create(ctx), patterns.ErrTableBeingDeleted))
+	fmt.Println(errors.Is(staff.Create(ctx), tables.ErrTableBeingDeleted))
 	s.Clock.Advance(time.Minute)
 	fmt.Println(staff.Create(ctx))
 	// Output:
@@ -195,7 +195,7 @@ func ExampleFaults() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(errors.Is(hire(ctx, staff, "Sales", "1"), patterns.ErrUnavailable))
+	fmt.Println(errors.Is(hire(ctx, staff, "Sales", "1"), tables.ErrUnavailable))
 	fmt.Println(calls.Met())
 	// Output:
 	// true

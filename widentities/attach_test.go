@@ -9,12 +9,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
 // narrow has the properties of its fields alone.
 type narrow struct {
-	patterns.Meta
+	tables.Meta
 	Team  string
 	Email string
 }
@@ -22,10 +23,10 @@ type narrow struct {
 // TestFirstRowsThatCannotWork: what would find nothing later, or fit in no row, is refused when the repository is made.
 func TestFirstRowsThatCannotWork(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
-	narrowSchema := patterns.Schema[narrow]{Key: func(n *narrow) patterns.Key { return patterns.Key{Partition: n.Team, Row: n.Email} }}
+	narrowSchema := patterns.Schema[narrow]{Key: func(n *narrow) tables.Key { return tables.Key{Partition: n.Team, Row: n.Email} }}
 	refused := func(want string, err error) {
 		t.Helper()
-		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -46,7 +47,7 @@ func TestFirstRowTooLarge(t *testing.T) {
 	s, n := counted(storagetest.Simulator(t, nil))
 	profiles, _ := program(t, s, "Profiles", []string{"Team", "Text"}, nil)
 	err := profiles.Insert(t.Context(), withText(1, 40_000))
-	if !errors.Is(err, patterns.ErrTooLarge) || !strings.Contains(err.Error(), "the largest is Text") || n.Count() != 0 {
+	if !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "the largest is Text") || n.Count() != 0 {
 		t.Errorf("%v after %d requests", err, n.Count())
 	}
 }
@@ -56,12 +57,12 @@ func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
 	l := widentities.New(nil)
 	broken := intrapartition.NewIndex[profile]("broken", nil)
-	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("a broken index beside it: %v", err)
 	}
 	_, err := patterns.NewRepository(table, schema, l)
 	check(t, err)
-	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, patterns.ErrInvalid) {
+	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a second repository: %v", err)
 	}
 }

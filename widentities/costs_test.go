@@ -3,8 +3,8 @@ package widentities_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestRequestCountsOfVerbs holds what docs/reference/costs.md says of verbs that read an entity of several rows before they write
@@ -21,7 +21,7 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 		do   func() error
 	}{
 		{"Update", 3, func() error {
-			_, err := p.profiles.Update(ctx, at(1), func(v *profile) error { v.More["Answer00007"] = patterns.Int32(-1); return nil })
+			_, err := p.profiles.Update(ctx, at(1), func(v *profile) error { v.More["Answer00007"] = tables.Int32(-1); return nil })
 			return err
 		}},
 		{"Upsert", 3, func() error { return p.profiles.Upsert(ctx, v) }},

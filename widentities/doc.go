@@ -42,7 +42,7 @@
 // # Limits
 //
 // One transaction: 100 rows with all copies, and 4 MiB as sent; 4.18 million ASCII characters of text without copies, or
-// 3.1 million bytes of binary values, which are sent in base64. What is larger is patterns.ErrTooLarge before any request. Copies in other
+// 3.1 million bytes of binary values, which are sent in base64. What is larger is tables.ErrTooLarge before any request. Copies in other
 // partitions (interpartition) are one row always: keep few properties in them.
 //
 // # When not to use it

@@ -10,28 +10,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
 // Survey is what an employee has answered: as many questions as there are, and an essay.
 type Survey struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Email      string
 	Essay      string
-	Answers    map[string]patterns.Value `table:",rest"`
+	Answers    map[string]tables.Value `table:",rest"`
 }
 
 // openSurveys keeps surveys of any size, found by email too.
-func openSurveys(account *patterns.Account) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
+func openSurveys(account *tables.Account) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
 	byEmail := intrapartition.NewIndex("email", func(s *Survey) compoundkey.Part {
 		return compoundkey.String(s.Email)
 	})
 	wide := widentities.New(&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	surveys, err := patterns.NewRepository(account.Table("Surveys"), patterns.Schema[Survey]{
-		Key: func(s *Survey) patterns.Key {
-			return patterns.Key{Partition: s.Department, Row: compoundkey.Join("survey", compoundkey.Int(s.ID, 6))}
+		Key: func(s *Survey) tables.Key {
+			return tables.Key{Partition: s.Department, Row: compoundkey.Join("survey", compoundkey.Int(s.ID, 6))}
 		},
 		RowPrefix: "survey",
 	}, wide, byEmail)
@@ -46,7 +47,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,9 +58,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	june := &Survey{Department: "Sales", ID: 223, Email: "jonesj@contoso.com", Essay: strings.Repeat("I like it here. ", 6_250), Answers: map[string]patterns.Value{}}
+	june := &Survey{Department: "Sales", ID: 223, Email: "jonesj@contoso.com", Essay: strings.Repeat("I like it here. ", 6_250), Answers: map[string]tables.Value{}}
 	for i := range 1_000 {
-		june.Answers[fmt.Sprintf("Q%04d", i)] = patterns.Int32(int32(i % 5))
+		june.Answers[fmt.Sprintf("Q%04d", i)] = tables.Int32(int32(i % 5))
 	}
 	if err := surveys.Insert(ctx, june); err != nil { // 1 request: all rows, with those of the copy by email
 		log.Fatal(err)
@@ -69,7 +70,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(len(found.Answers), "answers, and an essay of", len(found.Essay), "characters")
-	june.Answers["Q0007"] = patterns.String("I would rather not say")
+	june.Answers["Q0007"] = tables.String("I would rather not say")
 	if err := surveys.Merge(ctx, june, "Q0007"); err != nil { // writes the first row and the one that holds Q0007, and their copies
 		log.Fatal(err)
 	}

@@ -12,39 +12,40 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
 // profile is an employee with any number of properties.
 type profile struct {
-	patterns.Meta
+	tables.Meta
 	Team  string
 	ID    int
 	Email string
-	More  map[string]patterns.Value `table:",rest"`
+	More  map[string]tables.Value `table:",rest"`
 }
 
-func at(id int) patterns.Key { return schema.Key(&profile{Team: "red", ID: id}) }
+func at(id int) tables.Key { return schema.Key(&profile{Team: "red", ID: id}) }
 
 var schema = patterns.Schema[profile]{
-	Key: func(p *profile) patterns.Key {
-		return patterns.Key{Partition: p.Team, Row: compoundkey.Join("profile", compoundkey.Int(p.ID, 4))}
+	Key: func(p *profile) tables.Key {
+		return tables.Key{Partition: p.Team, Row: compoundkey.Join("profile", compoundkey.Int(p.ID, 4))}
 	},
 	RowPrefix: "profile",
 }
 
 // withNumbers makes a profile of so many properties in all.
 func withNumbers(id, properties int) *profile {
-	p := &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]patterns.Value{}}
+	p := &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]tables.Value{}}
 	for i := range properties - 3 {
-		p.More[fmt.Sprintf("Answer%05d", i)] = patterns.Int32(int32(i * id))
+		p.More[fmt.Sprintf("Answer%05d", i)] = tables.Int32(int32(i * id))
 	}
 	return p
 }
 
 // withText makes a profile with one text of so many characters.
 func withText(id, size int) *profile {
-	return &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]patterns.Value{"Text": patterns.String(strings.Repeat("x", size))}}
+	return &profile{Team: "red", ID: id, Email: fmt.Sprintf("p%d@contoso.com", id), More: map[string]tables.Value{"Text": tables.String(strings.Repeat("x", size))}}
 }
 
 // process is one process's view of the profiles.
@@ -54,7 +55,7 @@ type process struct {
 }
 
 func start(s *storagetest.Service, table string) (*process, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func versions(ctx context.Context, p *process) (map[string]string, error) {
 // bareProfiles is a repository of the same table without an index.
 func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.Repository[profile] {
 	t.Helper()
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
 	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New(nil))
 	check(t, err)

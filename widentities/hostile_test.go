@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestHostileWide: what no row can hold is refused before any request, also where it would be in a record.
@@ -16,20 +16,20 @@ func TestHostileWide(t *testing.T) {
 	n.Reset()
 	for name, c := range map[string]struct {
 		property string
-		value    patterns.Value
+		value    tables.Value
 		team     string
 	}{
-		"no UTF-8":            {"Text", patterns.String("\xff" + strings.Repeat("x", 70_000)), "red"},
-		"no property name":    {"a-b", patterns.Int32(1), "red"},
-		"an empty name":       {"", patterns.Int32(1), "red"},
-		"the library's name":  {"_tpLayout", patterns.String("1 x y"), "red"},
-		"the service's name":  {"RowKey", patterns.String("x"), "red"},
-		"an impossible key":   {"Text", patterns.Int32(1), "r/d"},
-		"a name of 256 units": {strings.Repeat("n", 256), patterns.Int32(1), "red"},
+		"no UTF-8":            {"Text", tables.String("\xff" + strings.Repeat("x", 70_000)), "red"},
+		"no property name":    {"a-b", tables.Int32(1), "red"},
+		"an empty name":       {"", tables.Int32(1), "red"},
+		"the library's name":  {"_tpLayout", tables.String("1 x y"), "red"},
+		"the service's name":  {"RowKey", tables.String("x"), "red"},
+		"an impossible key":   {"Text", tables.Int32(1), "r/d"},
+		"a name of 256 units": {strings.Repeat("n", 256), tables.Int32(1), "red"},
 	} {
 		v := withNumbers(1, 300)
 		v.Team, v.More[c.property] = c.team, c.value
-		if err := p.profiles.Insert(t.Context(), v); !errors.Is(err, patterns.ErrInvalid) {
+		if err := p.profiles.Insert(t.Context(), v); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestHostileWide(t *testing.T) {
 func TestNamesOfPieces(t *testing.T) {
 	p, _ := open(t, storagetest.Simulator(t, nil))
 	v := withNumbers(1, 300)
-	v.More["Pack00"], v.More["Pack01"], v.More["é"] = patterns.String("Pack00:s1:x"), patterns.Binary([]byte{0}), patterns.String("")
+	v.More["Pack00"], v.More["Pack01"], v.More["é"] = tables.String("Pack00:s1:x"), tables.Binary([]byte{0}), tables.String("")
 	check(t, p.profiles.Insert(t.Context(), v))
 	got, err := p.profiles.Get(t.Context(), at(1))
 	check(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // What a row keeps free for its key and for the library's own properties.
@@ -86,11 +87,11 @@ func typeName(t reflect.Type) string { return t.Name() }
 func (l *Layout) Filterable(property string) bool { return l.first[property] }
 
 // Split implements patterns.Layout.
-func (l *Layout) Split(p patterns.Properties) (*patterns.LaidOut, error) {
+func (l *Layout) Split(p tables.Properties) (*patterns.LaidOut, error) {
 	if fits(p) {
 		return &patterns.LaidOut{First: p}, nil
 	}
-	first, rest := make(patterns.Properties, 0, len(l.first)), make(patterns.Properties, 0, len(p))
+	first, rest := make(tables.Properties, 0, len(l.first)), make(tables.Properties, 0, len(p))
 	for _, property := range p {
 		if l.first[property.Name] {
 			first = append(first, property)
@@ -100,10 +101,10 @@ func (l *Layout) Split(p patterns.Properties) (*patterns.LaidOut, error) {
 	}
 	if !fits(first) {
 		size, which := sizeOf(first)
-		return nil, &patterns.Error{Kind: patterns.ErrTooLarge,
+		return nil, &tables.Error{Kind: tables.ErrTooLarge,
 			Err: fmt.Errorf("the properties of FirstRow are %d and %d bytes, the largest is %s; one row holds %d and %d bytes, and 64 KiB in each", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
 	}
-	slices.SortFunc(rest, func(a, b patterns.Property) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(rest, func(a, b tables.Property) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range rest[1:] {
 		if rest[i].Name == rest[i+1].Name {
 			return nil, fmt.Errorf("property %s is there twice", rest[i].Name)
@@ -121,13 +122,13 @@ func (l *Layout) Split(p patterns.Properties) (*patterns.LaidOut, error) {
 }
 
 // fits reports whether properties have room in one row.
-func fits(p patterns.Properties) bool {
+func fits(p tables.Properties) bool {
 	if len(p) > MaxNarrowProperties {
 		return false
 	}
 	size := 0
 	for i := range p {
-		size += edm.PropertySize(p[i].Name, p[i].Value)
+		size += edm.PropertySize(p[i].Name, edm.Value(p[i].Value))
 		if size > MaxNarrowSize || overlong(p[i].Value) {
 			return false
 		}
@@ -136,13 +137,13 @@ func fits(p patterns.Properties) bool {
 }
 
 // overlong reports whether a value is larger than a property can be: 64 KiB, and 4 bytes that the service counts for its length.
-func overlong(v patterns.Value) bool { return v.StoredSize() > edm.MaxBinarySize+4 }
+func overlong(v tables.Value) bool { return v.StoredSize() > edm.MaxBinarySize+4 }
 
 // sizeOf returns the size of properties and the name of the largest.
-func sizeOf(p patterns.Properties) (size int, largest string) {
+func sizeOf(p tables.Properties) (size int, largest string) {
 	most := 0
 	for i := range p {
-		n := edm.PropertySize(p[i].Name, p[i].Value)
+		n := edm.PropertySize(p[i].Name, edm.Value(p[i].Value))
 		if size += n; n > most {
 			most, largest = n, p[i].Name
 		}
@@ -183,7 +184,7 @@ func (l *Layout) Rows(directory string, names []string) ([]int, error) {
 }
 
 // Join implements patterns.Layout.
-func (l *Layout) Join(directory string, first patterns.Properties, further map[int]patterns.Properties) (patterns.Properties, error) {
+func (l *Layout) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	_, entries, err := parseDirectory(directory)
 	if err != nil {
 		return nil, err
@@ -196,12 +197,12 @@ func (l *Layout) Join(directory string, first patterns.Properties, further map[i
 		}
 		p := page{text: textOfRow(row)}
 		if p.version() != e.version {
-			return nil, fmt.Errorf("further row %d: %w", i+1, patterns.ErrOutdated)
+			return nil, fmt.Errorf("further row %d: %w", i+1, tables.ErrOutdated)
 		}
 		all.WriteString(p.text)
 	}
 	for text := all.String(); text != ""; {
-		var p patterns.Property
+		var p tables.Property
 		if p, text, err = readRecord(text); err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 var errRecord = errors.New("a further row is no list of records")
@@ -35,7 +35,7 @@ type page struct {
 // paginate spreads records over rows. Where a row ends follows from the records near by: before one whose name has a certain
 // hash, once the row has a quarter of the usual size. So a change of one value leaves the rows before it as they are, and
 // mostly those behind it, too.
-func paginate(sorted patterns.Properties) ([]page, error) {
+func paginate(sorted tables.Properties) ([]page, error) {
 	all, ends, err := recordsOf(sorted)
 	if err != nil || all == "" {
 		return nil, err
@@ -69,7 +69,7 @@ func paginate(sorted patterns.Properties) ([]page, error) {
 }
 
 // recordsOf returns the records of properties, and where each ends.
-func recordsOf(properties patterns.Properties) (all string, ends []int, err error) {
+func recordsOf(properties tables.Properties) (all string, ends []int, err error) {
 	var text []byte
 	ends = make([]int, len(properties))
 	for i := range properties {
@@ -126,11 +126,11 @@ func (p *page) version() string {
 const versionLength = 22
 
 // properties are those of the row.
-func (p *page) properties() patterns.Properties {
+func (p *page) properties() tables.Properties {
 	parts := cutUnits(p.text, edm.MaxStringUnits)
-	properties := make(patterns.Properties, len(parts))
+	properties := make(tables.Properties, len(parts))
 	for i, part := range parts {
-		properties[i] = patterns.Property{Name: pieceName(i), Value: patterns.String(part)}
+		properties[i] = tables.Property{Name: pieceName(i), Value: tables.String(part)}
 	}
 	return properties
 }
@@ -138,10 +138,10 @@ func (p *page) properties() patterns.Properties {
 func pieceName(i int) string { return fmt.Sprintf("Pack%02d", i) }
 
 // textOfRow is the inverse of properties.
-func textOfRow(properties patterns.Properties) string {
+func textOfRow(properties tables.Properties) string {
 	var b strings.Builder
 	for i := range piecesOfRow {
-		text, ok := properties.Get(pieceName(i)).Str()
+		text, ok := properties.Get(pieceName(i)).Text()
 		if !ok {
 			break
 		}

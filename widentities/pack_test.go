@@ -17,38 +17,39 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func anyValue(t *rapid.T) patterns.Value {
+func anyValue(t *rapid.T) tables.Value {
 	switch rapid.IntRange(0, 8).Draw(t, "type") {
 	case 0:
-		return patterns.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		return tables.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 	case 1:
-		return patterns.Boolean(rapid.Bool().Draw(t, "bool"))
+		return tables.Boolean(rapid.Bool().Draw(t, "bool"))
 	case 2:
-		return patterns.Int32(rapid.Int32().Draw(t, "int32"))
+		return tables.Int32(rapid.Int32().Draw(t, "int32"))
 	case 3:
-		return patterns.Int64(rapid.Int64().Draw(t, "int64"))
+		return tables.Int64(rapid.Int64().Draw(t, "int64"))
 	case 4:
-		return patterns.Double(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), 3, 1e300})).Draw(t, "double"))
+		return tables.Double(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), 3, 1e300})).Draw(t, "double"))
 	case 5:
 		ticks := time.Duration(rapid.Int64Range(0, math.MaxInt64/100).Draw(t, "ticks")) * 100
-		v, err := patterns.DateTime(time.Unix(0, 0).Add(ticks))
+		v, err := tables.DateTime(time.Unix(0, 0).Add(ticks))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	case 6:
-		return patterns.Guid(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")))
+		return tables.GUID(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")))
 	case 7:
-		return patterns.String(strings.Repeat(rapid.SampledFrom([]string{"x", "é", "🙂", "\\\"", "\n", ":s3:"}).Draw(t, "char"), rapid.IntRange(0, 200_000).Draw(t, "length")))
+		return tables.String(strings.Repeat(rapid.SampledFrom([]string{"x", "é", "🙂", "\\\"", "\n", ":s3:"}).Draw(t, "char"), rapid.IntRange(0, 200_000).Draw(t, "length")))
 	}
-	return patterns.String(rapid.String().Draw(t, "text"))
+	return tables.String(rapid.String().Draw(t, "text"))
 }
 
-func sorted(p patterns.Properties) patterns.Properties {
+func sorted(p tables.Properties) tables.Properties {
 	p = slices.Clone(p)
-	slices.SortFunc(p, func(a, b patterns.Property) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(p, func(a, b tables.Property) int { return cmp.Compare(a.Name, b.Name) })
 	return p
 }
 
@@ -57,16 +58,16 @@ func sorted(p patterns.Properties) patterns.Properties {
 func TestSplitAndJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(&Options{FirstRow: []string{"P3", "P7"}})
-		var p patterns.Properties
+		var p tables.Properties
 		for i := range rapid.IntRange(0, 1_000).Draw(t, "few") {
-			p = append(p, patterns.Property{Name: fmt.Sprintf("P%d", i), Value: patterns.Int32(int32(i))})
+			p = append(p, tables.Property{Name: fmt.Sprintf("P%d", i), Value: tables.Int32(int32(i))})
 		}
 		for i := range rapid.IntRange(0, 12).Draw(t, "any") {
 			p.Set(fmt.Sprintf("P%d", i), anyValue(t))
 		}
 		laid, err := l.Split(p)
 		if err != nil {
-			if patterns.ErrTooLarge == kindOf(err) {
+			if tables.ErrTooLarge == kindOf(err) {
 				return // P3 or P7 is larger than a property of a row
 			}
 			t.Fatal(err)
@@ -75,14 +76,14 @@ func TestSplitAndJoin(t *testing.T) {
 		if err != nil || again.Directory != laid.Directory {
 			t.Fatalf("laid out in another way: %v", err)
 		}
-		further := map[int]patterns.Properties{}
+		further := map[int]tables.Properties{}
 		for i, row := range laid.Further {
 			size := edm.KeySize(strings.Repeat("p", 512), strings.Repeat("r", 512)) + 32*1024
 			for _, piece := range row.Properties {
 				if overlong(piece.Value) {
 					t.Fatalf("%s of row %d is overlong", piece.Name, i)
 				}
-				size += edm.PropertySize(piece.Name, piece.Value)
+				size += edm.PropertySize(piece.Name, edm.Value(piece.Value))
 			}
 			if size > edm.MaxEntitySize {
 				t.Fatalf("row %d is of %d bytes", i, size)
@@ -101,7 +102,7 @@ func TestSplitAndJoin(t *testing.T) {
 }
 
 // checkChoice joins only the rows of some properties.
-func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p patterns.Properties, further map[int]patterns.Properties) {
+func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p tables.Properties, further map[int]tables.Properties) {
 	var names []string
 	for range 3 {
 		names = append(names, p[rapid.IntRange(0, len(p)-1).Draw(t, "chosen")].Name)
@@ -110,7 +111,7 @@ func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p patterns.Prope
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := map[int]patterns.Properties{}
+	chosen := map[int]tables.Properties{}
 	for _, i := range rows {
 		chosen[i] = further[i]
 	}
@@ -126,7 +127,7 @@ func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p patterns.Prope
 }
 
 func kindOf(err error) error {
-	if e, ok := err.(*patterns.Error); ok {
+	if e, ok := err.(*tables.Error); ok {
 		return e.Kind
 	}
 	return nil
@@ -136,7 +137,7 @@ func kindOf(err error) error {
 func TestMixedVersionsAreSeen(t *testing.T) {
 	l := New(nil)
 	old, next := numbers(1_000), numbers(1_000)
-	next[400].Value = patterns.Int32(-1)
+	next[400].Value = tables.Int32(-1)
 	was, is := must(l.Split(old)), must(l.Split(next))
 	different := 0
 	for i := range is.Further {
@@ -144,12 +145,12 @@ func TestMixedVersionsAreSeen(t *testing.T) {
 			continue
 		}
 		different++
-		rows := map[int]patterns.Properties{}
+		rows := map[int]tables.Properties{}
 		for j := range is.Further {
 			rows[j] = is.Further[j].Properties
 		}
 		rows[i] = was.Further[i].Properties
-		for name, row := range map[string]patterns.Properties{"old": was.Further[i].Properties, "none": nil, "cut": rows[i][:0]} {
+		for name, row := range map[string]tables.Properties{"old": was.Further[i].Properties, "none": nil, "cut": rows[i][:0]} {
 			rows[i] = row
 			if _, err := l.Join(is.Directory, nil, rows); err == nil {
 				t.Errorf("a row that is %s was joined", name)
@@ -161,10 +162,10 @@ func TestMixedVersionsAreSeen(t *testing.T) {
 	}
 }
 
-func numbers(n int) patterns.Properties {
-	p := make(patterns.Properties, n)
+func numbers(n int) tables.Properties {
+	p := make(tables.Properties, n)
 	for i := range p {
-		p[i] = patterns.Property{Name: fmt.Sprintf("Number%05d", i), Value: patterns.Int32(int32(i))}
+		p[i] = tables.Property{Name: fmt.Sprintf("Number%05d", i), Value: tables.Int32(int32(i))}
 	}
 	return p
 }
@@ -183,13 +184,13 @@ func TestChangesStayLocal(t *testing.T) {
 	rows := versions(must(l.Split(base)))
 	changed, trials := 0, 0
 	for i := 7; i < len(base); i += 997 {
-		for _, v := range []patterns.Value{patterns.Int32(-7), patterns.String(strings.Repeat("x", 500))} {
+		for _, v := range []tables.Value{tables.Int32(-7), tables.String(strings.Repeat("x", 500))} {
 			next := slices.Clone(base)
 			next[i].Value = v
 			changed += fresh(rows, versions(must(l.Split(next))))
 			trials++
 		}
-		more := append(slices.Clone(base), patterns.Property{Name: fmt.Sprintf("Number%05dB", i), Value: patterns.Int32(1)})
+		more := append(slices.Clone(base), tables.Property{Name: fmt.Sprintf("Number%05dB", i), Value: tables.Int32(1)})
 		changed += fresh(rows, versions(must(l.Split(more))))
 		trials++
 	}
@@ -255,22 +256,22 @@ func FuzzDirectory(f *testing.F) {
 // TestGolden pins the stored form: entities are read by later versions of this package.
 func TestGolden(t *testing.T) {
 	p := numbers(300)
-	p.Set("Name", patterns.String("Jones: é🙂"))
-	p.Set("Photo", patterns.Binary([]byte{0, 255}))
-	p.Set("Share", patterns.Double(0.5))
-	p.Set("Whole", patterns.Double(3))
-	p.Set("Odd", patterns.Double(math.Inf(-1)))
-	p.Set("Big", patterns.Int64(1<<62))
-	p.Set("Guest", patterns.Boolean(true))
-	p.Set("ID", patterns.Guid(uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")))
-	p.Set("Since", must(patterns.DateTime(time.Date(2014, 8, 22, 0, 50, 32, 100, time.UTC))))
-	p.Set("Long", patterns.String(strings.Repeat("y", 500_000)))
+	p.Set("Name", tables.String("Jones: é🙂"))
+	p.Set("Photo", tables.Binary([]byte{0, 255}))
+	p.Set("Share", tables.Double(0.5))
+	p.Set("Whole", tables.Double(3))
+	p.Set("Odd", tables.Double(math.Inf(-1)))
+	p.Set("Big", tables.Int64(1<<62))
+	p.Set("Guest", tables.Boolean(true))
+	p.Set("ID", tables.GUID(uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")))
+	p.Set("Since", must(tables.DateTime(time.Date(2014, 8, 22, 0, 50, 32, 100, time.UTC))))
+	p.Set("Long", tables.String(strings.Repeat("y", 500_000)))
 	laid := must(New(&Options{FirstRow: []string{"Name"}}).Split(p))
 	var b strings.Builder
 	fmt.Fprintln(&b, laid.Directory)
 	for _, row := range laid.Further {
 		for _, piece := range row.Properties {
-			text, _ := piece.Value.Str()
+			text, _ := piece.Value.Text()
 			fmt.Fprintf(&b, "%s %s\n", piece.Name, strings.ReplaceAll(text, strings.Repeat("y", 1_000), "<1000 y>"))
 		}
 	}
@@ -282,7 +283,7 @@ func TestGolden(t *testing.T) {
 	if b.String() != string(want) {
 		t.Errorf("the stored form has changed:\n%s", b.String())
 	}
-	if _, err := New(nil).Join(laid.Directory, nil, map[int]patterns.Properties{0: laid.Further[0].Properties}); err != nil {
+	if _, err := New(nil).Join(laid.Directory, nil, map[int]tables.Properties{0: laid.Further[0].Properties}); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A record is one property as text: name, colon, letter of its type, number of bytes of the value, colon, value. Nothing in it
@@ -22,7 +22,7 @@ import (
 const letters = "-sbtildmg"
 
 // appendRecord appends the record of a property.
-func appendRecord(dst []byte, p *patterns.Property) ([]byte, error) {
+func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 	text, err := textOf(p.Value)
 	if err != nil {
 		return nil, fmt.Errorf("property %s: %w", p.Name, err)
@@ -40,8 +40,8 @@ func appendRecord(dst []byte, p *patterns.Property) ([]byte, error) {
 }
 
 // textOf is the text of a value.
-func textOf(v patterns.Value) ([]byte, error) {
-	if text, ok := v.Str(); ok {
+func textOf(v tables.Value) ([]byte, error) {
+	if text, ok := v.Text(); ok {
 		if !utf8.ValidString(text) {
 			return nil, fmt.Errorf("a text that is not UTF-8")
 		}
@@ -50,11 +50,11 @@ func textOf(v patterns.Value) ([]byte, error) {
 	if v.IsNull() {
 		return nil, fmt.Errorf("it has no value")
 	}
-	return bytes.Trim(edm.AppendValue(nil, v), `"`), nil
+	return bytes.Trim(edm.AppendValue(nil, edm.Value(v)), `"`), nil
 }
 
 // readRecord reads the record that text begins with, and returns what follows it.
-func readRecord(text string) (p patterns.Property, rest string, err error) {
+func readRecord(text string) (p tables.Property, rest string, err error) {
 	name, rest, ok := cut(text, ':')
 	if !ok || rest == "" {
 		return p, "", errRecord
@@ -70,23 +70,23 @@ func readRecord(text string) (p patterns.Property, rest string, err error) {
 	return p, rest[n:], err
 }
 
-func valueOf(kind edm.Type, text string) (patterns.Value, error) {
+func valueOf(kind edm.Type, text string) (tables.Value, error) {
 	switch kind {
 	case edm.TypeString:
-		return patterns.String(text), nil
+		return tables.String(text), nil
 	case edm.TypeBoolean:
 		if text != "true" && text != "false" {
-			return patterns.Value{}, errRecord
+			return tables.Value{}, errRecord
 		}
-		return patterns.Boolean(text == "true"), nil
-	case edm.TypeInt32:
-		return edm.FromNumber(kind, []byte(text))
-	case edm.TypeDouble:
-		if number := []byte(text); len(number) > 0 && (number[0] == '-' || '0' <= number[0] && number[0] <= '9') && text != "-Infinity" {
-			return edm.FromNumber(kind, number)
-		}
+		return tables.Boolean(text == "true"), nil
 	}
-	return edm.FromText(kind, []byte(text))
+	isNumber := len(text) > 0 && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && text != "-Infinity"
+	parse := edm.FromText
+	if kind == edm.TypeInt32 || kind == edm.TypeDouble && isNumber {
+		parse = edm.FromNumber
+	}
+	v, err := parse(kind, []byte(text))
+	return tables.Value(v), err
 }
 
 // cut is strings.Cut at a byte that is near.

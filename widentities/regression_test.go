@@ -9,11 +9,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
-func account(t testing.TB, s *storagetest.Service) *patterns.Account {
-	a, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func account(t testing.TB, s *storagetest.Service) *tables.Account {
+	a, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
 	return a
 }
@@ -51,7 +52,7 @@ func TestSelectOfKeys(t *testing.T) {
 	p, _ := open(t, s)
 	for i := range 5 {
 		v := withNumbers(i+1, 300)
-		v.More["Aaa"] = patterns.Int32(1)
+		v.More["Aaa"] = tables.Int32(1)
 		check(t, p.profiles.Insert(t.Context(), v))
 	}
 	n.Reset()
@@ -86,7 +87,7 @@ func TestFirstRowGrows(t *testing.T) {
 	for _, err := range newer.Repair(t.Context(), nil) {
 		check(t, err)
 	}
-	v, err := newer.Query().Partition("red").Where(patterns.Eq("Email", "p1@contoso.com")).First(t.Context())
+	v, err := newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context())
 	check(t, err)
 	same(t, v, withNumbers(1, 300))
 }
@@ -102,13 +103,13 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	older, byEmail := program(t, s, table, []string{"Team", "ID", "Email"}, keep)
 	newer, newByEmail := program(t, s, table, []string{"Team", "ID", "Email", "Answer00000"}, keep)
 	v := withNumbers(1, 300)
-	v.More["Extra"] = patterns.Int32(7)
+	v.More["Extra"] = tables.Int32(7)
 	check(t, older.Insert(t.Context(), v))
 	_, err := byEmail.Get(t.Context(), "red", "p1@contoso.com")
 	check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	check(t, err)
-	got.More["NotKept"] = patterns.Int32(1)
+	got.More["NotKept"] = tables.Int32(1)
 	check(t, newer.Merge(t.Context(), got, "NotKept"))
 	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
 		t.Errorf("the index: %v", err)
@@ -131,7 +132,7 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	check(t, err)
-	got.More["NotKept"] = patterns.Int32(1)
+	got.More["NotKept"] = tables.Int32(1)
 	check(t, newer.Merge(t.Context(), got, "NotKept"))
 	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
 		t.Errorf("the index: %v", err)
@@ -144,7 +145,7 @@ func TestTooLarge(t *testing.T) {
 	p, _ := open(t, s)
 	n.Reset()
 	for _, size := range []int{4_200_000, 60_000_000} {
-		if err := p.profiles.Insert(t.Context(), withText(1, size)); !errors.Is(err, patterns.ErrTooLarge) {
+		if err := p.profiles.Insert(t.Context(), withText(1, size)); !errors.Is(err, tables.ErrTooLarge) {
 			t.Errorf("%d: %v", size, err)
 		}
 	}
@@ -158,7 +159,7 @@ func TestForeignRowBetween(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, _ := open(t, s)
 	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
-	check(t, p.profiles.Table().Entities().Insert(t.Context(), &patterns.Entity{Key: patterns.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
+	check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
 	_, err := p.profiles.Get(t.Context(), at(1))
 	if err != nil {
 		t.Error(err)
@@ -181,7 +182,7 @@ func TestOldIndexKey(t *testing.T) {
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
-	if v, err := ix.Get(t.Context(), "red", "a\uFFFBb"); !errors.Is(err, patterns.ErrNotFound) {
+	if v, err := ix.Get(t.Context(), "red", "a\uFFFBb"); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
 	for d, err := range p.profiles.Verify(t.Context(), nil) {
@@ -212,7 +213,7 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	got, err = p.profiles.Get(t.Context(), at(1))
 	check(t, err)
 	check(t, p.profiles.Delete(t.Context(), got))
-	if v, err := p.byEmail.Get(t.Context(), "red", "J\uFFFDrg"); !errors.Is(err, patterns.ErrNotFound) {
+	if v, err := p.byEmail.Get(t.Context(), "red", "J\uFFFDrg"); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
 }
@@ -222,12 +223,12 @@ func TestOthersBesideFurtherRows(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	type note struct {
-		patterns.Meta
+		tables.Meta
 		ID   string
 		Text string
 	}
-	notes, err := patterns.NewRepository(account(t, s).Table(table), patterns.Schema[note]{Key: func(n *note) patterns.Key {
-		return patterns.Key{Partition: "red", Row: compoundkey.Join("profile", compoundkey.String(n.ID))}
+	notes, err := patterns.NewRepository(account(t, s).Table(table), patterns.Schema[note]{Key: func(n *note) tables.Key {
+		return tables.Key{Partition: "red", Row: compoundkey.Join("profile", compoundkey.String(n.ID))}
 	}})
 	check(t, err)
 	check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSizes stores entities of all sizes, reads them back by key and by index, and counts the requests.
@@ -18,9 +19,9 @@ func TestSizes(t *testing.T) {
 	bytes := make([]byte, 1<<20)
 	_, _ = noise.Read(bytes)
 	binary := withText(12, 0)
-	binary.More["Photo"] = patterns.Binary(bytes)
+	binary.More["Photo"] = tables.Binary(bytes)
 	mixed := withNumbers(13, 300)
-	mixed.More["Essay"] = patterns.String(strings.Repeat("é🙂", 50_000))
+	mixed.More["Essay"] = tables.String(strings.Repeat("é🙂", 50_000))
 	for _, c := range []struct {
 		profile     *profile
 		rows, reads int
@@ -71,7 +72,7 @@ func TestLargest(t *testing.T) {
 	check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
 	requests.Reset()
 	err := p.profiles.Insert(t.Context(), withText(2, 2_100_000))
-	if !errors.Is(err, patterns.ErrTooLarge) || requests.Count() != 0 {
+	if !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
 		t.Fatalf("%v after %d requests", err, requests.Count())
 	}
 	if !strings.Contains(err.Error(), "4194304") {
@@ -86,7 +87,7 @@ func TestLargest(t *testing.T) {
 		switch _, err := bare.Explain(t.Context(), patterns.ChangeInsert, withText(4, middle)); {
 		case err == nil:
 			least = middle
-		case errors.Is(err, patterns.ErrTooLarge) && requests.Count() == 0:
+		case errors.Is(err, tables.ErrTooLarge) && requests.Count() == 0:
 			most = middle
 		default:
 			t.Fatal(err)
@@ -94,7 +95,7 @@ func TestLargest(t *testing.T) {
 	}
 	check(t, bare.Insert(t.Context(), withText(4, least)))
 	requests.Reset()
-	if err := bare.Insert(t.Context(), withText(5, most)); !errors.Is(err, patterns.ErrTooLarge) || requests.Count() != 0 {
+	if err := bare.Insert(t.Context(), withText(5, most)); !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
 		t.Fatalf("%v after %d requests", err, requests.Count())
 	}
 	t.Logf("the largest text is of %d characters", least)
@@ -106,20 +107,20 @@ func TestFirstRow(t *testing.T) {
 	p, _ := open(t, s)
 	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
 	query := p.profiles.Query().Partition("red")
-	_, err := query.Where(patterns.Eq("Answer00007", 7)).Page(t.Context(), "")
-	if !errors.Is(err, patterns.ErrInvalid) {
+	_, err := query.Where(tables.Eq("Answer00007", 7)).Page(t.Context(), "")
+	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a condition on a property that may be in a further row: %v", err)
 	}
 	for _, c := range []struct {
 		selected  []string
-		condition patterns.Condition
+		condition tables.Condition
 		requests  int
 	}{
-		{[]string{"Email"}, patterns.Eq("Email", "p1@contoso.com"), 1},
-		{[]string{"Email", "Answer00003"}, patterns.Eq("Email", "p1@contoso.com"), 2},
-		{[]string{"Answer00003", "Answer04900"}, patterns.Eq("Email", "p1@contoso.com"), 3},
-		{nil, patterns.Eq("Email", "p1@contoso.com"), 2},
-		{nil, patterns.Eq("Email", "p2@contoso.com"), 1},
+		{[]string{"Email"}, tables.Eq("Email", "p1@contoso.com"), 1},
+		{[]string{"Email", "Answer00003"}, tables.Eq("Email", "p1@contoso.com"), 2},
+		{[]string{"Answer00003", "Answer04900"}, tables.Eq("Email", "p1@contoso.com"), 3},
+		{nil, tables.Eq("Email", "p1@contoso.com"), 2},
+		{nil, tables.Eq("Email", "p2@contoso.com"), 1},
 	} {
 		requests.Reset()
 		got, err := query.Select(c.selected...).Where(c.condition).First(t.Context())
@@ -149,7 +150,7 @@ func TestMergeTouchesFewRows(t *testing.T) {
 	check(t, err)
 	v, err := p.profiles.Get(t.Context(), at(1))
 	check(t, err)
-	v.More["Answer12345"] = patterns.Int32(-1)
+	v.More["Answer12345"] = tables.Int32(-1)
 	requests.Reset()
 	check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
 	if n := requests.Reset(); n != 3 {

@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestSweep breaks each change of an entity that grows over rows, shrinks, or stays, at each of its calls. Afterwards the entity
 // is as before or as after, its copy agrees, and no row is there that belongs to neither.
 func TestSweep(t *testing.T) {
 	merged := withNumbers(1, 700)
-	merged.More["Answer00500"] = patterns.String("another")
+	merged.More["Answer00500"] = tables.String("another")
 	for _, c := range []struct {
 		name          string
 		before, after *profile
@@ -33,7 +33,7 @@ func TestSweep(t *testing.T) {
 		{"Shrink", withNumbers(1, 700), withNumbers(1, 20), 120, replaceBy(withNumbers(1, 20))},
 		{"Fewer rows", withText(1, 500_000), withText(1, 40_000), 120, replaceBy(withText(1, 40_000))},
 		{"Merge", withNumbers(1, 700), merged, 184, func(ctx context.Context, p *process, v *profile) error {
-			v.More = map[string]patterns.Value{"Answer00500": patterns.String("another")}
+			v.More = map[string]tables.Value{"Answer00500": tables.String("another")}
 			return p.profiles.Merge(ctx, v, "Answer00500")
 		}},
 		{"Delete", withNumbers(1, 700), nil, 120, func(ctx context.Context, p *process, v *profile) error { return p.profiles.Delete(ctx, v) }},
@@ -100,7 +100,7 @@ func sweptWorld(t testing.TB, s *storagetest.Service, before, after *profile, op
 // found compares the table with what may be in it.
 func found(ctx context.Context, p *process, states []*profile) error {
 	got, err := p.profiles.Get(ctx, at(1))
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
 	is := slices.IndexFunc(states, func(state *profile) bool { return textOf(state) == textOf(got) })
@@ -108,7 +108,7 @@ func found(ctx context.Context, p *process, states []*profile) error {
 		return fmt.Errorf("there is %.200s", textOf(got))
 	}
 	copied, err := p.byEmail.Get(ctx, "red", "p1@contoso.com")
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
 	if textOf(copied) != textOf(got) {

@@ -15,15 +15,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // numbered is a version of the one profile: every property says which.
 func numbered(version int) *profile {
-	p := &profile{Team: "red", ID: 1, Email: "p1@contoso.com", More: map[string]patterns.Value{}}
+	p := &profile{Team: "red", ID: 1, Email: "p1@contoso.com", More: map[string]tables.Value{}}
 	for i := range 400 + version%3*200 {
-		p.More[fmt.Sprintf("ThisIsThePropertyThatHasTheNumber%03d", i)] = patterns.Int32(int32(version))
+		p.More[fmt.Sprintf("ThisIsThePropertyThatHasTheNumber%03d", i)] = tables.Int32(int32(version))
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func TestNoTornRead(t *testing.T) {
 			last := 0
 			for n := done.Add(1); n <= reads && !t.Failed(); n = done.Add(1) {
 				got, err := read(t.Context(), reader, n)
-				if errors.Is(err, patterns.ErrConflict) {
+				if errors.Is(err, tables.ErrConflict) {
 					refused.Add(1) // replaced during each attempt, and it says so
 					continue
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -144,7 +145,7 @@ func (x *chaos) String() string {
 func again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if ctx.Err() != nil || !errors.Is(err, patterns.ErrUnknownOutcome) && !errors.Is(err, patterns.ErrUnavailable) {
+		if ctx.Err() != nil || !errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, tables.ErrUnavailable) {
 			return err
 		}
 	}
@@ -155,10 +156,10 @@ func insert[T any](ctx context.Context, repo *patterns.Repository[T], v *T) erro
 	unknown := false
 	err := again(ctx, func() error {
 		err := repo.Insert(ctx, v)
-		unknown = unknown || errors.Is(err, patterns.ErrUnknownOutcome)
+		unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
 		return err
 	})
-	if !unknown || !errors.Is(err, patterns.ErrExists) {
+	if !unknown || !errors.Is(err, tables.ErrExists) {
 		return err
 	}
 	found, err := repo.Get(ctx, repo.KeyOf(v))

@@ -12,13 +12,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // company is what the scenarios work on.
 type company struct {
 	options  options
 	place    *place
-	account  *patterns.Account
+	account  *tables.Account
 	network  *network // with -chaos
 	kills    int      // of worker processes
 	requests *storagetest.RequestCounter
@@ -79,8 +80,8 @@ func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions 
 }
 
 // client opens the account once more, as a program of its own would.
-func (c *company) client(policies ...policy.Policy) (*patterns.Account, error) {
-	return patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: c.clientOptions(policies...)})
+func (c *company) client(policies ...policy.Policy) (*tables.Account, error) {
+	return tables.NewAccountFromConnectionString(c.place.connection, &tables.AccountOptions{ClientOptions: c.clientOptions(policies...)})
 }
 
 // employee returns what is stored of the employee with this id.

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestMain lets the program start its worker: from a test, that is the test binary once more.
@@ -220,10 +221,10 @@ func checkRequests(t *testing.T, r *report) {
 
 // lasting is a place where what a run makes outlives it, as on an account: the service that the tests share. made lists what
 // runs have made there, by what it is and its name.
-func lasting(t *testing.T) (find finder, account *patterns.Account, made func() []string) {
+func lasting(t *testing.T) (find finder, account *tables.Account, made func() []string) {
 	t.Helper()
 	s := storagetest.Open(t)
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func lasting(t *testing.T) (find finder, account *patterns.Account, made func() 
 	}
 }
 
-func tablesOf(t *testing.T, account *patterns.Account) []string {
+func tablesOf(t *testing.T, account *tables.Account) []string {
 	t.Helper()
 	var names []string
 	for pager := account.TableService().NewListTablesPager(nil); pager.More(); {
@@ -258,7 +259,7 @@ func tablesOf(t *testing.T, account *patterns.Account) []string {
 	return names
 }
 
-func queuesOf(t *testing.T, account *patterns.Account) []string {
+func queuesOf(t *testing.T, account *tables.Account) []string {
 	t.Helper()
 	var names []string
 	for pager := account.QueueService().NewListQueuesPager(nil); pager.More(); {
@@ -275,7 +276,7 @@ func queuesOf(t *testing.T, account *patterns.Account) []string {
 	return names
 }
 
-func containersOf(t *testing.T, account *patterns.Account) []string {
+func containersOf(t *testing.T, account *tables.Account) []string {
 	t.Helper()
 	var names []string
 	for pager := account.BlobService().NewListContainersPager(nil); pager.More(); {
@@ -293,7 +294,7 @@ func containersOf(t *testing.T, account *patterns.Account) []string {
 }
 
 // remove drops what a run has kept.
-func remove(t *testing.T, account *patterns.Account, what string) {
+func remove(t *testing.T, account *tables.Account, what string) {
 	t.Helper()
 	kind, name, _ := strings.Cut(what, " ")
 	var err error

@@ -6,11 +6,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is the guide's entity: its partition is the department, its row the employee's id.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	FirstName  string
@@ -35,7 +36,7 @@ func (e *Employee) record() record {
 // anew is the employee as one that was never written.
 func (e *Employee) anew() *Employee {
 	twin := *e
-	twin.Meta = patterns.Meta{}
+	twin.Meta = tables.Meta{}
 	return &twin
 }
 
@@ -52,7 +53,7 @@ type indexes struct {
 }
 
 // newEmployees is the table with patterns: four rows an employee, kept in step.
-func newEmployees(table *patterns.Table) (*patterns.Repository[Employee], *indexes, error) {
+func newEmployees(table *tables.Table) (*patterns.Repository[Employee], *indexes, error) {
 	x := &indexes{
 		email: intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 			return compoundkey.String(e.Email)
@@ -65,23 +66,23 @@ func newEmployees(table *patterns.Table) (*patterns.Repository[Employee], *index
 		}),
 	}
 	repo, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key:       func(e *Employee) patterns.Key { return employeeKey(e.Department, e.ID) },
+		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
 	}, x.email, x.name, x.hired)
 	return repo, x, err
 }
 
-func employeeKey(department string, n int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("empid", id(n))}
+func employeeKey(department string, n int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("empid", id(n))}
 }
 
 // newPlain is the table as one would make it first: one row an employee, found by department and id.
-func newPlain(table *patterns.Table) (*patterns.Repository[Employee], error) {
+func newPlain(table *tables.Table) (*patterns.Repository[Employee], error) {
 	return patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key { return plainKey(e.Department, e.ID) },
+		Key: func(e *Employee) tables.Key { return plainKey(e.Department, e.ID) },
 	})
 }
 
-func plainKey(department string, n int) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("", id(n))}
+func plainKey(department string, n int) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("", id(n))}
 }

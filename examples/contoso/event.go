@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // Event is an access to the network that was logged.
 type Event struct {
-	patterns.Meta
+	tables.Meta
 	At         time.Time
 	Number     int
 	Department string
@@ -67,24 +68,24 @@ func newEvents(staff []*Employee, begin time.Time, n, first int) []*Event {
 // anew is the event as one that was never written.
 func (e *Event) anew() *Event {
 	twin := *e
-	twin.Meta = patterns.Meta{}
+	twin.Meta = tables.Meta{}
 	return &twin
 }
 
 // newScattered is the table with the pattern: the same rising keys, in partitions by a hash of the key.
-func newScattered(table *patterns.Table, o *scatter.Options) (*scatter.Spread[Event], error) {
+func newScattered(table *tables.Table, o *scatter.Options) (*scatter.Spread[Event], error) {
 	return scatter.New(table, scatter.Schema[Event]{Order: scatter.ByTime("event", time.Minute), Row: (*Event).row, Partitions: partitions}, o)
 }
 
 // newNatural is the guide's own solution: a partition an employee.
-func newNatural(table *patterns.Table, o *scatter.Options) (*scatter.Natural[Event], error) {
+func newNatural(table *tables.Table, o *scatter.Options) (*scatter.Natural[Event], error) {
 	return scatter.NewNatural(table, scatter.NaturalSchema[Event]{Name: "event", RowPrefix: "event", Partition: (*Event).who, Row: (*Event).row}, o)
 }
 
 // newHourly is the anti-pattern: a partition an hour, so that one partition has all that comes.
-func newHourly(table *patterns.Table) (*patterns.Repository[Event], error) {
+func newHourly(table *tables.Table) (*patterns.Repository[Event], error) {
 	return patterns.NewRepository(table, patterns.Schema[Event]{
-		Key:       func(e *Event) patterns.Key { return patterns.Key{Partition: hourOf(e.At), Row: e.row()} },
+		Key:       func(e *Event) tables.Key { return tables.Key{Partition: hourOf(e.At), Row: e.row()} },
 		RowPrefix: "event",
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // asked is a question about T that is asked in two ways, which must give the same answer.
@@ -20,7 +20,7 @@ type asked[T any, R comparable] struct {
 
 // wayTo is one way to an answer.
 type wayTo[T any] struct {
-	class    patterns.QueryClass
+	class    tables.QueryClass
 	how      string // in place of the class where no table is asked
 	searched int    // rows that the service has to go through; 0 for those it finds
 	ask      func(context.Context) iter.Seq2[*T, error]
@@ -35,14 +35,14 @@ type (
 )
 
 // answering is the way of a query.
-func answering[T any](q patterns.Query[T]) (wayTo[T], error) {
+func answering[T any](q tables.Query[T]) (wayTo[T], error) {
 	plan, err := q.Plan()
 	return wayTo[T]{class: plan.Class, ask: q.All}, err
 }
 
 // reading is the way of reading one thing by key.
 func reading[T any](get func(context.Context) (*T, error)) wayTo[T] {
-	return wayTo[T]{class: patterns.PointQuery, searched: 1, ask: func(ctx context.Context) iter.Seq2[*T, error] {
+	return wayTo[T]{class: tables.PointQuery, searched: 1, ask: func(ctx context.Context) iter.Seq2[*T, error] {
 		return func(yield func(*T, error) bool) { yield(get(ctx)) }
 	}}
 }

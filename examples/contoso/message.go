@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -46,13 +46,13 @@ func sender(n int) string { return compoundkey.Join("empid", id(n)) }
 func theDay() time.Time { return time.Date(theYear, 11, 20, 0, 0, 0, 0, time.UTC) }
 
 // dayKey is of the series of a day, by the hour.
-func dayKey(employee int, day time.Time) patterns.Key {
-	return patterns.Key{Partition: sender(employee), Row: compoundkey.Join("messages", compoundkey.String(day.Format("20060102")))}
+func dayKey(employee int, day time.Time) tables.Key {
+	return tables.Key{Partition: sender(employee), Row: compoundkey.Join("messages", compoundkey.String(day.Format("20060102")))}
 }
 
 // yearKey is of the series of a year, by the day.
-func yearKey(employee, year int) patterns.Key {
-	return patterns.Key{Partition: sender(employee), Row: compoundkey.Join("year", compoundkey.Int(year, 4))}
+func yearKey(employee, year int) tables.Key {
+	return tables.Key{Partition: sender(employee), Row: compoundkey.Join("year", compoundkey.Int(year, 4))}
 }
 
 func newMessage(employee int, at time.Time, n int) *Message {

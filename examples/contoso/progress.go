@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // progress tells a person what takes long: on a terminal in one line that changes, else in a line now and then.
@@ -35,9 +35,9 @@ func (p *progress) say(message string) {
 }
 
 // bulk reports on the loading of a number of employees.
-func (p *progress) bulk(what string, total int) func(patterns.BulkProgress) {
+func (p *progress) bulk(what string, total int) func(tables.BulkProgress) {
 	p.last = time.Now()
-	return func(b patterns.BulkProgress) {
+	return func(b tables.BulkProgress) {
 		done := b.Entities + b.Existing
 		finished := done == int64(total)
 		if time.Since(p.last) < p.every && !finished {

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // resources are the tables, queues and containers that a run has made, by names that nobody else has.
@@ -31,11 +31,11 @@ type drop struct {
 }
 
 // table makes a table, to be dropped at the end.
-func (c *company) table(ctx context.Context, name string) (*patterns.Table, error) {
+func (c *company) table(ctx context.Context, name string) (*tables.Table, error) {
 	t := c.account.Table("Contoso" + name + c.suffix)
 	c.tables = append(c.tables, t.Name())
 	c.drops = append(c.drops, drop{"table " + t.Name(), func(ctx context.Context) error {
-		if err := t.Drop(ctx); !errors.Is(err, patterns.ErrTableNotFound) {
+		if err := t.Drop(ctx); !errors.Is(err, tables.ErrTableNotFound) {
 			return err
 		}
 		return nil

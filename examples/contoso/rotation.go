@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rotate changes the wrapping key and the data key, while other programs raise salaries.
@@ -113,7 +113,7 @@ func (v *vault) countUses(ctx context.Context, s *section, raises []int) error {
 		if uses[old] != 0 || uses[current] == 0 {
 			return "", fmt.Errorf("%d values under the old key, %d under the new one", uses[old], uses[current])
 		}
-		if err := v.registry.RemoveUnusedDataKey(ctx, old, v.table); !errors.Is(err, patterns.ErrConflict) {
+		if err := v.registry.RemoveUnusedDataKey(ctx, old, v.table); !errors.Is(err, tables.ErrConflict) {
 			return "", fmt.Errorf("a key that was replaced a moment ago was not kept: %w", err)
 		}
 		return fmt.Sprintf("0, and %s of the new one, after %s; who wants to remove it has to wait a minute", grouped(int(uses[current])), counted(total, "raise")), nil

@@ -9,11 +9,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Confidential is what nobody but the program is to read of an employee.
 type Confidential struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -48,17 +49,17 @@ type confidentials struct {
 	beacon       encryption.Beacon
 }
 
-func openConfidentials(ctx context.Context, table *patterns.Table, registry *encryption.Registry) (*confidentials, error) {
+func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*confidentials, error) {
 	x := &confidentials{}
 	var err error
 	if x.beacon, err = registry.Beacon(ctx, "nationalid", nationalIDBits); err != nil {
 		return nil, err
 	}
 	x.byNationalID = intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
-		return compoundkey.Tuple(x.beacon.Part(patterns.String(e.NationalID)), id(e.ID))
+		return compoundkey.Tuple(x.beacon.Part(tables.String(e.NationalID)), id(e.ID))
 	})
 	x.repo, err = patterns.NewRepository(table, patterns.Schema[Confidential]{
-		Key:       func(e *Confidential) patterns.Key { return employeeKey(e.Department, e.ID) },
+		Key:       func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
 	}, encryption.New("encryption", registry, nil), x.byNationalID)
 	return x, err
@@ -66,7 +67,7 @@ func openConfidentials(ctx context.Context, table *patterns.Table, registry *enc
 
 // havingBeacon is the span of the index with the employees who may have a national id.
 func (x *confidentials) havingBeacon(nationalID string) compoundkey.Span {
-	return compoundkey.Exactly(x.beacon.Part(patterns.String(nationalID)))
+	return compoundkey.Exactly(x.beacon.Part(tables.String(nationalID)))
 }
 
 // newWrappingKey makes a key that wraps data keys. On Azure, encryption.NewVaultKey has one that never leaves Key Vault.

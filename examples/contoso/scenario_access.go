@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // ownRows gives an employee her own rows, and nobody else's.
@@ -42,7 +43,7 @@ func ownRows() scenario {
 
 // Appraisal is a year's review of an employee, for her to read and to comment.
 type Appraisal struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID, Year   int
 	Rating     int
@@ -59,11 +60,11 @@ func (a *Appraisal) record() appraisalRecord {
 	return appraisalRecord{a.Department, a.Comment, a.ID, a.Year, a.Rating}
 }
 
-func (a *Appraisal) key() patterns.Key {
-	return patterns.Key{Partition: a.Department, Row: compoundkey.Join("empid", id(a.ID), compoundkey.Int(a.Year, 4))}
+func (a *Appraisal) key() tables.Key {
+	return tables.Key{Partition: a.Department, Row: compoundkey.Join("empid", id(a.ID), compoundkey.Int(a.Year, 4))}
 }
 
-func newAppraisals(table *patterns.Table) (*patterns.Repository[Appraisal], error) {
+func newAppraisals(table *tables.Table) (*patterns.Repository[Appraisal], error) {
 	return patterns.NewRepository(table, patterns.Schema[Appraisal]{Key: (*Appraisal).key, RowPrefix: "empid"})
 }
 
@@ -119,13 +120,13 @@ func (c *company) emulated() bool { return strings.HasPrefix(c.account.Endpoints
 
 // holder has the options of a program that holds a token. What is counted is what goes out: a request that the program's
 // own client refuses does not.
-func (c *company) holder() *patterns.AccountOptions {
+func (c *company) holder() *tables.AccountOptions {
 	options := c.place.options
 	if options.Transport == nil {
 		options.Transport = http.DefaultClient
 	}
 	options.Transport = storagetest.NewFaults(options.Transport, c.requests)
-	return &patterns.AccountOptions{ClientOptions: options}
+	return &tables.AccountOptions{ClientOptions: options}
 }
 
 // open is what the holder of a token does.
@@ -165,7 +166,7 @@ func (d *desk) askForOwn(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	without, err := answering(d.all.Query().Partition(sales).Where(patterns.Eq("ID", jones)))
+	without, err := answering(d.all.Query().Partition(sales).Where(tables.Eq("ID", jones)))
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (d *desk) use(ctx context.Context, s *section) error {
 }
 
 // colleague is a row that she must not read.
-func (d *desk) colleague() patterns.Key {
+func (d *desk) colleague() tables.Key {
 	return (&Appraisal{Department: sales, ID: reviewed, Year: 2012}).key()
 }
 
@@ -227,7 +228,7 @@ func (d *desk) refuse(ctx context.Context, s *section) error {
 		}, access.ErrNotPermitted},
 	} {
 		if err := d.c.act(s, x.what, func() (string, error) {
-			if err := x.do(); !errors.Is(err, x.want) || !errors.Is(err, patterns.ErrDenied) {
+			if err := x.do(); !errors.Is(err, x.want) || !errors.Is(err, tables.ErrDenied) {
 				return "", fmt.Errorf("it was not refused: %w", err)
 			}
 			return "refused: " + x.want.Error(), nil
@@ -254,7 +255,7 @@ func (d *desk) refuseBare(ctx context.Context, s *section) error {
 	}
 	for _, x := range []struct {
 		what, address string
-		key           patterns.Key
+		key           tables.Key
 		want          int
 	}{
 		{"her own, by the bare SDK", d.token.RevealAddress(), d.last.key(), http.StatusOK},
@@ -293,7 +294,7 @@ func widened(address string) (string, error) {
 }
 
 // bareGet reads a row by the SDK, and returns the answer's status. Its errors are not told: they could hold the address.
-func (c *company) bareGet(ctx context.Context, address string, key patterns.Key) (status int, _ error) {
+func (c *company) bareGet(ctx context.Context, address string, key tables.Key) (status int, _ error) {
 	client, err := aztables.NewClientWithNoCredential(address, &aztables.ClientOptions{ClientOptions: c.clientOptions()})
 	if err != nil {
 		return 0, errors.New("the SDK does not take the token's address")
@@ -325,7 +326,7 @@ func (d *desk) issue(ctx context.Context, s *section) error {
 	issuer, err := access.NewIssuer(d.signer, func(_ context.Context, user string) (access.Grant, error) {
 		n, known := users[user]
 		if !known {
-			return access.Grant{}, patterns.ErrDenied
+			return access.Grant{}, tables.ErrDenied
 		}
 		return d.grant(n), nil
 	}, nil)
@@ -343,7 +344,7 @@ func (d *desk) issue(ctx context.Context, s *section) error {
 				return "", fmt.Errorf("%s got another token the second time, or not one for the own rows: %w", user, err)
 			}
 		}
-		if _, err := issuer.Token(ctx, "somebody else"); !errors.Is(err, patterns.ErrDenied) {
+		if _, err := issuer.Token(ctx, "somebody else"); !errors.Is(err, tables.ErrDenied) {
 			return "", fmt.Errorf("somebody else was not refused: %w", err)
 		}
 		return fmt.Sprintf("%d made, and kept for the next time; somebody else refused", issuer.Len()), nil

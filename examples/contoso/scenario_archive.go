@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -51,7 +52,7 @@ type movers struct {
 }
 
 // newMovers makes movers on the account: in the program, which asks, and in a worker.
-func newMovers(queue *eventual.Queue, current, formerTable *patterns.Table, blobs *container.Client) (*movers, error) {
+func newMovers(queue *eventual.Queue, current, formerTable *tables.Table, blobs *container.Client) (*movers, error) {
 	m := &movers{queue: queue, blobs: blobs}
 	var err error
 	if m.current, _, err = newEmployees(current); err != nil {
@@ -191,7 +192,7 @@ func (a *archiving) raiseMeanwhile(ctx context.Context, staff []*Employee) (rais
 		var here []*Employee
 		if err := together(ctx, staff, func(ctx context.Context, e *Employee) error {
 			switch err := a.raise(ctx, e); {
-			case errors.Is(err, patterns.ErrNotFound):
+			case errors.Is(err, tables.ErrNotFound):
 				return nil // moved
 			case err != nil:
 				return err
@@ -220,7 +221,7 @@ func (a *archiving) raise(ctx context.Context, e *Employee) error {
 			e.Salary = salary
 			return nil
 		})
-		unknown = unknown || errors.Is(err, patterns.ErrUnknownOutcome)
+		unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
 		return err
 	})
 	switch {

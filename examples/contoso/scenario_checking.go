@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // checking reads the whole table of employees, to see that no row is missing, left over or different.
@@ -36,7 +36,7 @@ func checking() scenario {
 }
 
 // checkOrder reads everybody in one order, and compares with what was written.
-func (c *company) checkOrder(ctx context.Context, s *section, prefix string, query patterns.Query[Employee], of func(*Employee) record) error {
+func (c *company) checkOrder(ctx context.Context, s *section, prefix string, query tables.Query[Employee], of func(*Employee) record) error {
 	return c.act(s, "rows "+prefix+"_...", func() (string, error) {
 		seen := map[int]bool{}
 		for e, err := range query.AllPartitions(ctx, departmentNames(), nil) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -37,7 +38,7 @@ func claims() scenario {
 
 // Claim is of an employee's expenses.
 type Claim struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	Employee int
 	Amount   int
@@ -82,8 +83,8 @@ func (c *company) openExpenses(ctx context.Context) (*expenses, error) {
 		return nil, err
 	}
 	x.plain, err = patterns.NewRepository(table, patterns.Schema[Claim]{
-		Key: func(c *Claim) patterns.Key {
-			return patterns.Key{Partition: claimant(c.Employee), Row: compoundkey.Join("claim", compoundkey.Time(c.LoggedAt), compoundkey.String(c.LogID))}
+		Key: func(c *Claim) tables.Key {
+			return tables.Key{Partition: claimant(c.Employee), Row: compoundkey.Join("claim", compoundkey.Time(c.LoggedAt), compoundkey.String(c.LogID))}
 		},
 		RowPrefix: "claim",
 	})
@@ -119,7 +120,7 @@ func (x *expenses) askForLatest(ctx context.Context, s *section) error {
 	}
 	without.searched, without.sort, without.top = claimed, newestFirst, latest
 	return ask(ctx, x.c, s, asked[Claim, claimRecord]{text: "the ten latest claims", without: without, record: (*Claim).record,
-		with: wayTo[Claim]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Claim, error] {
+		with: wayTo[Claim]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Claim, error] {
 			return func(yield func(*Claim, error) bool) {
 				newest, err := x.log.Latest(ctx, claimant(jones), latest)
 				if err != nil {

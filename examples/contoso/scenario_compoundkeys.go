@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Review is a year's review of an employee, in the employee's own partition. Its row key is that of the employee with the
@@ -47,12 +47,12 @@ func compoundKeys() scenario {
 }
 
 // writeReviews writes the employee and her reviews in one transaction of the caller's own.
-func (c *company) writeReviews(ctx context.Context, s *section, table *patterns.Table) error {
+func (c *company) writeReviews(ctx context.Context, s *section, table *tables.Table) error {
 	staff, err := newPlain(table)
 	if err != nil {
 		return err
 	}
-	reviews, err := patterns.Typed[Review](table)
+	reviews, err := tables.RowsOf[Review](table)
 	if err != nil {
 		return err
 	}
@@ -74,19 +74,19 @@ func (c *company) writeReviews(ctx context.Context, s *section, table *patterns.
 	})
 }
 
-func (c *company) readReviews(ctx context.Context, s *section, table *patterns.Table) error {
+func (c *company) readReviews(ctx context.Context, s *section, table *tables.Table) error {
 	if err := c.act(s, "read together", func() (string, error) {
 		return c.readTogether(ctx, table)
 	}); err != nil {
 		return err
 	}
 	return c.act(s, "the review of 2012 alone", func() (string, error) {
-		reviews, err := patterns.Typed[Review](table)
+		reviews, err := tables.RowsOf[Review](table)
 		if err != nil {
 			return "", err
 		}
 		want := newReview(sales, reviewed, 2012)
-		got, err := reviews.Get(ctx, patterns.Key{Partition: want.PartitionKey, Row: want.RowKey})
+		got, err := reviews.Get(ctx, tables.Key{Partition: want.PartitionKey, Row: want.RowKey})
 		if err != nil {
 			return "", err
 		}
@@ -98,7 +98,7 @@ func (c *company) readReviews(ctx context.Context, s *section, table *patterns.T
 }
 
 // readTogether asks for the rows that start with the employee's number.
-func (c *company) readTogether(ctx context.Context, table *patterns.Table) (string, error) {
+func (c *company) readTogether(ctx context.Context, table *tables.Table) (string, error) {
 	query := table.Entities().Query().Partition(sales).Rows(compoundkey.Starting("", id(reviewed)))
 	rows, err := collect(query.All(ctx))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // concurrency lets writers meet at one employee.
@@ -42,10 +42,10 @@ func (c *company) refuseStale(ctx context.Context, s *section) error {
 	*c.employee(jones) = *first
 	second.Salary += 2000
 	return c.act(s, "the second one, who read the index, writes", func() (string, error) {
-		if err := c.employees.Replace(ctx, second); !errors.Is(err, patterns.ErrConflict) {
+		if err := c.employees.Replace(ctx, second); !errors.Is(err, tables.ErrConflict) {
 			return "", fmt.Errorf("a stale replace was not refused: %w", err)
 		}
-		return "refused: " + patterns.ErrConflict.Error(), nil
+		return "refused: " + tables.ErrConflict.Error(), nil
 	})
 }
 
@@ -68,7 +68,7 @@ func (c *company) raiseTogether(ctx context.Context, s *section) error {
 		running.Wait()
 		unknown := 0
 		for i, err := range errs {
-			if errors.Is(err, patterns.ErrUnknownOutcome) {
+			if errors.Is(err, tables.ErrUnknownOutcome) {
 				unknown, errs[i] = unknown+1, nil
 			}
 		}

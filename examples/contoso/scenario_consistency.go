@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // consistency changes employees, and the index rows with them.
@@ -48,7 +49,7 @@ func (c *company) changeEmail(ctx context.Context, s *section) error {
 	}
 	*c.employee(e.ID) = *e
 	return c.act(s, "read by the old email and by the new", func() (string, error) {
-		if _, err := c.indexes.email.Get(ctx, sales, jonesEmail); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := c.indexes.email.Get(ctx, sales, jonesEmail); !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("the old email still finds somebody: %w", err)
 		}
 		got, err := c.indexes.email.Get(ctx, sales, renamed)
@@ -72,15 +73,15 @@ func (c *company) refuseDuplicate(ctx context.Context, s *section) error {
 	rival := c.newHire(c.employee(jones).Email)
 	if err := c.act(s, "a new employee with that email", func() (string, error) {
 		err := c.employees.Insert(ctx, rival)
-		var e *patterns.Error
-		if !errors.As(err, &e) || !errors.Is(err, patterns.ErrDuplicate) || e.Pattern != "email" {
+		var e *tables.Error
+		if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "email" {
 			return "", fmt.Errorf("the duplicate was not refused: %w", err)
 		}
-		return fmt.Sprintf("refused: %v, of index %q; who has it was looked at", patterns.ErrDuplicate, e.Pattern), nil
+		return fmt.Sprintf("refused: %v, of index %q; who has it was looked at", tables.ErrDuplicate, e.Pattern), nil
 	}); err != nil {
 		return err
 	}
-	if _, err := c.employees.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := c.employees.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, tables.ErrNotFound) {
 		return fmt.Errorf("the refused employee left something: %w", err)
 	}
 	return nil

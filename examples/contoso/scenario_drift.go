@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // driftLag is for how long a difference in the other table has to last. Nobody writes meanwhile, so a moment is enough; where
@@ -45,7 +46,7 @@ type drifting struct {
 	staff   []*Employee // as they are stored, by their ids from reviewed to jones
 	repo    *patterns.Repository[Employee]
 	queue   *eventual.Queue // of the intents
-	emails  *patterns.Table // of the copies elsewhere
+	emails  *tables.Table   // of the copies elsewhere
 	damages []damage
 }
 
@@ -66,7 +67,7 @@ func (c *company) openDrifting(ctx context.Context) (*drifting, error) {
 }
 
 // repository attaches the patterns to the employees' table, and more of them.
-func (d *drifting) repository(employees *patterns.Table, more ...patterns.Pattern) (*patterns.Repository[Employee], error) {
+func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern) (*patterns.Repository[Employee], error) {
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	schema := newSchema()
 	schema.Intents = d.queue
@@ -121,8 +122,8 @@ func (d *drifting) doDamage(ctx context.Context, s *section) error {
 }
 
 // emailKey is where the copy by email is, beside the employee.
-func emailKey(department, email string) patterns.Key {
-	return patterns.Key{Partition: department, Row: compoundkey.Join("email", compoundkey.String(email))}
+func emailKey(department, email string) tables.Key {
+	return tables.Key{Partition: department, Row: compoundkey.Join("email", compoundkey.String(email))}
 }
 
 // wrong is a discrepancy of an employee's copy or list.
@@ -164,7 +165,7 @@ func (d *drifting) addCopy(e *Employee) damage {
 }
 
 func (d *drifting) deleteCopyElsewhere(e *Employee) damage {
-	key := patterns.Key{Partition: "everybody", Row: compoundkey.Join("", compoundkey.String(e.Email))}
+	key := tables.Key{Partition: "everybody", Row: compoundkey.Join("", compoundkey.String(e.Email))}
 	want := d.wrong(patterns.Missing, "everybody", key.Partition+"\t"+key.Row, e)
 	want.Table = d.emails.Name()
 	return damage{"a copy in the other table deleted", func(ctx context.Context) error {
@@ -175,7 +176,7 @@ func (d *drifting) deleteCopyElsewhere(e *Employee) damage {
 
 // leaveOut takes an employee's key out of the list of the last name.
 func (d *drifting) leaveOut(e *Employee) damage {
-	key := patterns.Key{Partition: e.Department, Row: compoundkey.Join("lastname", compoundkey.String(e.LastName))}
+	key := tables.Key{Partition: e.Department, Row: compoundkey.Join("lastname", compoundkey.String(e.LastName))}
 	want := d.wrong(patterns.Missing, "lastname", key.Partition+"\t"+key.Row, e)
 	want.Table = "" // the place of a list is in the words of its pattern
 	return damage{"a key taken out of a list", func(ctx context.Context) error {
@@ -196,7 +197,7 @@ func (d *drifting) leaveOut(e *Employee) damage {
 // rawRow is a row as the service sends and takes it, with the library's own properties.
 type rawRow map[string]any
 
-func readRaw(ctx context.Context, table *patterns.Table, key patterns.Key) (rawRow, error) {
+func readRaw(ctx context.Context, table *tables.Table, key tables.Key) (rawRow, error) {
 	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func readRaw(ctx context.Context, table *patterns.Table, key patterns.Key) (rawR
 }
 
 // mergeRaw changes some properties of a row, whatever its ETag is.
-func mergeRaw(ctx context.Context, table *patterns.Table, key patterns.Key, properties rawRow) error {
+func mergeRaw(ctx context.Context, table *tables.Table, key tables.Key, properties rawRow) error {
 	properties["PartitionKey"], properties["RowKey"] = key.Partition, key.Row
 	body, err := json.Marshal(properties)
 	if err != nil {

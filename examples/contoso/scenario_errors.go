@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -39,12 +40,12 @@ func logErrors() scenario {
 
 // LogRow is a log record as a row of a table.
 type LogRow struct {
-	patterns.Meta `json:"-"`
-	At            time.Time `json:"-"`
-	Number        int
-	Server        string
-	Level         string
-	Text          string
+	tables.Meta `json:"-"`
+	At          time.Time `json:"-"`
+	Number      int
+	Server      string
+	Level       string
+	Text        string
 }
 
 // logRecord is what two LogRows must have in common to be the same.
@@ -114,7 +115,7 @@ func (c *company) openServerLog(ctx context.Context) (*serverLog, error) {
 			return nil, err
 		}
 		*x.repo, err = patterns.NewRepository(table, patterns.Schema[LogRow]{
-			Key:       func(r *LogRow) patterns.Key { return patterns.Key{Partition: x.partition(r), Row: r.row()} },
+			Key:       func(r *LogRow) tables.Key { return tables.Key{Partition: x.partition(r), Row: r.row()} },
 			RowPrefix: "log",
 		})
 		if err != nil {
@@ -201,13 +202,13 @@ func (l *serverLog) askForErrors(ctx context.Context, s *section) error {
 		}
 		with.searched += int(blob.Records)
 	}
-	wrong := patterns.Or(patterns.Eq("Level", "critical"), patterns.Eq("Level", "error"))
+	wrong := tables.Or(tables.Eq("Level", "critical"), tables.Eq("Level", "error"))
 	hour, err := answering(l.byHour.Query().Partition(hourOf(from)).Rows(between(from, to).Under("log")).Where(wrong))
 	if err != nil {
 		return err
 	}
 	hour.searched = 2 * aMinute
-	server, err := answering(l.byServer.Query().Where(patterns.Ge("At", from), patterns.Lt("At", to), wrong).AllowTableScan())
+	server, err := answering(l.byServer.Query().Where(tables.Ge("At", from), tables.Lt("At", to), wrong).AllowTableScan())
 	if err != nil {
 		return err
 	}

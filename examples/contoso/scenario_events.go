@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // events logs what rises in time, without one partition that takes it all.
@@ -153,7 +154,7 @@ func (l *eventLog) askForTime(ctx context.Context, s *section) error {
 		return err
 	}
 	return ask(ctx, l.c, s, asked[Event, eventRecord]{text: "a tenth of a second, in order", without: without, record: (*Event).record,
-		with: wayTo[Event]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Event, error] {
+		with: wayTo[Event]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Event, error] {
 			return l.scattered.Range(ctx, span, nil)
 		}}})
 }
@@ -161,13 +162,13 @@ func (l *eventLog) askForTime(ctx context.Context, s *section) error {
 // askForEmployee: spread by the employee, what one of them did is together; by the hour, the whole partition is read.
 func (l *eventLog) askForEmployee(ctx context.Context, s *section) error {
 	e := l.c.employee(ofWhom)
-	without, err := answering(l.hourly.Query().Partition(hourOf(nine())).Where(patterns.Eq("Department", e.Department), patterns.Eq("Employee", e.ID)))
+	without, err := answering(l.hourly.Query().Partition(hourOf(nine())).Where(tables.Eq("Department", e.Department), tables.Eq("Employee", e.ID)))
 	if err != nil {
 		return err
 	}
 	without.searched = atNine
 	return ask(ctx, l.c, s, asked[Event, eventRecord]{text: fmt.Sprintf("what employee %06d did", e.ID), without: without, record: (*Event).record,
-		with: wayTo[Event]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Event, error] {
+		with: wayTo[Event]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Event, error] {
 			return l.natural.Range(ctx, []compoundkey.Part{employeePart(e.Department, e.ID)}, compoundkey.All(), nil)
 		}}})
 }

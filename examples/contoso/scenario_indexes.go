@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // secondaryIndexes finds employees by email, through copies under another row key.
@@ -26,7 +26,7 @@ func secondaryIndexes() scenario {
 }
 
 func (c *company) askByEmail(ctx context.Context, s *section) error {
-	without, err := answering(c.plain.Query().Partition(sales).Where(patterns.Eq("Email", jonesEmail)))
+	without, err := answering(c.plain.Query().Partition(sales).Where(tables.Eq("Email", jonesEmail)))
 	without.searched = len(c.of(sales))
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *company) askByEmailPrefix(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	without, err := answering(c.plain.Query().Partition(sales).Where(patterns.Ge("Email", "a"), patterns.Lt("Email", "b")))
+	without, err := answering(c.plain.Query().Partition(sales).Where(tables.Ge("Email", "a"), tables.Lt("Email", "b")))
 	without.searched = len(c.of(sales))
 	without.sort = func(a, b *Employee) int { return strings.Compare(a.Email, b.Email) }
 	if err != nil {

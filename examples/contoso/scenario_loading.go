@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // loading makes the company's employees and stores them twice: with the indexes, and plain.
@@ -26,7 +27,7 @@ func loading() scenario {
 
 func (c *company) load(ctx context.Context, s *section, what string, repo *patterns.Repository[Employee], of func(*Employee) *Employee) error {
 	return c.exposed(s, what, func() (string, error) {
-		done, err := repo.BulkInsertNonAtomic(ctx, all(c.staff, of), &patterns.BulkOptions{Progress: c.progress.bulk(what, len(c.staff))})
+		done, err := repo.BulkInsertNonAtomic(ctx, all(c.staff, of), &tables.BulkOptions{Progress: c.progress.bulk(what, len(c.staff))})
 		if err != nil {
 			return "", err
 		}

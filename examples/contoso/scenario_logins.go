@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -39,7 +40,7 @@ func logins() scenario {
 
 // Login is a request to log in.
 type Login struct {
-	patterns.Meta
+	tables.Meta
 	Employee int
 	At       time.Time
 	Address  string
@@ -58,10 +59,10 @@ func newLogin(employee int, at time.Time) *Login {
 	return &Login{Employee: employee, At: at, Address: fmt.Sprintf("10.0.%d.%d", employee/250, employee%250)}
 }
 
-func openLogins(table *patterns.Table) (*patterns.Repository[Login], error) {
+func openLogins(table *tables.Table) (*patterns.Repository[Login], error) {
 	return patterns.NewRepository(table, patterns.Schema[Login]{
-		Key: func(l *Login) patterns.Key {
-			return patterns.Key{Partition: sender(l.Employee), Row: compoundkey.Join("at", compoundkey.Time(l.At))}
+		Key: func(l *Login) tables.Key {
+			return tables.Key{Partition: sender(l.Employee), Row: compoundkey.Join("at", compoundkey.Time(l.At))}
 		},
 		RowPrefix: "at",
 	})
@@ -107,7 +108,7 @@ func (g *gate) dropAll(ctx context.Context) error {
 		return err
 	}
 	for _, name := range append(names, g.weeks.Control().Name()) {
-		if err := g.c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, patterns.ErrTableNotFound) {
+		if err := g.c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, tables.ErrTableNotFound) {
 			return err
 		}
 	}
@@ -186,7 +187,7 @@ func (g *gate) askForMonth(ctx context.Context, s *section) error {
 		return err
 	}
 	return ask(ctx, g.c, s, asked[Login, loginRecord]{text: "her logins of July", without: without, record: (*Login).record,
-		with: wayTo[Login]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Login, error] {
+		with: wayTo[Login]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Login, error] {
 			return g.weeks.Between(ctx, from, to, &highvolumedelete.ReadOptions[Login]{Partitions: []string{sender(jones)}})
 		}}})
 }
@@ -221,14 +222,14 @@ func (g *gate) drop(ctx context.Context, s *section) error {
 func (g *gate) dropByHand(ctx context.Context, s *section) error {
 	return g.c.act(s, "the same in the plain table, by hand", func() (string, error) {
 		rows := g.plain.Table().Entities()
-		old, err := collect(rows.Query().Where(patterns.Lt("At", g.mark)).Select("At").AllowTableScan().All(ctx))
+		old, err := collect(rows.Query().Where(tables.Lt("At", g.mark)).Select("At").AllowTableScan().All(ctx))
 		if err != nil {
 			return "", err
 		}
 		transactions := 0
 		for len(old) > 0 {
 			x := g.plain.Table().NewTransaction()
-			for _, row := range old[:min(len(old), patterns.MaxTransactionOperations)] {
+			for _, row := range old[:min(len(old), tables.MaxTransactionOperations)] {
 				if row.Key.Partition != old[0].Key.Partition {
 					break
 				}

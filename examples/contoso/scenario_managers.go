@@ -7,6 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // managers reads departments with their managers' details, which each department has a copy of.
@@ -29,7 +30,7 @@ func managers() scenario {
 
 // colleague is an employee who may be the manager of the department.
 type colleague struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -39,26 +40,26 @@ type colleague struct {
 
 // managed is a department with the details of its manager. It is in the partition of its employees.
 type managed struct {
-	patterns.Meta
+	tables.Meta
 	Name         string
 	ManagerID    int
 	ManagerName  string
 	ManagerEmail string
 }
 
-func managedKey(name string) patterns.Key {
-	return patterns.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
+func managedKey(name string) tables.Key {
+	return tables.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
 // managerLink copies a manager's details into the department.
 func managerLink() denormalization.Link[colleague, managed] {
 	return denormalization.Link[colleague, managed]{
 		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
-		Holders: func(e *colleague) []patterns.Key {
+		Holders: func(e *colleague) []tables.Key {
 			if !e.IsManager {
 				return nil
 			}
-			return []patterns.Key{managedKey(e.Department)}
+			return []tables.Key{managedKey(e.Department)}
 		},
 		Copy: func(e *colleague, d *managed) {
 			if e == nil {
@@ -66,7 +67,7 @@ func managerLink() denormalization.Link[colleague, managed] {
 			}
 			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
 		},
-		SourceOf: func(d *managed) (patterns.Key, bool) { return employeeKey(d.Name, d.ManagerID), d.ManagerID != 0 },
+		SourceOf: func(d *managed) (tables.Key, bool) { return employeeKey(d.Name, d.ManagerID), d.ManagerID != 0 },
 	}
 }
 
@@ -88,13 +89,13 @@ func (c *company) openManagement(ctx context.Context) (*management, error) {
 	}
 	manager := denormalization.NewInPartition("manager", managerLink(), nil)
 	m.departments, err = patterns.NewRepository(table, patterns.Schema[managed]{
-		Key: func(d *managed) patterns.Key { return managedKey(d.Name) }, RowPrefix: "dept",
+		Key: func(d *managed) tables.Key { return managedKey(d.Name) }, RowPrefix: "dept",
 	}, manager.Holder())
 	if err != nil {
 		return nil, err
 	}
 	m.employees, err = patterns.NewRepository(table, patterns.Schema[colleague]{
-		Key: func(e *colleague) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *colleague) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, manager.Source())
 	return m, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -46,8 +46,8 @@ type counters struct {
 	years *dataseries.Series[int64]  // 365 days, two rows; set, and never added to
 	queue *eventual.Queue            // of messages to be counted
 
-	sent  *patterns.TypedTable[Message]
-	hours *patterns.TypedTable[Hour]
+	sent  *tables.Rows[Message]
+	hours *tables.Rows[Hour]
 }
 
 func (c *company) openMessages(ctx context.Context) (*counters, error) {
@@ -73,10 +73,10 @@ func (c *company) openMessages(ctx context.Context) (*counters, error) {
 	if m.years, err = dataseries.New[int64](series, "Day_", daysAYear, &dataseries.Options{SlotsPerRow: 200}); err != nil {
 		return nil, err
 	}
-	if m.sent, err = patterns.Typed[Message](sent); err != nil {
+	if m.sent, err = tables.RowsOf[Message](sent); err != nil {
 		return nil, err
 	}
-	m.hours, err = patterns.Typed[Hour](hours)
+	m.hours, err = tables.RowsOf[Hour](hours)
 	return m, err
 }
 
@@ -113,7 +113,7 @@ func (m *counters) load(ctx context.Context, s *section) error {
 }
 
 // counting is the way of adding rows up. Which of them it finds, the service has to go through.
-func counting[T any](ctx context.Context, q patterns.Query[T], of func(*T) (count, error)) (wayTo[count], error) {
+func counting[T any](ctx context.Context, q tables.Query[T], of func(*T) (count, error)) (wayTo[count], error) {
 	plan, err := q.Plan()
 	if err != nil {
 		return wayTo[count]{}, err
@@ -125,7 +125,7 @@ func counting[T any](ctx context.Context, q patterns.Query[T], of func(*T) (coun
 }
 
 // seriesOf is the way of a series, of which all is read at once.
-func seriesOf(x *dataseries.Series[int64], key patterns.Key, class patterns.QueryClass, rows int) wayTo[count] {
+func seriesOf(x *dataseries.Series[int64], key tables.Key, class tables.QueryClass, rows int) wayTo[count] {
 	return wayTo[count]{class: class, searched: rows, ask: func(ctx context.Context) iter.Seq2[*count, error] {
 		return func(yield func(*count, error) bool) {
 			values, err := x.Read(ctx, key)
@@ -144,7 +144,7 @@ func between(from, to time.Time) compoundkey.Span {
 
 // askForDay asks for the 24 hours of a day, against both ways of keeping entities.
 func (m *counters) askForDay(ctx context.Context, s *section) error {
-	span, with := between(theDay(), theDay().AddDate(0, 0, 1)), seriesOf(m.days.Series, dayKey(jones, theDay()), patterns.PointQuery, 1)
+	span, with := between(theDay(), theDay().AddDate(0, 0, 1)), seriesOf(m.days.Series, dayKey(jones, theDay()), tables.PointQuery, 1)
 	without, err := counting(ctx, m.sent.Query().Partition(sender(jones)).Rows(span.Under("message")), ofMessage)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (m *counters) askForYear(ctx context.Context, s *section) error {
 		return err
 	}
 	return ask(ctx, m.c, s, asked[count, count]{text: "a year by the day, entity an hour", without: without, record: (*count).record,
-		with: seriesOf(m.years, yearKey(jones, theYear), patterns.RangeQuery, 2)})
+		with: seriesOf(m.years, yearKey(jones, theYear), tables.RangeQuery, 2)})
 }
 
 // countOnce counts one message, and once more what is the same message.

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // mixed keeps several types, and several versions of one, in a table.
@@ -42,7 +43,7 @@ type Person interface{ FullName() string }
 
 // EmployeeV1 is an employee as the first version of the program has stored it.
 type EmployeeV1 struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	FullName   string
@@ -50,7 +51,7 @@ type EmployeeV1 struct {
 
 // EmployeeV2 has a first and a last name.
 type EmployeeV2 struct {
-	patterns.Meta
+	tables.Meta
 	Human
 	Department string
 	ID         int
@@ -58,7 +59,7 @@ type EmployeeV2 struct {
 
 // EmployeeV3 has an email, too.
 type EmployeeV3 struct {
-	patterns.Meta
+	tables.Meta
 	Human
 	Department string
 	ID         int
@@ -67,7 +68,7 @@ type EmployeeV3 struct {
 
 // Contractor is another kind of Person.
 type Contractor struct {
-	patterns.Meta
+	tables.Meta
 	Human
 	Department string
 	ID         int
@@ -89,20 +90,20 @@ func upgrades() []heterogeneous.Step {
 }
 
 // openVersion opens the employees as one version of the program has them.
-func openVersion[T any](table *patterns.Table, version int, key func(*T) patterns.Key) (*heterogeneous.Type[T], *patterns.Repository[T], error) {
+func openVersion[T any](table *tables.Table, version int, key func(*T) tables.Key) (*heterogeneous.Type[T], *patterns.Repository[T], error) {
 	employee := heterogeneous.NewType[T]("Employee", version, &heterogeneous.TypeOptions{Steps: upgrades()[:version-1]})
 	repo, err := patterns.NewRepository(table, patterns.Schema[T]{Key: key, RowPrefix: "empid"}, employee)
 	return employee, repo, err
 }
 
-func keyOfV1(e *EmployeeV1) patterns.Key { return employeeKey(e.Department, e.ID) }
-func keyOfV2(e *EmployeeV2) patterns.Key { return employeeKey(e.Department, e.ID) }
-func keyOfV3(e *EmployeeV3) patterns.Key { return employeeKey(e.Department, e.ID) }
+func keyOfV1(e *EmployeeV1) tables.Key { return employeeKey(e.Department, e.ID) }
+func keyOfV2(e *EmployeeV2) tables.Key { return employeeKey(e.Department, e.ID) }
+func keyOfV3(e *EmployeeV3) tables.Key { return employeeKey(e.Department, e.ID) }
 
 // mixture is the table as the newest version of the program has it.
 type mixture struct {
 	c           *company
-	table       *patterns.Table
+	table       *tables.Table
 	employee    *heterogeneous.Type[EmployeeV3]
 	employees   *patterns.Repository[EmployeeV3]
 	contractors *patterns.Repository[Contractor]
@@ -121,8 +122,8 @@ func (c *company) openMixture(ctx context.Context) (m *mixture, err error) {
 	}
 	contractor := heterogeneous.NewType[Contractor]("Contractor", 1, nil)
 	m.contractors, err = patterns.NewRepository(m.table, patterns.Schema[Contractor]{
-		Key: func(x *Contractor) patterns.Key {
-			return patterns.Key{Partition: x.Department, Row: compoundkey.Join("contractor", id(x.ID))}
+		Key: func(x *Contractor) tables.Key {
+			return tables.Key{Partition: x.Department, Row: compoundkey.Join("contractor", id(x.ID))}
 		},
 		RowPrefix: "contractor",
 	}, contractor)
@@ -226,7 +227,7 @@ func (m *mixture) askForEverybody(ctx context.Context, s *section) error {
 	with := wayTo[somebody]{class: plan.Class, ask: func(ctx context.Context) iter.Seq2[*somebody, error] {
 		return describing(m.everybody.Query().Partition(sales).All(ctx))
 	}}
-	without := wayTo[somebody]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*somebody, error] {
+	without := wayTo[somebody]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*somebody, error] {
 		contractors, err := collect(describing(m.contractors.Query().Partition(sales).All(ctx)))
 		if err != nil {
 			return failing[somebody](err)
@@ -244,8 +245,8 @@ func (m *mixture) askForEverybody(ctx context.Context, s *section) error {
 func (m *mixture) modify(ctx context.Context, s *section) error {
 	old := m.staff()[0]
 	return m.c.act(s, "a last name changed, whatever it is of", func() (string, error) {
-		err := m.everybody.Modify(ctx, employeeKey(sales, old.ID), func(e *patterns.Entity) error {
-			e.Set("LastName", patterns.String("Jones-Park"))
+		err := m.everybody.Modify(ctx, employeeKey(sales, old.ID), func(e *tables.Entity) error {
+			e.Set("LastName", tables.String("Jones-Park"))
 			return nil
 		})
 		if err != nil {

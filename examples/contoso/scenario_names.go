@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // inNames is how many employees the scenario takes, June Jones among them: the last ones of those who are always there.
@@ -89,7 +90,7 @@ func (c *company) openRoster(ctx context.Context) (*roster, error) {
 // newSchema is that of employees beside rows of other kinds.
 func newSchema() patterns.Schema[Employee] {
 	return patterns.Schema[Employee]{
-		Key:       func(e *Employee) patterns.Key { return employeeKey(e.Department, e.ID) },
+		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
 	}
 }
@@ -158,7 +159,7 @@ func insertByName(ctx context.Context, repo *patterns.Repository[Employee], staf
 
 // finding is the way of a list: it is read, and then each employee whose key is in it.
 func finding(n int, find func(context.Context) iter.Seq2[*Employee, error]) way {
-	return way{class: patterns.PointQuery, searched: 1 + n, ask: find}
+	return way{class: tables.PointQuery, searched: 1 + n, ask: find}
 }
 
 // named returns the employees with a last name, of a department or of all where it is "".
@@ -169,7 +170,7 @@ func (r *roster) named(department, name string) []*Employee {
 }
 
 func (r *roster) askInDepartment(ctx context.Context, s *section) error {
-	without, err := answering(r.plain.Query().Partition(sales).Where(patterns.Eq("LastName", "Jones")))
+	without, err := answering(r.plain.Query().Partition(sales).Where(tables.Eq("LastName", "Jones")))
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (r *roster) askInDepartment(ctx context.Context, s *section) error {
 
 // askAnywhere: nobody knows the departments, so without the lists the whole table is read.
 func (r *roster) askAnywhere(ctx context.Context, s *section) error {
-	without, err := answering(r.plain.Query().Where(patterns.Eq("LastName", "Jones")).AllowTableScan())
+	without, err := answering(r.plain.Query().Where(tables.Eq("LastName", "Jones")).AllowTableScan())
 	if err != nil {
 		return err
 	}
@@ -254,17 +255,17 @@ func (r *roster) compareLists(ctx context.Context, name string) error {
 	for _, x := range []struct {
 		list       string
 		department string // "" is the organisation, also for the lists
-		keys       func(ctx context.Context, group, text string) ([]patterns.Key, error)
+		keys       func(ctx context.Context, group, text string) ([]tables.Key, error)
 	}{{"option 1", "", r.blobs.Keys}, {"option 2", sales, r.beside.Keys}, {"option 3", "", r.outside.Keys}} {
 		got, err := x.keys(ctx, x.department, name)
 		if err != nil {
 			return err
 		}
-		var want []patterns.Key
+		var want []tables.Key
 		for _, e := range r.named(x.department, name) {
 			want = append(want, r.repo.KeyOf(e))
 		}
-		slices.SortFunc(want, func(a, b patterns.Key) int {
+		slices.SortFunc(want, func(a, b tables.Key) int {
 			return compoundkey.Compare(a.Partition+"\t"+a.Row, b.Partition+"\t"+b.Row)
 		})
 		if !slices.Equal(got, want) {

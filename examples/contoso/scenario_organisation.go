@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // inOrganisation is how many employees the scenario takes: all that are asked for. Each is inserted by itself, since what
@@ -68,7 +69,7 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 		GroupBy(func(*Employee) string { return interpartition.Organisation }).In(emails).Unique()
 	d.department = interpartition.NewIndex("email", byEmail)
 	d.repo, err = patterns.NewRepository(employees, patterns.Schema[Employee]{
-		Key:       func(e *Employee) patterns.Key { return employeeKey(e.Department, e.ID) },
+		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
 		Intents:   d.queue,
 	}, d.everybody, d.department)
@@ -102,7 +103,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 }
 
 // scanning is the way of reading everybody, whose rows lie in all departments.
-func (d *directory) scanning(conditions ...patterns.Condition) (way, error) {
+func (d *directory) scanning(conditions ...tables.Condition) (way, error) {
 	w, err := answering(d.plain.Query().Where(conditions...).AllowTableScan())
 	w.searched, w.sort = len(d.staff), byEmail
 	return w, err
@@ -122,7 +123,7 @@ func copiesOf(x *interpartition.Index[Employee], group string, span compoundkey.
 // askByEmail: nobody knows the department, so without the index the whole table is read.
 func (d *directory) askByEmail(ctx context.Context, s *section) error {
 	june := d.staff[jones-1].Email
-	without, err := d.scanning(patterns.Eq("Email", june))
+	without, err := d.scanning(tables.Eq("Email", june))
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (d *directory) askByEmail(ctx context.Context, s *section) error {
 }
 
 func (d *directory) askByEmailPrefix(ctx context.Context, s *section) error {
-	without, err := d.scanning(patterns.Ge("Email", "a"), patterns.Lt("Email", "b"))
+	without, err := d.scanning(tables.Ge("Email", "a"), tables.Lt("Email", "b"))
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (d *directory) askByEmailPrefix(ctx context.Context, s *section) error {
 
 // askInDepartment reads the guide's partition email_Sales.
 func (d *directory) askInDepartment(ctx context.Context, s *section) error {
-	without, err := answering(d.plain.Query().Partition(sales).Where(patterns.Ge("Email", "m"), patterns.Lt("Email", "n")))
+	without, err := answering(d.plain.Query().Partition(sales).Where(tables.Ge("Email", "m"), tables.Lt("Email", "n")))
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (d *directory) changeEmail(ctx context.Context, s *section) error {
 		return err
 	}
 	if err := d.c.act(s, "found by the old email and by the new", func() (string, error) {
-		if _, err := d.everybody.Get(ctx, interpartition.Organisation, old); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := d.everybody.Get(ctx, interpartition.Organisation, old); !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("the old email still finds somebody: %w", err)
 		}
 		got, err := d.everybody.Get(ctx, interpartition.Organisation, e.Email)
@@ -205,15 +206,15 @@ func (d *directory) refuseTakenEmail(ctx context.Context, s *section) error {
 	rival.Department = "Legal"
 	if err := d.c.act(s, "her email for somebody in Legal", func() (string, error) {
 		err := d.repo.Insert(ctx, rival)
-		var e *patterns.Error
-		if !errors.As(err, &e) || !errors.Is(err, patterns.ErrDuplicate) || e.Pattern != "everybody" {
+		var e *tables.Error
+		if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "everybody" {
 			return "", fmt.Errorf("the taken email was not refused: %w", err)
 		}
-		return fmt.Sprintf("refused: %v, of index %q", patterns.ErrDuplicate, e.Pattern), nil
+		return fmt.Sprintf("refused: %v, of index %q", tables.ErrDuplicate, e.Pattern), nil
 	}); err != nil {
 		return err
 	}
-	if _, err := d.repo.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := d.repo.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, tables.ErrNotFound) {
 		return fmt.Errorf("the refused employee left something: %w", err)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // paging reads a list in pages whose tokens could be kept anywhere in between, such as in a web page.
@@ -44,7 +44,7 @@ func paging() scenario {
 			}
 			return c.act(s, "the token with another query", func() (string, error) {
 				_, err := c.employees.Query().Partition(sales).Page(ctx, token)
-				if !errors.Is(err, patterns.ErrInvalid) {
+				if !errors.Is(err, tables.ErrInvalid) {
 					return "", fmt.Errorf("it was not refused: %w", err)
 				}
 				return "refused: the continuation token belongs to another query", nil
@@ -54,10 +54,10 @@ func paging() scenario {
 }
 
 // emailPage makes its query anew each time, as the next request to a web server would.
-func (c *company) emailPage(ctx context.Context, token string) (patterns.Page[Employee], error) {
+func (c *company) emailPage(ctx context.Context, token string) (tables.Page[Employee], error) {
 	query, err := c.indexes.email.Query(compoundkey.All())
 	if err != nil {
-		return patterns.Page[Employee]{}, err
+		return tables.Page[Employee]{}, err
 	}
 	return query.Partition(sales).PageSize(25).Page(ctx, token)
 }

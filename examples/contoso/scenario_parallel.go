@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // parallelQueries ask all departments at once.
@@ -22,10 +22,10 @@ func parallelQueries() scenario {
 			if err != nil {
 				return err
 			}
-			with := way{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Employee, error] {
+			with := way{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Employee, error] {
 				return jones.AllPartitions(ctx, departmentNames(), nil)
 			}}
-			without, err := answering(c.plain.Query().Where(patterns.Eq("LastName", "Jones")).AllowTableScan())
+			without, err := answering(c.plain.Query().Where(tables.Eq("LastName", "Jones")).AllowTableScan())
 			without.searched = len(c.staff)
 			without.sort = func(a, b *Employee) int {
 				return cmp.Or(compoundkey.Compare(a.Department, b.Department), byName(a, b))

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // partial reads and writes parts of entities.
@@ -61,7 +61,7 @@ func (c *company) weighEmails(ctx context.Context, s *section) error {
 	weigh := &scales{}
 	options := c.clientOptions()
 	options.PerRetryPolicies = append(options.PerRetryPolicies, weigh) // each answer as it came
-	account, err := patterns.NewAccountFromConnectionString(c.place.connection, &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(c.place.connection, &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *company) weighEmails(ctx context.Context, s *section) error {
 	}
 	return c.act(s, "the same answers, weighed", func() (string, error) {
 		var weights []int64
-		for _, query := range []patterns.Query[Employee]{plain.Query().Partition(sales).Select("ID", "Email"), plain.Query().Partition(sales)} {
+		for _, query := range []tables.Query[Employee]{plain.Query().Partition(sales).Select("ID", "Email"), plain.Query().Partition(sales)} {
 			weigh.bytes.Store(0)
 			if _, err := collect(query.All(ctx)); err != nil {
 				return "", err
@@ -88,21 +88,21 @@ func (c *company) weighEmails(ctx context.Context, s *section) error {
 // Card is what one program knows of an employee's card, NewerCard what a later version of it does.
 type (
 	Card struct {
-		patterns.Meta
+		tables.Meta
 		PartitionKey, RowKey string
 		Color                string
 	}
 	NewerCard struct {
-		patterns.Meta
+		tables.Meta
 		PartitionKey, RowKey string
 		Color, Chip          string
 	}
 	// CarefulCard keeps what it does not know.
 	CarefulCard struct {
-		patterns.Meta
+		tables.Meta
 		PartitionKey, RowKey string
 		Color                string
-		Rest                 map[string]patterns.Value `table:",rest"`
+		Rest                 map[string]tables.Value `table:",rest"`
 	}
 )
 
@@ -112,34 +112,34 @@ func (c *company) mergeOrReplace(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	newer, err := patterns.Typed[NewerCard](table)
+	newer, err := tables.RowsOf[NewerCard](table)
 	if err != nil {
 		return err
 	}
-	older, err := patterns.Typed[Card](table)
+	older, err := tables.RowsOf[Card](table)
 	if err != nil {
 		return err
 	}
-	careful, err := patterns.Typed[CarefulCard](table)
+	careful, err := tables.RowsOf[CarefulCard](table)
 	if err != nil {
 		return err
 	}
 	for n, x := range []struct {
 		what  string
-		write func(key patterns.Key) error
+		write func(key tables.Key) error
 		keeps bool
 	}{
-		{"a color merged by an older program", func(key patterns.Key) error {
+		{"a color merged by an older program", func(key tables.Key) error {
 			return recolor(ctx, older.Get, older.Merge, func(v *Card) { v.Color = "blue" }, key)
 		}, true},
-		{"replaced, by one that keeps the rest", func(key patterns.Key) error {
+		{"replaced, by one that keeps the rest", func(key tables.Key) error {
 			return recolor(ctx, careful.Get, careful.Replace, func(v *CarefulCard) { v.Color = "blue" }, key)
 		}, true},
-		{"replaced, by one that does not", func(key patterns.Key) error {
+		{"replaced, by one that does not", func(key tables.Key) error {
 			return recolor(ctx, older.Get, older.Replace, func(v *Card) { v.Color = "blue" }, key)
 		}, false},
 	} {
-		key := patterns.Key{Partition: sales, Row: fmt.Sprintf("card_%d", n)}
+		key := tables.Key{Partition: sales, Row: fmt.Sprintf("card_%d", n)}
 		if err := newer.Insert(ctx, &NewerCard{PartitionKey: key.Partition, RowKey: key.Row, Color: "red", Chip: "A1"}); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (c *company) mergeOrReplace(ctx context.Context, s *section) error {
 }
 
 // recolor reads a card and writes it back.
-func recolor[T any](ctx context.Context, get func(context.Context, patterns.Key) (*T, error), write func(context.Context, *T) error, change func(*T), key patterns.Key) error {
+func recolor[T any](ctx context.Context, get func(context.Context, tables.Key) (*T, error), write func(context.Context, *T) error, change func(*T), key tables.Key) error {
 	v, err := get(ctx, key)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -44,7 +45,7 @@ func photos() scenario {
 
 // Badge is an employee with a photo, which is read with her, and a contract, which is read by who asks for it.
 type Badge struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Email      string
@@ -65,7 +66,7 @@ func (b *Badge) record() badgeRecord {
 
 // Pieces is the same by hand: as much of a photo as a property holds in each.
 type Pieces struct {
-	patterns.Meta
+	tables.Meta
 	Department             string
 	ID                     int
 	Email                  string
@@ -110,7 +111,7 @@ func (c *company) openAlbum(ctx context.Context) (*album, error) {
 	a.photo = largeentities.NewProperty[Badge]("Photo", a.blobs, &largeentities.Options{ContentType: "image/jpeg"})
 	contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, a.blobs, nil)
 	a.repo, err = patterns.NewRepository(table, patterns.Schema[Badge]{
-		Key:       func(b *Badge) patterns.Key { return employeeKey(b.Department, b.ID) },
+		Key:       func(b *Badge) tables.Key { return employeeKey(b.Department, b.ID) },
 		RowPrefix: "empid",
 		Intents:   a.queue,
 	}, a.photo, contract)
@@ -118,7 +119,7 @@ func (c *company) openAlbum(ctx context.Context) (*album, error) {
 		return nil, err
 	}
 	a.pieces, err = patterns.NewRepository(plain, patterns.Schema[Pieces]{
-		Key:       func(p *Pieces) patterns.Key { return employeeKey(p.Department, p.ID) },
+		Key:       func(p *Pieces) tables.Key { return employeeKey(p.Department, p.ID) },
 		RowPrefix: "empid",
 	})
 	return a, err
@@ -233,10 +234,10 @@ func (a *album) compareBlobs(ctx context.Context, want int) error {
 func (a *album) refusePlain(ctx context.Context, s *section) error {
 	return a.c.act(s, "a photo in one property, without the pattern", func() (string, error) {
 		err := a.pieces.Insert(ctx, &Pieces{Department: sales, ID: a.c.newHire("").ID, Photo1: newPicture(0, 1, photoSize)})
-		if !errors.Is(err, patterns.ErrTooLarge) {
+		if !errors.Is(err, tables.ErrTooLarge) {
 			return "", fmt.Errorf("it was not refused: %w", err)
 		}
-		return "refused: " + patterns.ErrTooLarge.Error(), nil
+		return "refused: " + tables.ErrTooLarge.Error(), nil
 	})
 }
 

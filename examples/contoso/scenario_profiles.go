@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // profiles keeps what has too many properties for an entity.
@@ -40,7 +41,7 @@ type files struct {
 	profiles map[int]*Profile // by employee, as they are stored
 	repo     *patterns.Repository[Profile]
 	byEmail  *intrapartition.Index[Profile]
-	hand     *patterns.Table
+	hand     *tables.Table
 }
 
 func (c *company) openFiles(ctx context.Context) (*files, error) {
@@ -104,7 +105,7 @@ func (f *files) rows(ctx context.Context, p *Profile) (int, error) {
 }
 
 // ofHand is the query of one profile's rows.
-func (f *files) ofHand(department string, n int) patterns.Query[patterns.Entity] {
+func (f *files) ofHand(department string, n int) tables.Query[tables.Entity] {
 	return f.hand.Entities().Query().Partition(department).Rows(compoundkey.Starting("profile", id(n)))
 }
 
@@ -112,7 +113,7 @@ func (f *files) ofHand(department string, n int) patterns.Query[patterns.Entity]
 func (f *files) askByID(ctx context.Context, s *section) error {
 	with := reading(func(ctx context.Context) (*Profile, error) { return f.repo.Get(ctx, profileKey(sales, jones)) })
 	without := reading(func(ctx context.Context) (*Profile, error) { return fromHand(f.ofHand(sales, jones).All(ctx)) })
-	without.class, without.searched = patterns.RangeQuery, answers/inOneRow
+	without.class, without.searched = tables.RangeQuery, answers/inOneRow
 	var err error
 	if with.searched, err = f.rows(ctx, f.june()); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (f *files) askByEmail(ctx context.Context, s *section) error {
 	email := f.june().Email
 	with := reading(func(ctx context.Context) (*Profile, error) { return f.byEmail.Get(ctx, sales, email) })
 	without := reading(func(ctx context.Context) (*Profile, error) {
-		first, err := f.hand.Entities().Query().Partition(sales).Where(patterns.Eq("Email", email)).Select("Email").First(ctx)
+		first, err := f.hand.Entities().Query().Partition(sales).Where(tables.Eq("Email", email)).Select("Email").First(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func (f *files) askByEmail(ctx context.Context, s *section) error {
 		}
 		return fromHand(f.ofHand(sales, n).All(ctx))
 	})
-	without.class, without.searched = patterns.PartitionScan, (len(f.profiles)+1)*answers/inOneRow
+	without.class, without.searched = tables.PartitionScan, (len(f.profiles)+1)*answers/inOneRow
 	var err error
 	if with.searched, err = f.rows(ctx, f.june()); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (f *files) askByEmail(ctx context.Context, s *section) error {
 // mergeOne changes one of 1,000 answers.
 func (f *files) mergeOne(ctx context.Context, s *section) error {
 	june := f.june()
-	june.Answers[answer(7)] = patterns.String("I would rather not say")
+	june.Answers[answer(7)] = tables.String("I would rather not say")
 	if err := f.c.act(s, "one answer merged", func() (string, error) {
 		return "the first row and the one that holds it are written, and their copies", f.repo.Merge(ctx, june, answer(7))
 	}); err != nil {
@@ -176,16 +177,16 @@ func (f *files) refuseStale(ctx context.Context, s *section) error {
 		return err
 	}
 	june := f.june()
-	june.Answers[answer(3)] = patterns.Int32(100)
+	june.Answers[answer(3)] = tables.Int32(100)
 	return f.c.act(s, "two change different answers", func() (string, error) {
 		if err := f.repo.Replace(ctx, june); err != nil {
 			return "", err
 		}
-		stale.Answers[answer(answers-2)] = patterns.Int32(0)
-		if err := f.repo.Replace(ctx, stale); !errors.Is(err, patterns.ErrConflict) {
+		stale.Answers[answer(answers-2)] = tables.Int32(0)
+		if err := f.repo.Replace(ctx, stale); !errors.Is(err, tables.ErrConflict) {
 			return "", fmt.Errorf("the second one was not refused: %w", err)
 		}
-		return "the second one is refused: " + patterns.ErrConflict.Error(), nil
+		return "the second one is refused: " + tables.ErrConflict.Error(), nil
 	})
 }
 
@@ -243,8 +244,8 @@ func (f *files) readInterrupted(ctx context.Context, next *Profile) (*Profile, e
 }
 
 // rowByRow reads June Jones's rows by their keys, and has something done after the first.
-func (f *files) rowByRow(ctx context.Context, between func() error) iter.Seq2[*patterns.Entity, error] {
-	return func(yield func(*patterns.Entity, error) bool) {
+func (f *files) rowByRow(ctx context.Context, between func() error) iter.Seq2[*tables.Entity, error] {
+	return func(yield func(*tables.Entity, error) bool) {
 		for part := 1; part <= answers/inOneRow; part++ {
 			row, err := f.hand.Entities().Get(ctx, handKey(sales, jones, part))
 			if err == nil && part == 1 {

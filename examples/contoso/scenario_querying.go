@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // querying asks by keys and by other properties: the guide's four classes of query.
@@ -26,7 +26,7 @@ func querying() scenario {
 
 // askByID: where the id is no key, the whole table is read.
 func (c *company) askByID(ctx context.Context, s *section) error {
-	without, err := answering(c.plain.Query().Where(patterns.Eq("ID", jones)).AllowTableScan())
+	without, err := answering(c.plain.Query().Where(tables.Eq("ID", jones)).AllowTableScan())
 	without.searched = len(c.staff)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *company) askByIDRange(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	without, err := answering(c.plain.Query().Partition(sales).Where(patterns.Ge("ID", 100), patterns.Le("ID", 199)))
+	without, err := answering(c.plain.Query().Partition(sales).Where(tables.Ge("ID", 100), tables.Le("ID", 199)))
 	without.searched = len(c.of(sales))
 	if err != nil {
 		return err
@@ -51,11 +51,11 @@ func (c *company) askByIDRange(ctx context.Context, s *section) error {
 // askByKeys: row keys joined by or are a partition scan to the service; their keys, read side by side, are not.
 func (c *company) askByKeys(ctx context.Context, s *section) error {
 	staff := c.of(sales)
-	var conditions []patterns.Condition
+	var conditions []tables.Condition
 	for _, e := range []*Employee{staff[0], staff[len(staff)/2], staff[len(staff)-1]} {
-		conditions = append(conditions, patterns.Eq("RowKey", plainKey(e.Department, e.ID).Row))
+		conditions = append(conditions, tables.Eq("RowKey", plainKey(e.Department, e.ID).Row))
 	}
-	query := c.plain.Query().Partition(sales).Where(patterns.Or(conditions...))
+	query := c.plain.Query().Partition(sales).Where(tables.Or(conditions...))
 	plan, err := query.Plan()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *company) askByKeys(ctx context.Context, s *section) error {
 	if len(plan.Keys) != len(conditions) {
 		return fmt.Errorf("the plan has %d keys for %d row keys", len(plan.Keys), len(conditions))
 	}
-	with := way{class: patterns.PointQuery, searched: len(plan.Keys), ask: func(ctx context.Context) iter.Seq2[*Employee, error] {
+	with := way{class: tables.PointQuery, searched: len(plan.Keys), ask: func(ctx context.Context) iter.Seq2[*Employee, error] {
 		return c.plain.GetMany(ctx, plan.Keys, nil)
 	}}
 	without := way{class: plan.Class, searched: len(staff), ask: query.All}
@@ -72,12 +72,12 @@ func (c *company) askByKeys(ctx context.Context, s *section) error {
 
 // askByAge: no index helps, and to name the department still saves reading the others.
 func (c *company) askByAge(ctx context.Context, s *section) error {
-	with, err := answering(c.employees.Query().Partition(sales).Where(patterns.Gt("Age", 40)))
+	with, err := answering(c.employees.Query().Partition(sales).Where(tables.Gt("Age", 40)))
 	with.searched = len(c.of(sales))
 	if err != nil {
 		return err
 	}
-	without, err := answering(c.plain.Query().Where(patterns.Eq("Department", sales), patterns.Gt("Age", 40)).AllowTableScan())
+	without, err := answering(c.plain.Query().Where(tables.Eq("Department", sales), tables.Gt("Age", 40)).AllowTableScan())
 	without.searched = len(c.staff)
 	if err != nil {
 		return err
@@ -87,10 +87,10 @@ func (c *company) askByAge(ctx context.Context, s *section) error {
 
 func (c *company) refuseTableScan(ctx context.Context, s *section) error {
 	return c.act(s, "LastName eq 'Jones', of the whole table", func() (string, error) {
-		_, err := c.employees.Query().Where(patterns.Eq("LastName", "Jones")).First(ctx)
-		if !errors.Is(err, patterns.ErrTableScan) {
+		_, err := c.employees.Query().Where(tables.Eq("LastName", "Jones")).First(ctx)
+		if !errors.Is(err, tables.ErrTableScan) {
 			return "", fmt.Errorf("a table scan was not refused: %w", err)
 		}
-		return "refused: " + patterns.ErrTableScan.Error(), nil
+		return "refused: " + tables.ErrTableScan.Error(), nil
 	})
 }

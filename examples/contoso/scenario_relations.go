@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const hires = 24 // by rivals, into one department
@@ -37,7 +38,7 @@ func relations() scenario {
 
 // unit is a department, which knows how many employees it has.
 type unit struct {
-	patterns.Meta
+	tables.Meta
 	Name          string
 	Floor         int
 	EmployeeCount int
@@ -45,7 +46,7 @@ type unit struct {
 
 // member is an employee of a department, in its partition.
 type member struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Name       string
@@ -53,16 +54,16 @@ type member struct {
 
 // locker belongs to one member.
 type locker struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	Number     int
 }
 
-func unitKey(name string) patterns.Key { return patterns.Key{Partition: name, Row: "department"} }
+func unitKey(name string) tables.Key { return tables.Key{Partition: name, Row: "department"} }
 
-func lockerKey(e patterns.Key) patterns.Key {
-	return patterns.Key{Partition: e.Partition, Row: "locker_" + e.Row}
+func lockerKey(e tables.Key) tables.Key {
+	return tables.Key{Partition: e.Partition, Row: "locker_" + e.Row}
 }
 
 // related is the three in one table, so that a transaction can write one with the other.
@@ -85,29 +86,29 @@ func (c *company) openRelations(ctx context.Context) (*related, error) {
 		return nil, err
 	}
 	if r.units, err = patterns.NewRepository(table, patterns.Schema[unit]{
-		Key: func(u *unit) patterns.Key { return unitKey(u.Name) },
+		Key: func(u *unit) tables.Key { return unitKey(u.Name) },
 	}); err != nil {
 		return nil, err
 	}
 	r.count = relationships.NewParentCount("count", r.units, departmentOf, func(u *unit) *int { return &u.EmployeeCount })
 	if r.members, err = patterns.NewRepository(table, patterns.Schema[member]{
-		Key: func(e *member) patterns.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 100,
+		Key: func(e *member) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 100,
 	}, r.count); err != nil {
 		return nil, err
 	}
 	if r.lockers, err = patterns.NewRepository(table, patterns.Schema[locker]{
-		Key: func(l *locker) patterns.Key { return lockerKey(employeeKey(l.Department, l.ID)) }, RowPrefix: "locker",
+		Key: func(l *locker) tables.Key { return lockerKey(employeeKey(l.Department, l.ID)) }, RowPrefix: "locker",
 	}); err != nil {
 		return nil, err
 	}
 	if r.pair, err = relationships.NewPair(r.members, r.lockers, lockerKey); err != nil {
 		return nil, err
 	}
-	r.cache, err = relationships.NewCache(r.units, r.units.Query().Where(patterns.Eq("RowKey", "department")).AllowTableScan(), nil)
+	r.cache, err = relationships.NewCache(r.units, r.units.Query().Where(tables.Eq("RowKey", "department")).AllowTableScan(), nil)
 	return r, err
 }
 
-func departmentOf(e *member) (patterns.Key, bool) { return unitKey(e.Department), true }
+func departmentOf(e *member) (tables.Key, bool) { return unitKey(e.Department), true }
 
 func newMember(e *Employee) *member {
 	return &member{Department: e.Department, ID: e.ID, Name: e.FirstName + " " + e.LastName}
@@ -194,7 +195,7 @@ func (r *related) dismiss(ctx context.Context, s *section) error {
 		all := r.newcomers()
 		err := together(ctx, append(all, all...), func(ctx context.Context, e *member) error {
 			err := r.members.DeleteUnconditional(ctx, employeeKey(e.Department, e.ID))
-			if errors.Is(err, patterns.ErrNotFound) {
+			if errors.Is(err, tables.ErrNotFound) {
 				refused.Add(1)
 				return nil
 			}
@@ -245,7 +246,7 @@ func (r *related) keepPairs(ctx context.Context, s *section) error {
 			return "", err
 		}
 		_, _, err := r.pair.Get(ctx, employeeKey(e.Department, e.ID))
-		if !errors.Is(err, patterns.ErrNotFound) {
+		if !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("something is left: %w", err)
 		}
 		return "neither is left", nil
@@ -261,10 +262,10 @@ func (p *placed) record() placed { return *p }
 func (r *related) askForDepartments(ctx context.Context, s *section) error {
 	some := r.members.Query().Partition(sales).Top(20)
 	cached := relationships.Reference[member, unit]{Source: r.cache, Key: departmentOf}
-	with := wayTo[placed]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*placed, error] {
+	with := wayTo[placed]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*placed, error] {
 		return placing(cached.Join(ctx, some.All(ctx)))
 	}}
-	without := wayTo[placed]{class: patterns.RangeQuery, searched: 40, ask: func(ctx context.Context) iter.Seq2[*placed, error] {
+	without := wayTo[placed]{class: tables.RangeQuery, searched: 40, ask: func(ctx context.Context) iter.Seq2[*placed, error] {
 		return placing(func(yield func(relationships.Joined[member, unit], error) bool) {
 			for e, err := range some.All(ctx) {
 				var u *unit

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -43,8 +43,8 @@ func salaries() scenario {
 // vault is the confidential table, the table of data keys, and the keys that wrap those.
 type vault struct {
 	c        *company
-	table    *patterns.Table
-	keys     *patterns.Table
+	table    *tables.Table
+	keys     *tables.Table
 	old, new encryption.KeyWrapper
 	registry *encryption.Registry
 	people   *confidentials
@@ -108,10 +108,10 @@ func (v *vault) askByNationalID(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	with := wayTo[Confidential]{class: patterns.RangeQuery, searched: len(hits), ask: func(ctx context.Context) iter.Seq2[*Confidential, error] {
+	with := wayTo[Confidential]{class: tables.RangeQuery, searched: len(hits), ask: func(ctx context.Context) iter.Seq2[*Confidential, error] {
 		return encryption.Matching(query.Partition(sales).All(ctx), has)
 	}}
-	without := wayTo[Confidential]{class: patterns.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Confidential, error] {
+	without := wayTo[Confidential]{class: tables.RangeQuery, ask: func(ctx context.Context) iter.Seq2[*Confidential, error] {
 		return encryption.Matching(v.people.repo.Query().Partition(sales).All(ctx), has)
 	}}
 	for _, e := range v.staff {
@@ -172,7 +172,7 @@ func (v *vault) searchClearText(ctx context.Context, s *section) error {
 // storedValues is everything in both tables as text, and how many rows there are.
 func (v *vault) storedValues(ctx context.Context) (rows int, values string, err error) {
 	var text strings.Builder
-	for _, table := range []*patterns.Table{v.table, v.keys} {
+	for _, table := range []*tables.Table{v.table, v.keys} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
 				return 0, "", err
@@ -216,7 +216,7 @@ func (v *vault) tamper(ctx context.Context, s *section) error {
 }
 
 // swapSalary writes one row's salary into another, and returns what was there.
-func (v *vault) swapSalary(ctx context.Context, to, from patterns.Key) (before patterns.Value, err error) {
+func (v *vault) swapSalary(ctx context.Context, to, from tables.Key) (before tables.Value, err error) {
 	rows := v.table.Entities()
 	a, err := rows.Get(ctx, to)
 	if err != nil {
@@ -235,7 +235,7 @@ func (v *vault) swapSalary(ctx context.Context, to, from patterns.Key) (before p
 }
 
 // setSalary writes a property as it stands, by the Azure SDK: the library refuses to.
-func (v *vault) setSalary(ctx context.Context, key patterns.Key, value patterns.Value) error {
+func (v *vault) setSalary(ctx context.Context, key tables.Key, value tables.Value) error {
 	b, _ := value.Bytes()
 	return mergeRaw(ctx, v.table, key, rawRow{"Salary": b, "Salary@odata.type": "Edm.Binary"})
 }

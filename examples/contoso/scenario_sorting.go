@@ -7,7 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // sorting reads employees in orders other than that of their ids.
@@ -47,7 +47,7 @@ func ranging(x *intrapartition.Index[Employee], span compoundkey.Span, top int) 
 }
 
 // scanning is the way of reading Sales whole.
-func (c *company) scanning(order func(a, b *Employee) int, conditions ...patterns.Condition) (way, error) {
+func (c *company) scanning(order func(a, b *Employee) int, conditions ...tables.Condition) (way, error) {
 	w, err := answering(c.plain.Query().Partition(sales).Where(conditions...))
 	w.searched, w.sort = len(c.of(sales)), order
 	return w, err
@@ -72,7 +72,7 @@ func (c *company) askByLastName(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	without, err := c.scanning(byName, patterns.Eq("LastName", "Jones"))
+	without, err := c.scanning(byName, tables.Eq("LastName", "Jones"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *company) askByHireDate(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	without, err := c.scanning(byHireDate, patterns.Ge("HireDate", from), patterns.Lt("HireDate", to))
+	without, err := c.scanning(byHireDate, tables.Ge("HireDate", from), tables.Lt("HireDate", to))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // workerVariable makes the program a worker: a job as JSON. The connection string is in AZURE_STORAGE_CONNECTION_STRING, and
@@ -50,7 +50,7 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 	network := newNetwork(nil, j.Seed)
 	network.bad.Set(true)
 	options := patient(azcore.ClientOptions{Transport: network})
-	account, err := patterns.NewAccountFromConnectionString(os.Getenv(connectionVariable), &patterns.AccountOptions{ClientOptions: options})
+	account, err := tables.NewAccountFromConnectionString(os.Getenv(connectionVariable), &tables.AccountOptions{ClientOptions: options})
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // Employee is the entity: its exported fields become properties of a row.
 type Employee struct {
-	patterns.Meta
+	tables.Meta
 	Department string
 	ID         int
 	LastName   string
@@ -60,12 +61,12 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 // openTable creates the table Employees on a new simulator.
-func openTable(ctx context.Context) (*patterns.Table, error) {
+func openTable(ctx context.Context) (*tables.Table, error) {
 	service, err := storagetest.NewSimulator(nil)
 	if err != nil {
 		return nil, err
 	}
-	account, err := patterns.NewAccountFromConnectionString(service.ConnectionString, &patterns.AccountOptions{ClientOptions: service.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +75,13 @@ func openTable(ctx context.Context) (*patterns.Table, error) {
 }
 
 // openEmployees declares how employees are stored: one row by id, and one by email.
-func openEmployees(table *patterns.Table) (*patterns.Repository[Employee], *intrapartition.Index[Employee], error) {
+func openEmployees(table *tables.Table) (*patterns.Repository[Employee], *intrapartition.Index[Employee], error) {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	})
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) patterns.Key {
-			return patterns.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, byEmail)
@@ -94,12 +95,12 @@ func hire(ctx context.Context, employees *patterns.Repository[Employee]) error {
 }
 
 // printRows prints the rows of the partition Sales as they are stored.
-func printRows(ctx context.Context, out io.Writer, table *patterns.Table) error {
+func printRows(ctx context.Context, out io.Writer, table *tables.Table) error {
 	for row, err := range table.Entities().Query().Partition("Sales").All(ctx) {
 		if err != nil {
 			return err
 		}
-		email, _ := row.Get("Email").Str()
+		email, _ := row.Get("Email").Text()
 		fmt.Fprintln(out, "row", row.Key.Row, "has", email)
 	}
 	return nil
@@ -119,7 +120,7 @@ func changeEmail(ctx context.Context, out io.Writer, employees *patterns.Reposit
 // hireTwice tries to give a second employee the email of the first.
 func hireTwice(ctx context.Context, out io.Writer, employees *patterns.Repository[Employee]) error {
 	err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, LastName: "Kwok", Email: "june@contoso.com"})
-	if !errors.Is(err, patterns.ErrDuplicate) {
+	if !errors.Is(err, tables.ErrDuplicate) {
 		return fmt.Errorf("insert a second employee with the same email: got %v, want ErrDuplicate", err)
 	}
 	fmt.Fprintln(out, "the second employee is refused, since the email is taken")

@@ -8,7 +8,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // agrees checks all that is kept: each item of now is what is wanted by its key and by each index and list, and counted; nothing
@@ -27,8 +27,8 @@ func (d *desk) agrees(ctx context.Context, now, before []*item) error {
 func (d *desk) isThere(ctx context.Context, v *item) error {
 	got, err := d.items.Get(ctx, plainKey(v))
 	byName, nameErr := d.name.GetPart(ctx, v.Site, byName(v))
-	whole, wholeErr := d.number.GetWhole(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
-	lean, leanErr := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
+	whole, wholeErr := d.number.GetWhole(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
+	lean, leanErr := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
 	badge, badgeErr := d.badge.GetPart(ctx, v.Site, compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))
 	if err := errors.Join(err, nameErr, wholeErr, leanErr, badgeErr); err != nil {
 		return err
@@ -70,10 +70,10 @@ func collect[V any](all iter.Seq2[V, error]) (found []V, err error) {
 // isGone checks that nothing is found by what an item had.
 func (d *desk) isGone(ctx context.Context, v *item) error {
 	_, name := d.name.GetPart(ctx, v.Site, byName(v))
-	_, number := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(patterns.String(v.Number)))
+	_, number := d.number.GetPart(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
 	_, badge := d.badge.GetPart(ctx, v.Site, byName(v))
 	for _, err := range []error{name, number, badge} {
-		if !errors.Is(err, patterns.ErrNotFound) {
+		if !errors.Is(err, tables.ErrNotFound) {
 			return fmt.Errorf("%s is still found: %w", v.Name, errors.Join(name, number, badge, errors.New("one is")))
 		}
 	}

@@ -26,8 +26,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Secrets that stand in for those of a program. Whatever shows half of one is found.
@@ -143,7 +143,7 @@ type sensitive struct {
 	office  *office
 	desk    *desk
 	wrapper encryption.LocalKey
-	keys    *patterns.Table
+	keys    *tables.Table
 }
 
 func newSensitive(t *testing.T) *sensitive {
@@ -151,11 +151,11 @@ func newSensitive(t *testing.T) *sensitive {
 	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{watched: map[string]bool{}}}
 	x.listen(t)
 	x.wrapper = must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
-	x.keys = must[*patterns.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
+	x.keys = must[*tables.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
 	check(t, x.keys.Create(t.Context()))
 	registry := must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
 	id := must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	row := must[*patterns.Entity](t)(x.keys.Entities().Get(t.Context(), patterns.Key{Partition: "datakeys", Row: "key_" + id.String()}))
+	row := must[*tables.Entity](t)(x.keys.Entities().Get(t.Context(), tables.Key{Partition: "datakeys", Row: "key_" + id.String()}))
 	wrapped, _ := row.Get("Wrapped").Bytes()
 	dataKey := must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	decoded := must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))

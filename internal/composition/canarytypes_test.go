@@ -26,6 +26,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
@@ -37,14 +38,14 @@ patterns.Auditor patterns.Mender patterns.Completer patterns.Pattern patterns.Ho
 patterns.OutsideCopyContributor patterns.IntentContributor patterns.CompanionContributor patterns.PropertyTransformer patterns.CopyAuthenticator
 patterns.SealedContributor patterns.PropertyProtector patterns.Streamer patterns.Layout patterns.IntentRunner patterns.OutsideOwner
 eventual.Handler eventual.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
-patterns.BulkVerb patterns.RowVerb patterns.Stage patterns.Protection patterns.ChangeKind patterns.Type patterns.QueryClass patterns.DiscrepancyKind
+tables.BulkVerb patterns.RowVerb patterns.Stage patterns.Protection patterns.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part heterogeneous.VersionError`
 
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-patterns.Entity patterns.Value patterns.Property patterns.Properties patterns.Condition patterns.Page patterns.Change patterns.Copy patterns.RowOperation patterns.Beside
+tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page patterns.Change patterns.Copy patterns.RowOperation patterns.Beside
 patterns.ApplyOptions patterns.OutsideCopy patterns.Reading patterns.LaidOut patterns.FurtherRow patterns.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
@@ -53,7 +54,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Helper()
 	ctx, d := t.Context(), x.desk
 	account := d.account
-	sasAccount := must[*patterns.Account](t)(patterns.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
+	sasAccount := must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
 	read := must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
 	keys := must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
 	queueOptions := eventual.QueueOptions{SigningKeys: keys}
@@ -71,7 +72,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	stream := must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
 	vault := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
 	cache := must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
-	must[map[patterns.Key]*item](t)(cache.Lookup(ctx, []patterns.Key{plainKey(read)}))
+	must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
 	transaction := d.table.NewTransaction()
 	explained := must[*patterns.Explanation](t)(d.items.Explain(ctx, patterns.ChangeReplace, read))
 	log := must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
@@ -79,15 +80,15 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
 	t.Cleanup(func() { check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
-	values := []any{account, sasAccount, patterns.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
-		patterns.Schema[item]{Intents: queue, Key: plainKey}, must[*patterns.Codec[item]](t)(patterns.NewCodec[item]()), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
+	values := []any{account, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
+		patterns.Schema[item]{Intents: queue, Key: plainKey}, must[*tables.Codec[item]](t)(tables.NewCodec[item]()), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
-		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &patterns.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
+		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
 		must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), must[encryption.LocalRSAKey](t)(x.rsaKey()),
 		d.photo, largeOptions, read.Clip, d.team, d.teams, d.crew, d.name, d.badge, d.badge.Verified(), d.count, d.counted, d.members, d.typ, cache,
 		log, writer, widentities.New(nil), must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
-		must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k patterns.Key) patterns.Key { return siteKey(k.Partition, "partner") })),
+		must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
 		must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
 	}
@@ -101,8 +102,8 @@ func (x *sensitive) reports(t *testing.T) []any {
 	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
-	return []any{patterns.Fact{}, patterns.Scope{}, patterns.BulkOptions{}, patterns.BulkProgress{}, patterns.Intent{}, patterns.Key{}, patterns.Error{}, patterns.ParallelOptions[item]{}, patterns.Plan{},
-		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyProgress{}, patterns.Discrepancy{}, must[*patterns.TypedTable[patterns.Entity]](t)(patterns.Typed[patterns.Entity](d.table)),
+	return []any{patterns.Fact{}, patterns.Scope{}, tables.BulkOptions{}, tables.BulkProgress{}, patterns.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
+		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyProgress{}, patterns.Discrepancy{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, eventual.MoverOptions{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptProgress{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
@@ -120,8 +121,8 @@ func TestCanaryTypes(t *testing.T) {
 		x.value(v, x.birds.keys, x.plain)
 	}
 	ctx, read := t.Context(), must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
-	page := must[patterns.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
-	for _, v := range []any{read, page, must[*patterns.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), patterns.String(canaryPlaintext), patterns.Eq("Name", "x"),
+	page := must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
+	for _, v := range []any{read, page, must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
 		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, patterns.Change{Entity: read}, patterns.Reconciliation{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestEverything goes through all verbs with an entity type that has all patterns at once.
@@ -25,18 +26,18 @@ func TestEverything(t *testing.T) {
 	d := must[*desk](t)(o.open(s))
 	a, b, c, z := d.itemOf(1, "a"), d.itemOf(1, "b"), d.itemOf(1, "c"), d.itemOf(2, "z")
 	check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.agrees(ctx, []*item{a}, []*item{b}))
-	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, patterns.ErrExists) {
+	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second insert: %v", err)
 	}
 	taken := d.itemOf(3, "a")
 	taken.Number = a.Number
-	if err := d.items.Insert(ctx, taken); !errors.Is(err, patterns.ErrDuplicate) {
+	if err := d.items.Insert(ctx, taken); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a number that is taken: %v", err)
 	}
 	found := must[*item](t)(d.name.GetPart(ctx, theSite, byName(a)))
 	b.Meta = found.Meta
 	check(t, d.items.Replace(ctx, b), d.agrees(ctx, []*item{b}, []*item{a}))
-	if err := d.items.Replace(ctx, found); !errors.Is(err, patterns.ErrConflict) {
+	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale Replace: %v", err)
 	}
 	check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
@@ -65,7 +66,7 @@ func (d *desk) refuses(t *testing.T, c *item) {
 	x := d.table.NewTransaction()
 	_, bulk := d.items.BulkInsertNonAtomic(ctx, one(d.itemOf(9, "a")), nil)
 	for what, err := range map[string]error{"Merge": d.items.Merge(ctx, v, "Name"), "BulkInsertNonAtomic": bulk, "StageReplace": d.items.StageReplace(ctx, x, v)} {
-		if !errors.Is(err, patterns.ErrInvalid) {
+		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -78,7 +79,7 @@ func (d *desk) refuses(t *testing.T, c *item) {
 func (d *desk) reads(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	own := must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(patterns.Eq("ID", want[0].ID)).All(ctx)))
+	own := must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
 	named := must[[]*item](t)(collect(d.name.Range(ctx, theSite, compoundkey.Prefix("name"))))
 	badges := must[[]*item](t)(collect(d.badge.Range(ctx, theSite, compoundkey.All())))
 	numbers := must[[]*item](t)(collect(d.number.Range(ctx, theSite, compoundkey.All())))
@@ -97,14 +98,14 @@ func (d *desk) reads(t *testing.T, want ...*item) {
 		case *item:
 			check(t, sameItem(v, want[items]))
 			items++
-		case *patterns.Entity:
+		case *tables.Entity:
 			bags++
 		}
 	}
 	if items != len(want) || bags < 2 {
 		t.Errorf("%d items and %d others", items, bags)
 	}
-	if err := registry.Modify(ctx, plainKey(want[0]), func(e *patterns.Entity) error { e.Set("Name", patterns.String("x")); return nil }); !errors.Is(err, patterns.ErrInvalid) {
+	if err := registry.Modify(ctx, plainKey(want[0]), func(e *tables.Entity) error { e.Set("Name", tables.String("x")); return nil }); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Modify, which merges: %v", err)
 	}
 }
@@ -131,11 +132,11 @@ func (d *desk) mend(t *testing.T, want ...*item) {
 	lag := patterns.VerifyOptions{Lag: time.Millisecond}
 	lost := func() {
 		project, _ := projectOf(want[0])
-		check(t, d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(patterns.String(want[0].Number)))}),
-			d.table.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
-			d.copies.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: "badge_" + theSite, Row: must[string](t)(compoundkey.Encode("", byName(want[0])))}),
+		check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
+			d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
+			d.copies.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_" + theSite, Row: must[string](t)(compoundkey.Encode("", byName(want[0])))}),
 			second(d.sitesOn(t, d.away).Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
-			d.away.Entities().DeleteUnconditional(ctx, patterns.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
+			d.away.Entities().DeleteUnconditional(ctx, tables.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
 	}
 	lost()
 	found := map[string]int{}
@@ -182,12 +183,12 @@ func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
 // secrets looks for what is encrypted in all rows of all tables, and counts the photos.
 func (d *desk) secrets(t *testing.T) {
 	t.Helper()
-	for _, table := range []*patterns.Table{d.table, d.copies, d.away} {
+	for _, table := range []*tables.Table{d.table, d.copies, d.away} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
 			check(t, err)
 			for _, p := range row.Properties {
 				raw, _ := p.Value.Bytes()
-				text, _ := p.Value.Str()
+				text, _ := p.Value.Text()
 				for _, secret := range []string{"number ", "essay "} {
 					if strings.Contains(text, secret) || bytes.Contains(raw, []byte(secret)) {
 						t.Errorf("%v of %s has %q in clear", row.Key, p.Name, secret)
@@ -236,7 +237,7 @@ func TestEverythingUpgrades(t *testing.T) {
 	if again := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
-	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, patterns.ErrGarbled) {
+	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the old program reads the new version: %v", err)
 	}
 	for _, v := range written {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestEverythingFaults breaks the changes of an item at storage calls; then workers drain, and what the item is then is agreed on by
@@ -79,7 +79,7 @@ func sweptOffice(t testing.TB, s *storagetest.Service, before, after string) sto
 func (d *desk) change(ctx context.Context, before, after string) error {
 	key := plainKey(d.itemOf(1, "a"))
 	old, err := d.items.Get(ctx, key)
-	switch gone := errors.Is(err, patterns.ErrNotFound); {
+	switch gone := errors.Is(err, tables.ErrNotFound); {
 	case before == "" && gone:
 		return d.items.Insert(ctx, d.itemOf(1, after))
 	case after == "" && gone:

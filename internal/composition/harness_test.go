@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func open(s *storagetest.Service) (*patterns.Account, error) {
-	return patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions})
+func open(s *storagetest.Service) (*tables.Account, error) {
+	return tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 }
 
 // newRegistry makes a registry of data keys with one key, out of the way of faults.
 func newRegistry(t testing.TB) *encryption.Registry {
 	t.Helper()
-	account := must[*patterns.Account](t)(open(storagetest.Simulator(t, nil)))
+	account := must[*tables.Account](t)(open(storagetest.Simulator(t, nil)))
 	keys := account.Table("DataKeys")
 	check(t, keys.Create(t.Context()))
 	wrapper := must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))

@@ -14,11 +14,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // clerk is an entity of the write paths below.
 type clerk struct {
-	patterns.Meta
+	tables.Meta
 	Department, ID, Email string
 }
 
@@ -50,8 +51,8 @@ func writePaths() []writePath {
 	return []writePath{
 		{name: "Transaction of 2", rows: 2, once: counts{2, 2}, always: counts{4, 6}, do: func(ctx context.Context, p *writer) error {
 			x := p.table.NewTransaction()
-			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: "1"}})
-			x.Insert(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: "2"}})
+			x.Insert(&tables.Entity{Key: tables.Key{Partition: "p", Row: "1"}})
+			x.Insert(&tables.Entity{Key: tables.Key{Partition: "p", Row: "2"}})
 			return second(x.Commit(ctx))
 		}},
 		{name: "Insert with an index", within: true, rows: 2, once: counts{2, 2}, always: counts{4, 6}, do: insert},
@@ -66,10 +67,10 @@ func writePaths() []writePath {
 	}
 }
 
-func thousand() iter.Seq2[*patterns.Entity, error] {
-	return func(yield func(*patterns.Entity, error) bool) {
+func thousand() iter.Seq2[*tables.Entity, error] {
+	return func(yield func(*tables.Entity, error) bool) {
 		for i := range 1000 {
-			if !yield(&patterns.Entity{Key: patterns.Key{Partition: "p", Row: fmt.Sprintf("%04d", i)}}, nil) {
+			if !yield(&tables.Entity{Key: tables.Key{Partition: "p", Row: fmt.Sprintf("%04d", i)}}, nil) {
 				return
 			}
 		}
@@ -78,7 +79,7 @@ func thousand() iter.Seq2[*patterns.Entity, error] {
 
 // writer is one process of a write path.
 type writer struct {
-	table  *patterns.Table
+	table  *tables.Table
 	clerks *patterns.Repository[clerk]
 	queue  *eventual.Queue
 }
@@ -92,8 +93,8 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	if p.queue, err = eventual.NewQueue(account, "clerks", &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
 		return nil, err
 	}
-	schema := patterns.Schema[clerk]{RowPrefix: "id", Key: func(c *clerk) patterns.Key {
-		return patterns.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
+	schema := patterns.Schema[clerk]{RowPrefix: "id", Key: func(c *clerk) tables.Key {
+		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
 	var kept []patterns.Pattern
@@ -177,9 +178,9 @@ func (c failingInside) want(once bool) error {
 	case once, c.path.deferred, c.fault.Applied: // a row with the id of the write proves that it was applied
 		return nil
 	case c.refuses():
-		return patterns.ErrUnavailable
+		return tables.ErrUnavailable
 	}
-	return patterns.ErrUnknownOutcome
+	return tables.ErrUnknownOutcome
 }
 
 func (c failingInside) requests(once bool) int {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const page = "../../docs/reference/composition.md"
@@ -162,7 +163,7 @@ func (k *kit) plain(both []patterns.Pattern) (*patterns.Repository[item], error)
 	return k.plainOn(k.table, k.queue, both)
 }
 
-func (k *kit) plainOn(table *patterns.Table, intents patterns.IntentRunner, both []patterns.Pattern) (*patterns.Repository[item], error) {
+func (k *kit) plainOn(table *tables.Table, intents patterns.IntentRunner, both []patterns.Pattern) (*patterns.Repository[item], error) {
 	r, err := patterns.NewRepository(table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: intents}, both...)
 	if err == nil {
 		k.keyOf = r.KeyOf
@@ -185,7 +186,7 @@ func (k *kit) prepareFor(t testing.TB, r *patterns.Repository[item], v *item) er
 // mustRefuse checks that an error names all, and that nothing was asked of the service.
 func (k *kit) mustRefuse(t testing.TB, err error, names ...string) {
 	t.Helper()
-	if !errors.Is(err, patterns.ErrInvalid) {
+	if !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("%v is no ErrInvalid", err)
 	}
 	for _, name := range names {
@@ -226,7 +227,7 @@ func (k *kit) onward(ctx context.Context, r *patterns.Repository[item], a, b *it
 	if err := remove(ctx, got); err != nil {
 		return err
 	}
-	if _, err := r.Get(ctx, key); !errors.Is(err, patterns.ErrNotFound) {
+	if _, err := r.Get(ctx, key); !errors.Is(err, tables.ErrNotFound) {
 		return fmt.Errorf("it is there after its delete: %v", err)
 	}
 	return clean(ctx, r)

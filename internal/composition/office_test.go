@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
@@ -40,7 +41,7 @@ type desk struct {
 	kit
 	office *office
 	items  *patterns.Repository[item]
-	copies *patterns.Table
+	copies *tables.Table
 	photos *container.Client
 
 	name, number *intrapartition.Index[item]
@@ -110,13 +111,13 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 
 // links copy the first item, the chief of the site, into two holders.
 func (d *desk) links() (beside, away *denormalization.Copies[item, site]) {
-	ofChief := func(holder patterns.Key) denormalization.Link[item, site] {
+	ofChief := func(holder tables.Key) denormalization.Link[item, site] {
 		link := d.link(0, nil)
-		link.Holders = func(v *item) []patterns.Key {
+		link.Holders = func(v *item) []tables.Key {
 			if v.ID != 1 {
 				return nil
 			}
-			return []patterns.Key{holder}
+			return []tables.Key{holder}
 		}
 		return link
 	}
@@ -131,12 +132,12 @@ func (d *desk) patterns(links ...patterns.Pattern) ([]patterns.Pattern, error) {
 	}
 	lean := append(slices.Clone(kept), "Number")
 	d.name = intrapartition.NewIndex("name", byName)
-	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(patterns.String(v.Number)) }).Keep(lean...)
+	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) }).Keep(lean...)
 	d.badge = interpartition.NewIndex("badge", byName).In(d.copies).Keep(append(lean, "Photo")...)
 	d.team, d.teams, d.crew = indexentities.NewInPartition("team", byTeam), indexentities.NewOutside("teams", byTeam), indexentities.NewInBlobs("crew", byTeam, d.photos)
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
-	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	d.members = relationships.NewMembers("members", d.away, projectOf)
 	d.typ = newType()
 	return append(links,
@@ -146,8 +147,8 @@ func (d *desk) patterns(links ...patterns.Pattern) ([]patterns.Pattern, error) {
 }
 
 // projectOf is the parent of an item outside of its partition.
-func projectOf(v *item) (patterns.Key, bool) {
-	return patterns.Key{Partition: "projects", Row: v.Team}, true
+func projectOf(v *item) (tables.Key, bool) {
+	return tables.Key{Partition: "projects", Row: v.Team}, true
 }
 
 // openOld is a program of the version before, and with fewer patterns.
@@ -160,7 +161,7 @@ func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], 
 		return compoundkey.Tuple(compoundkey.String(v.FullName), compoundkey.Int(v.ID, 6))
 	})
 	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })
-	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{RowPrefix: "item", Key: func(v *itemV1) patterns.Key {
+	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{RowPrefix: "item", Key: func(v *itemV1) tables.Key {
 		return plainKey(&item{Site: v.Site, ID: v.ID})
 	}}, heterogeneous.NewType[itemV1]("Item", 1, nil), name, encryption.New("encryption", o.registry, nil),
 		widentities.New(&widentities.Options{FirstRow: append(first, "FullName")}))

@@ -22,12 +22,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
 // item has a property for each pattern, whichever it is given.
 type item struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	EntityType string `table:",omitempty"`
 	Site       string
@@ -61,7 +62,7 @@ func encrypting(name string, registry *encryption.Registry) *encryption.Encrypti
 
 // itemV1 is an item of a version before there were numbers.
 type itemV1 struct {
-	patterns.Meta
+	tables.Meta
 	logtail.Entry
 	EntityType string `table:",omitempty"`
 	Site       string
@@ -78,7 +79,7 @@ func fromV1(old *itemV1) (*item, error) {
 
 // site is what items belong to: a parent, and a holder of details.
 type site struct {
-	patterns.Meta
+	tables.Meta
 	Partition, Name string
 	Items           int
 
@@ -94,20 +95,20 @@ func (h *site) details(n int) (partition, row, name *string) {
 	return &h.DeputyPartition, &h.DeputyRow, &h.DeputyName
 }
 
-func siteKey(partition, name string) patterns.Key {
-	return patterns.Key{Partition: partition, Row: compoundkey.Join("site", compoundkey.String(name))}
+func siteKey(partition, name string) tables.Key {
+	return tables.Key{Partition: partition, Row: compoundkey.Join("site", compoundkey.String(name))}
 }
 
 // kit is what the patterns of one pair are made with.
 type kit struct {
-	account   *patterns.Account
+	account   *tables.Account
 	registry  *encryption.Registry
 	queue     *eventual.Queue
 	container *container.Client
 	calls     *storagetest.RequestCounter
-	table     *patterns.Table // of the items
-	away      *patterns.Table // of what Details copies into
-	keyOf     func(*item) patterns.Key
+	table     *tables.Table // of the items
+	away      *tables.Table // of what Details copies into
+	keyOf     func(*item) tables.Key
 	sites     *patterns.Repository[site] // on table
 	at        time.Time                  // of the items; the day may end while a test runs
 	wide      bool                       // the entity needs several rows
@@ -119,7 +120,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	s := *storagetest.Simulator(t, nil)
 	k := &kit{calls: &storagetest.RequestCounter{}, registry: registry, at: time.Now().UTC().Truncate(time.Microsecond)}
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
-	k.account = must[*patterns.Account](t)(open(&s))
+	k.account = must[*tables.Account](t)(open(&s))
 	k.queue = must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
 	k.table, k.away, k.container = k.account.Table("Items"), k.account.Table("Away"), k.account.Container("blobs")
 	check(t, k.queue.Create(t.Context()), k.table.Create(t.Context()), k.away.Create(t.Context()), second(k.container.Create(t.Context(), nil)))
@@ -128,7 +129,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	return k
 }
 
-func (k *kit) sitesOn(t testing.TB, table *patterns.Table, attached ...patterns.Pattern) *patterns.Repository[site] {
+func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...patterns.Pattern) *patterns.Repository[site] {
 	t.Helper()
 	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
 }
@@ -140,15 +141,15 @@ func (k *kit) nameOf(what string) string {
 }
 
 func sitesSchema(name string, queue *eventual.Queue) patterns.Schema[site] {
-	return patterns.Schema[site]{Name: name, Key: func(v *site) patterns.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site", Intents: queue}
+	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site", Intents: queue}
 }
 
 // link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.
-func (k *kit) link(n int, holder func(*item) patterns.Key) denormalization.Link[item, site] {
+func (k *kit) link(n int, holder func(*item) tables.Key) denormalization.Link[item, site] {
 	role := []string{"Chief", "Deputy"}[n]
 	return denormalization.Link[item, site]{
 		Properties: []string{role + "Partition", role + "Row", role + "Name"},
-		Holders:    func(v *item) []patterns.Key { return []patterns.Key{holder(v)} },
+		Holders:    func(v *item) []tables.Key { return []tables.Key{holder(v)} },
 		Copy: func(v *item, h *site) {
 			partition, row, name := h.details(n)
 			*partition, *row, *name = "", "", ""
@@ -157,9 +158,9 @@ func (k *kit) link(n int, holder func(*item) patterns.Key) denormalization.Link[
 				*partition, *row, *name = key.Partition, key.Row, v.Name
 			}
 		},
-		SourceOf: func(h *site) (patterns.Key, bool) {
+		SourceOf: func(h *site) (tables.Key, bool) {
 			partition, row, _ := h.details(n)
-			return patterns.Key{Partition: *partition, Row: *row}, *row != ""
+			return tables.Key{Partition: *partition, Row: *row}, *row != ""
 		},
 	}
 }
@@ -169,7 +170,7 @@ func (k *kit) homeLink(n int) denormalization.Link[site, item] {
 	name := []string{"Home", "Work"}[n]
 	return denormalization.Link[site, item]{
 		Properties: []string{name + "Row", name + "Name"},
-		Holders:    func(*site) []patterns.Key { return []patterns.Key{k.keyOf(k.itemOf(1, "", false))} },
+		Holders:    func(*site) []tables.Key { return []tables.Key{k.keyOf(k.itemOf(1, "", false))} },
 		Copy: func(p *site, v *item) {
 			row, name := v.site(n)
 			*row, *name = "", ""
@@ -177,9 +178,9 @@ func (k *kit) homeLink(n int) denormalization.Link[site, item] {
 				*row, *name = siteKey(p.Partition, p.Name).Row, p.Name
 			}
 		},
-		SourceOf: func(v *item) (patterns.Key, bool) {
+		SourceOf: func(v *item) (tables.Key, bool) {
 			row, _ := v.site(n)
-			return patterns.Key{Partition: k.keyOf(v).Partition, Row: *row}, *row != ""
+			return tables.Key{Partition: k.keyOf(v).Partition, Row: *row}, *row != ""
 		},
 	}
 }
@@ -188,7 +189,7 @@ func (k *kit) homeLink(n int) denormalization.Link[site, item] {
 func (k *kit) awayLink(n int) denormalization.Link[site, item] {
 	return denormalization.Link[site, item]{
 		Properties: []string{[]string{"Region", "Country"}[n]},
-		Find:       func(items patterns.Query[item], _ patterns.Key) patterns.Query[item] { return items.AllowTableScan() },
+		Find:       func(items tables.Query[item], _ tables.Key) tables.Query[item] { return items.AllowTableScan() },
 		Copy: func(p *site, v *item) {
 			name := []*string{&v.Region, &v.Country}[n]
 			*name = ""
@@ -196,7 +197,7 @@ func (k *kit) awayLink(n int) denormalization.Link[site, item] {
 				*name = p.Name
 			}
 		},
-		SourceOf: func(*item) (patterns.Key, bool) { return siteKey("away", "one"), true },
+		SourceOf: func(*item) (tables.Key, bool) { return siteKey("away", "one"), true },
 	}
 }
 
@@ -244,7 +245,7 @@ func parts() []part {
 func relations() []part {
 	return []part{
 		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
-			holder := func(v *item) patterns.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
+			holder := func(v *item) tables.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
 			copies := denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, holder), nil)
 			k.sitesOn(t, k.table, copies.Holder())
 			return copies.Source()
@@ -255,7 +256,7 @@ func relations() []part {
 			return copies.Holder()
 		}},
 		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
-			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) patterns.Key { return siteKey("away", "one") }), nil)
+			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) tables.Key { return siteKey("away", "one") }), nil)
 			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("away"), k.queue), copies.Holder()))
 			return copies.Source()
 		}},
@@ -268,12 +269,12 @@ func relations() []part {
 			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
 		}},
 		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) patterns.Pattern {
-			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (patterns.Key, bool) {
+			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (tables.Key, bool) {
 				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true
 			}, func(p *site) *int { return &p.Items })
 		}},
 		{"relationships.Members", func(_ testing.TB, k *kit, n int) patterns.Pattern {
-			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (patterns.Key, bool) { return siteKey("projects", "P"), true })
+			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (tables.Key, bool) { return siteKey("projects", "P"), true })
 		}},
 	}
 }
@@ -323,6 +324,6 @@ func clip(state string) largeentities.Stream {
 	return largeentities.NewStreamBytes(bytes.Repeat([]byte("clip "+state), 10), nil)
 }
 
-func plainKey(v *item) patterns.Key {
-	return patterns.Key{Partition: v.Site, Row: compoundkey.Join("item", compoundkey.Int(v.ID, 6))}
+func plainKey(v *item) tables.Key {
+	return tables.Key{Partition: v.Site, Row: compoundkey.Join("item", compoundkey.Int(v.ID, 6))}
 }

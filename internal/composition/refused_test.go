@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
@@ -26,10 +27,10 @@ func TestRefused(t *testing.T) {
 		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
 	}
 	count := func(sites *patterns.Repository[site]) patterns.Pattern {
-		return relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+		return relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	}
 	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }))
-	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) patterns.Key { return siteKey(v.Site, "beside") }), nil)
+	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) tables.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
 		both []patterns.Pattern
 		want string
@@ -41,14 +42,14 @@ func TestRefused(t *testing.T) {
 		"a layout without EntityType in front": {[]patterns.Pattern{newType(), widentities.New(nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
-		if !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{clips()}))
 	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
-		if _, err := eventual.NewMover(k.queue, "m", both[0], eventual.ToRepository(both[1], nil), nil); !errors.Is(err, patterns.ErrInvalid) || !strings.Contains(err.Error(), what) {
+		if _, err := eventual.NewMover(k.queue, "m", both[0], eventual.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
 			t.Errorf("a mover into a repository without %s: %v", what, err)
 		}
 	}
@@ -61,23 +62,23 @@ func TestRefused(t *testing.T) {
 // TestRefusedOnWriting: what depends on the entity is refused when it is written, and nothing of it is stored.
 func TestRefusedOnWriting(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
-	one := func(v *item) patterns.Key { return siteKey(v.Site, "counted0") }
-	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (patterns.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
+	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
+	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
 	k.sitesOn(t, k.table, copies.Holder())
 	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern{byCount, copies.Source()}))
 	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
-	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, patterns.ErrInvalid) {
+	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)
 	}
 	whole := interpartition.NewIndex("badge", byName)
 	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{whole, widentities.New(nil)}))
 	k.wide = true
-	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, patterns.ErrTooLarge) {
+	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)
 	}
 	for _, repository := range []*patterns.Repository[item]{r, wide} {
-		if _, err := repository.Get(ctx, repository.KeyOf(k.itemOf(1, "a", false))); !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := repository.Get(ctx, repository.KeyOf(k.itemOf(1, "a", false))); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("it is stored: %v", err)
 		}
 	}
@@ -86,10 +87,10 @@ func TestRefusedOnWriting(t *testing.T) {
 // TestAccountOpenedTwice: parents whose account another part of the program has opened are on the same table.
 func TestAccountOpenedTwice(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	first, again := must[*patterns.Account](t)(open(s)), must[*patterns.Account](t)(open(s))
+	first, again := must[*tables.Account](t)(open(s)), must[*tables.Account](t)(open(s))
 	check(t, first.Table("Items").Create(t.Context()))
 	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites", nil)))
-	counted := relationships.NewParentCount("counted", sites, func(v *item) (patterns.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
+	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	items := must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
 	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
 	if p := must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestEverythingSchedules: rivals insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
@@ -93,7 +93,7 @@ func (o *office) settled(ctx context.Context, s *storagetest.Service) error {
 	var now, before []*item
 	for id := 1; id <= 2; id++ {
 		got, err := d.items.Get(ctx, plainKey(d.itemOf(id, "a")))
-		if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		if err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
 		for _, state := range states {

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // use is something that is done with a repository which has a pattern, or that makes one.
@@ -84,7 +85,7 @@ func makers() []use {
 		}},
 		{"highvolumedelete.New", func(t testing.TB, k *kit, p part) error {
 			tables, err := highvolumedelete.New(k.account, highvolumedelete.Schema[item]{Name: "Days", Time: func(v *item) time.Time { return v.LoggedAt },
-				Open: func(table *patterns.Table) (*patterns.Repository[item], error) {
+				Open: func(table *tables.Table) (*patterns.Repository[item], error) {
 					k.table, k.sites = table, k.sitesOn(t, table)
 					return k.plainOn(table, k.queue, k.makeParts(t, p))
 				}})
@@ -156,7 +157,7 @@ func verbs() []use {
 		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
 			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			a := k.itemOf(1, "a", false)
-			stages := []func(context.Context, *patterns.Transaction, *item) error{r.StageInsert, r.StageReplace, r.StageDelete}
+			stages := []func(context.Context, *tables.Transaction, *item) error{r.StageInsert, r.StageReplace, r.StageDelete}
 			for i, stage := range stages {
 				x := r.Table().NewTransaction()
 				if i == 0 && r.CheckStage() == nil {
@@ -202,7 +203,7 @@ func others() []use {
 			check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := to.Get(t.Context(), to.KeyOf(a))
-			if _, gone := from.Get(t.Context(), from.KeyOf(a)); !errors.Is(gone, patterns.ErrNotFound) {
+			if _, gone := from.Get(t.Context(), from.KeyOf(a)); !errors.Is(gone, tables.ErrNotFound) {
 				t.Errorf("in its old place: %v", gone)
 			}
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from), clean(t.Context(), to))
@@ -230,7 +231,7 @@ func others() []use {
 		{"heterogeneous.Registry", registryUse},
 		{"relationships.Pair", func(t testing.TB, k *kit, p part) error {
 			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
-			pair, err := relationships.NewPair(r, k.sites, func(key patterns.Key) patterns.Key { return siteKey(key.Partition, "pair") })
+			pair, err := relationships.NewPair(r, k.sites, func(key tables.Key) tables.Key { return siteKey(key.Partition, "pair") })
 			if err != nil {
 				return err
 			}
@@ -251,7 +252,7 @@ func others() []use {
 		{"dataseries.Counter.StageAddOnce", func(t testing.TB, k *kit, p part) error {
 			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			counter := must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
-			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), patterns.Key{Partition: "Sales", Row: "series"}
+			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), tables.Key{Partition: "Sales", Row: "series"}
 			if r.CheckStage() == nil {
 				check(t, k.prepareFor(t, r, a))
 			}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // OutcomeUnknown reports whether a caller who got err cannot know whether the change was made.
 func OutcomeUnknown(err error) bool {
-	return errors.Is(err, patterns.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Attempts counts what callers were told of their changes.
@@ -49,7 +50,7 @@ func (a *Attempts) Fits(state string, states []string) error {
 }
 
 // ReadAnd reads an entity, edits it, and has it written.
-func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key patterns.Key, edit func(*T) error, write func(context.Context, *T) error) error {
+func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key, edit func(*T) error, write func(context.Context, *T) error) error {
 	e, err := repo.Get(ctx, key)
 	if err != nil {
 		return err

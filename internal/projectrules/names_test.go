@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// goName is code in a document that names something by a package or a type: patterns.ErrExists, Queue.Send, Verify(ctx).
+// goName is code in a document that names something by a package or a type: tables.ErrExists, Queue.Send, Verify(ctx).
 var goName = regexp.MustCompile("`([A-Za-z][A-Za-z0-9]*)\\.([A-Z][A-Za-z0-9]*)(?:\\.([A-Z][A-Za-z0-9]*))?(?:\\[[^`]*\\])?(?:\\([^`]*\\))?`")
 
 // bareName is the name of an error, a test or a benchmark, or, with dots behind it, what several of them begin with.

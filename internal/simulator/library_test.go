@@ -11,18 +11,18 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // libraryTable is a table of a simulator as the library sees it.
-func libraryTable(t *testing.T, o simulator.Options) (*simulator.Simulator, *patterns.Table) {
+func libraryTable(t *testing.T, o simulator.Options) (*simulator.Simulator, *tables.Table) {
 	t.Helper()
 	sim, err := simulator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := patterns.NewAccountWithSharedKey(patterns.Endpoints{Table: sim.TableEndpoint(), Queue: sim.QueueEndpoint(), Blob: sim.BlobEndpoint()},
-		sim.Account(), sim.Key(), &patterns.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: sim,
+	account, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: sim.TableEndpoint(), Queue: sim.QueueEndpoint(), Blob: sim.BlobEndpoint()},
+		sim.Account(), sim.Key(), &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: sim,
 			Retry: policy.RetryOptions{MaxRetries: 20, RetryDelay: time.Microsecond, MaxRetryDelay: time.Microsecond}}})
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +34,8 @@ func libraryTable(t *testing.T, o simulator.Options) (*simulator.Simulator, *pat
 	return sim, table
 }
 
-func row(pk, rk string, n int) *patterns.Entity {
-	return &patterns.Entity{Key: patterns.Key{Partition: pk, Row: rk}, Properties: patterns.Properties{{Name: "N", Value: patterns.Int32(int32(n))}}}
+func row(pk, rk string, n int) *tables.Entity {
+	return &tables.Entity{Key: tables.Key{Partition: pk, Row: rk}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(int32(n))}}}
 }
 
 func TestTheLibraryOnASimulator(t *testing.T) {
@@ -45,10 +45,10 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); !errors.Is(err, patterns.ErrExists) {
+	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("error %v", err)
 	}
-	got, err := rows.Get(ctx, patterns.Key{Partition: "O'Brien", Row: "it's"})
+	got, err := rows.Get(ctx, tables.Key{Partition: "O'Brien", Row: "it's"})
 	if err != nil || string(got.ETag) != sim.Rows("Employees")[0].ETag {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -56,14 +56,14 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	x.Insert(row("O'Brien", "new", 2))
 	x.Insert(row("O'Brien", "it's", 3))
 	_, err = x.Commit(ctx)
-	var failed *patterns.Error
-	if !errors.As(err, &failed) || !errors.Is(err, patterns.ErrExists) || failed.Change != 2 || failed.Code != "EntityAlreadyExists" {
+	var failed *tables.Error
+	if !errors.As(err, &failed) || !errors.Is(err, tables.ErrExists) || failed.Change != 2 || failed.Code != "EntityAlreadyExists" {
 		t.Errorf("error %+v", err)
 	}
 	if err := table.Drop(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := table.Create(ctx); !errors.Is(err, patterns.ErrTableBeingDeleted) {
+	if err := table.Create(ctx); !errors.Is(err, tables.ErrTableBeingDeleted) {
 		t.Errorf("error %v", err)
 	}
 	sim.Clock().Advance(simulator.DefaultTableDeletion)
@@ -88,7 +88,7 @@ func TestTheLibraryInChaos(t *testing.T) {
 				t.Fatalf("seed %d, transaction %d: %v", seed, i, err)
 			}
 		}
-		seen := map[patterns.Key]bool{}
+		seen := map[tables.Key]bool{}
 		for e, err := range rows.Query().AllowTableScan().All(t.Context()) {
 			if err != nil {
 				t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // processVariable tells a run of this test binary to be one of the processes of TestChaos: it holds an order.
@@ -161,7 +162,7 @@ func (p *process) write(ctx context.Context, t *testing.T, dice *rand.Rand, pref
 func (p *process) change(ctx context.Context, dice *rand.Rand, name string) error {
 	id := dice.IntN(chaosPeople)
 	found, err := p.read(ctx, dice, id)
-	if err != nil && !errors.Is(err, patterns.ErrNotFound) {
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return explained(err)
 	}
 	e := event{ID: id, Verb: "update", Name: name}
@@ -229,7 +230,7 @@ func (p *process) read(ctx context.Context, dice *rand.Rand, id int) (*person, e
 	found, err := p.w.repo.Get(ctx, personKey(&person{Department: fmt.Sprint("D", id%2), ID: id}))
 	if err == nil && found.Email != "" && dice.IntN(8) == 0 {
 		p.say(event{ID: id, Job: "read by a copy"})
-		if _, err := p.w.mail.Get(ctx, found.Department, found.Email); err != nil && !errors.Is(err, patterns.ErrNotFound) {
+		if _, err := p.w.mail.Get(ctx, found.Department, found.Email); err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return nil, err
 		}
 	}
@@ -238,7 +239,7 @@ func (p *process) read(ctx context.Context, dice *rand.Rand, id int) (*person, e
 
 // explained is nil for what rivals or the network can do to a request.
 func explained(err error) error {
-	for _, kind := range []error{patterns.ErrConflict, patterns.ErrExists, patterns.ErrDuplicate, patterns.ErrNotFound, patterns.ErrUnavailable, patterns.ErrUnknownOutcome} {
+	for _, kind := range []error{tables.ErrConflict, tables.ErrExists, tables.ErrDuplicate, tables.ErrNotFound, tables.ErrUnavailable, tables.ErrUnknownOutcome} {
 		if errors.Is(err, kind) {
 			return nil
 		}

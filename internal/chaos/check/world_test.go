@@ -21,11 +21,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // person has an index in the partition, one outside that is unique and one that is not, an outside list, and a photo in a blob.
 type person struct {
-	patterns.Meta
+	tables.Meta
 	Department               string
 	ID                       int
 	Name, Email, Badge, Team string
@@ -35,8 +36,8 @@ type person struct {
 	Version int
 }
 
-func personKey(p *person) patterns.Key {
-	return patterns.Key{Partition: p.Department, Row: compoundkey.Join("empid", compoundkey.Int(p.ID, 6))}
+func personKey(p *person) tables.Key {
+	return tables.Key{Partition: p.Department, Row: compoundkey.Join("empid", compoundkey.Int(p.ID, 6))}
 }
 
 func personNumber(n int) *person {
@@ -56,7 +57,7 @@ type places struct{ People, Badges, Teams, Queue, Photos string }
 
 // world is where the people are.
 type world struct {
-	account              *patterns.Account
+	account              *tables.Account
 	queue                *eventual.Queue
 	repo                 *patterns.Repository[person]
 	photo                *largeentities.Property[person]
@@ -80,7 +81,7 @@ func newWorld(t testing.TB, people int) *world {
 
 // openWorld makes no request.
 func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions) (*world, error) {
-	account, err := patterns.NewAccountFromConnectionString(s.ConnectionString, &patterns.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.DiscardHandler)})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

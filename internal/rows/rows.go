@@ -1,0 +1,36 @@
+// Package rows holds what packages tables and patterns agree on about stored rows: the names of the library's own properties, and
+// the pass that opens the raw surface of package tables to this module alone.
+package rows
+
+// Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
+// program outside of this module can name it.
+type Pass struct{}
+
+// Prefix begins the names of the library's own properties. They count among the properties of an entity, and no field and no
+// property bag may use a name with it.
+const Prefix = "_tp"
+
+// The names of the library's own properties.
+const (
+	WriteID     = Prefix + "Write"       // ID of the write that left the row: resolves an unknown outcome
+	Incarnation = Prefix + "Incarnation" // ID of the insert that began this life of the entity
+	Primary     = Prefix + "Primary"     // on a copy or a further row: the row key of the entity's own row
+	Copies      = Prefix + "Copies"      // names of the patterns whose copies of the entity were written with the row
+	Shared      = Prefix + "Shared"      // on a row that belongs to several entities: the name of its pattern
+	Partition   = Prefix + "Partition"   // on a copy in another partition: the partition key of the entity's own row
+	Version     = Prefix + "Version"     // on such a copy: the ETag of the entity's own row that it was made of
+	Reserved    = Prefix + "Reserved"    // on such a copy that only reserves its key: the ID of the change that will fill it
+	Term        = Prefix + "Term"        // on a reserved key: the seconds after which that change can no longer be committed
+	Layout      = Prefix + "Layout"      // on rows of an entity that a Layout spreads over several: the directory, or that it is a further row
+	Claim       = Prefix + "Claim"       // on a claim: the row key of the copy that it claims
+)
+
+// IsKnown reports whether this version of the library knows one of its own properties. Others are of a later version, and are
+// written back as they were read.
+func IsKnown(name string) bool {
+	switch name {
+	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Reserved, Term, Layout, Claim:
+		return true
+	}
+	return false
+}

@@ -1,9 +1,0 @@
-package patterns_test
-
-import (
-	"testing"
-
-	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
-)
-
-func TestMain(m *testing.M) { goroutines.Main(m) }

@@ -1,0 +1,56 @@
+package patterns
+
+import "github.com/tablepatterns/tablepatterns/tables"
+
+// prior is what a repository knows of an entity as it was read or written, for the next change of it.
+type prior struct {
+	rows     []plannedRow  // the entity's own, but for the first: keys, patterns and versions
+	orphans  []plannedRow  // rows of patterns that the entity's row does not list: orphaned copies may be there
+	outside  []outsideCopy // copies in other partitions
+	patterns map[string][]string
+}
+
+// outsideCopy names a copy in another partition.
+type outsideCopy struct {
+	pattern string
+	key     tables.Key
+}
+
+// noPrior is that of an entity of which nothing is known.
+var noPrior prior
+
+// priorOf returns what is known of an entity, never nil.
+func priorOf(s *tables.State) *prior {
+	if s == nil {
+		return &noPrior
+	}
+	if p, ok := s.Prior.(*prior); ok {
+		return p
+	}
+	return &noPrior
+}
+
+// several reports whether the entity has rows beside its first.
+func (p *prior) several() bool { return len(p.rows)+len(p.outside) > 0 }
+
+// note adds the keys of rows to a list.
+func note(list []plannedRow, rows []plannedRow) []plannedRow {
+	for _, row := range rows {
+		list = append(list, plannedRow{rowKey: row.rowKey, pattern: row.pattern, version: row.version})
+	}
+	return list
+}
+
+// outsideOf returns the keys of a pattern's copies in other partitions.
+func (p *prior) outsideOf(pattern string) []tables.Key {
+	var keys []tables.Key
+	for _, c := range p.outside {
+		if c.pattern == pattern {
+			keys = append(keys, c.key)
+		}
+	}
+	return keys
+}
+
+// isCopy reports whether the entity was read through a copy.
+func isCopy(s *tables.State) bool { return s.Version != "" || s.Row != s.Key.Row }

@@ -1,0 +1,143 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+// commit writes one transaction, without the units that turn out to be there, or that have to be written alone.
+func (b *bulk) commit(ctx context.Context, units []*unit) error {
+	for len(units) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var writes []RawWrite
+		for _, u := range units {
+			writes = append(writes, u.writes...)
+		}
+		etags, err := b.table.commit(ctx, b.op, writes, newWriteID())
+		if err == nil {
+			b.done(units, etags)
+			return nil
+		}
+		if errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, ErrExists) && !errors.Is(err, ErrDuplicate) {
+			return err
+		}
+		left := units
+		if b.options.SkipExisting {
+			var checkErr error
+			if left, checkErr = b.withoutExisting(ctx, units); checkErr != nil {
+				return checkErr
+			}
+		}
+		if len(left) == len(units) {
+			if left, err = b.writeAlone(ctx, units, err); err != nil {
+				return err
+			}
+		}
+		units = left
+	}
+	return nil
+}
+
+// writeAlone writes the unit that met a taken index key by its own means, which tell a copy that was left behind from
+// another entity's and take it over. It returns the others, or err where that is no way.
+func (b *bulk) writeAlone(ctx context.Context, units []*unit, err error) ([]*unit, error) {
+	e := asError(err)
+	if !errors.Is(err, ErrDuplicate) {
+		return nil, err
+	}
+	first := 0 // operation
+	for i, u := range units {
+		first += len(u.writes)
+		if e.Change > first {
+			continue
+		}
+		if u.alone == nil {
+			return nil, err
+		}
+		if err := u.alone(ctx); err != nil {
+			return nil, relabel(b.op, b.table, err)
+		}
+		b.done([]*unit{u}, nil)
+		return slices.Concat(units[:i], units[i+1:]), nil
+	}
+	return nil, err
+}
+
+// existingConcurrency is how many rows are looked for at once, beside the transactions under way.
+const existingConcurrency = 4
+
+// withoutExisting leaves out the units whose entity is there.
+func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, error) {
+	there := make([]bool, len(units))
+	keys := make([]Key, len(units))
+	index := make(map[Key]int, len(units))
+	for i, u := range units {
+		keys[i] = u.writes[0].Key
+		index[keys[i]] = i
+	}
+	for row, err := range b.table.rawRows().getMany(ctx, keys, existingConcurrency) {
+		if err != nil {
+			return nil, err
+		}
+		there[index[row.(*RawRow).Key]] = true
+	}
+	var left, existing []*unit
+	for i, u := range units {
+		if there[i] {
+			existing = append(existing, u)
+		} else {
+			left = append(left, u)
+		}
+	}
+	b.met(existing)
+	return left, nil
+}
+
+// met counts units that were there.
+func (b *bulk) met(units []*unit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.progress.Existing += int64(len(units))
+	b.advance(units)
+}
+
+// done counts a committed transaction and reports it. Without ETags the unit has been settled by its own means.
+func (b *bulk) done(units []*unit, etags []azcore.ETag) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := 0
+	for _, u := range units {
+		if etags != nil {
+			u.written(etags[at])
+		}
+		at += len(u.writes)
+	}
+	b.progress.Entities += int64(len(units))
+	b.progress.Rows += int64(at)
+	b.progress.Transactions++
+	b.advance(units)
+	b.progress.Elapsed = time.Since(b.started)
+	if b.options.Progress != nil {
+		b.options.Progress(b.progress)
+	}
+}
+
+// advance moves Resume over every unit that has nothing undone before it.
+func (b *bulk) advance(units []*unit) {
+	for _, u := range units {
+		b.finished[u.sequence] = struct{}{}
+	}
+	for {
+		if _, ok := b.finished[b.progress.Resume+1]; !ok {
+			return
+		}
+		b.progress.Resume++
+		delete(b.finished, b.progress.Resume)
+	}
+}

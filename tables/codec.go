@@ -1,0 +1,310 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Codec turns values of T into properties and back. T is a struct, or Entity for the property bag.
+//
+//	Go                                        stored as
+//	string                                    Edm.String
+//	[]byte                                    Edm.Binary; nil is absent
+//	bool                                      Edm.Boolean
+//	int32, int16, int8, uint16, uint8         Edm.Int32
+//	int, int64, uint32, uint, uint64          Edm.Int64; what does not fit is refused
+//	float64, float32                          Edm.Double, NaN and the infinities too
+//	time.Time                                 Edm.DateTime in UTC; finer than 100 ns or before 1601 is refused
+//	uuid.UUID                                 Edm.Guid
+//	encoding.TextMarshaler                    Edm.String
+//	tables.Value                            as it is; null is absent
+//	a pointer to one of these                 nil is absent
+//	anything, tagged `table:"Name,json"`      Edm.String
+//
+// Named types go as what they are made of; those made of time.Time or uuid.UUID must marshal themselves. The tag is
+// `table:"Name,options"`: the name ("" keeps the field's, "-" leaves the field out) and omitempty, omitzero, json or
+// rest. Embedded structs flatten, an outer field hiding an inner one of its name. One field map[string]tables.Value
+// tagged `table:",rest"` keeps the properties that T does not know, so that Replace by an older build loses nothing. A
+// field named PartitionKey, RowKey or Timestamp is that system property.
+//
+// What was written reads back equal, or the write was refused; the sign of a zero is the one thing that the service
+// may lose. A Codec is immutable and safe for concurrent use.
+type Codec[T any] struct{ raw *RawCodec }
+
+// NewCodec examines T once. A field that cannot be stored is ErrInvalid, naming the field.
+func NewCodec[T any]() (*Codec[T], error) {
+	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *State) { return new(T), nil }}
+	if c.typ == reflect.TypeFor[Entity]() {
+		return &Codec[T]{c}, nil
+	}
+	if c.typ.Kind() != reflect.Struct {
+		return nil, Invalidf("NewCodec", "%s is not a struct", c.typ)
+	}
+	plan, err := newTypePlan(c.typ)
+	if err != nil {
+		return nil, Invalid("NewCodec", err)
+	}
+	c.plan = plan
+	if plan.meta != nil {
+		c.room = func() (any, *State) { // one allocation
+			both := new(struct {
+				v     T
+				state State
+			})
+			return &both.v, &both.state
+		}
+	}
+	return &Codec[T]{c}, nil
+}
+
+var errNil = errors.New("the value is nil")
+
+// Encode returns the custom properties of v: neither keys nor the library's own.
+func (c *Codec[T]) Encode(v *T) (Properties, error) {
+	if v == nil {
+		return nil, Invalid("Encode", errNil)
+	}
+	return c.raw.Encode(v)
+}
+
+// EncodeOnly is Encode of the named properties alone: what v holds besides need not be storable.
+func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
+	if v == nil {
+		return nil, Invalid("EncodeOnly", errNil)
+	}
+	if c.raw.plan == nil {
+		return any(v).(*Entity).Properties.Only(names), nil
+	}
+	some, err := c.raw.plan.encodeOnly(reflect.ValueOf(v).Elem(), names)
+	if err != nil {
+		return nil, Invalid("EncodeOnly", err)
+	}
+	return some, nil
+}
+
+// Decode sets the fields of v for which there are properties, and leaves the others as they are.
+func (c *Codec[T]) Decode(p Properties, v *T) error {
+	if v == nil {
+		return Invalid("Decode", errNil)
+	}
+	return c.raw.Decode(p, v)
+}
+
+// PropertyNames lists the properties that T stores, keys and the library's own aside; nil if T takes any.
+func (c *Codec[T]) PropertyNames() []string { return c.raw.names() }
+
+// RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T.
+type RawCodec struct {
+	typ  reflect.Type
+	plan *typePlan // nil for Entity
+	room func() (any, *State)
+}
+
+// anyRow is the codec of what is not decoded.
+var anyRow = &RawCodec{}
+
+// IsBag reports whether T is Entity.
+func (c *RawCodec) IsBag() bool { return c.plan == nil }
+
+// HasMeta reports whether T embeds a Meta.
+func (c *RawCodec) HasMeta() bool { return c.plan != nil && c.plan.meta != nil }
+
+// New makes a T.
+func (c *RawCodec) New() any {
+	v, _ := c.room()
+	return v
+}
+
+// Encode is Codec.Encode.
+func (c *RawCodec) Encode(v any) (Properties, error) {
+	if c.plan == nil {
+		return slices.Clone(v.(*Entity).Properties), nil // the caller may reuse the bag before they are sent
+	}
+	properties, err := c.plan.encode(reflect.ValueOf(v).Elem())
+	if err != nil {
+		return nil, Invalid("Encode", err)
+	}
+	return properties, nil
+}
+
+// Decode is Codec.Decode.
+func (c *RawCodec) Decode(p Properties, v any) error {
+	if c.plan == nil {
+		v.(*Entity).Properties = append(Properties(nil), p...) // a reader of rows reuses its own
+		return nil
+	}
+	if err := c.plan.decode(p, reflect.ValueOf(v).Elem()); err != nil {
+		return &Error{Op: "Decode", Kind: ErrGarbled, Err: err}
+	}
+	return nil
+}
+
+func (c *RawCodec) names() []string {
+	if c.plan == nil || c.plan.rest != nil {
+		return nil
+	}
+	names := make([]string, len(c.plan.fields))
+	for i := range c.plan.fields {
+		names[i] = c.plan.fields[i].name
+	}
+	return names
+}
+
+// typeOf returns the EDM type under which T stores a property, TypeNull when T does not say.
+func (c *RawCodec) typeOf(name string) Type {
+	if c.plan != nil {
+		if i, ok := c.plan.byName[name]; ok {
+			return c.plan.fields[i].conversion.edmType()
+		}
+	}
+	return TypeNull
+}
+
+// key reads the key out of fields PartitionKey and RowKey, or out of the bag.
+func (c *RawCodec) key(v any) (Key, error) {
+	if c.plan == nil {
+		return v.(*Entity).Key, nil
+	}
+	if c.plan.partition == nil || c.plan.row == nil {
+		return Key{}, fmt.Errorf("%s has no fields PartitionKey and RowKey", c.plan.typ)
+	}
+	s := reflect.ValueOf(v).Elem()
+	partition, ok1 := fieldAt(s, c.plan.partition, false)
+	row, ok2 := fieldAt(s, c.plan.row, false)
+	if !ok1 || !ok2 {
+		return Key{}, fmt.Errorf("the embedded pointer of %s that holds its keys is nil", c.plan.typ)
+	}
+	return Key{Partition: partition.String(), Row: row.String()}, nil
+}
+
+// Meta returns the embedded Meta of v, nil when T has none.
+func (c *RawCodec) Meta(v any) *Meta {
+	if c.plan == nil || c.plan.meta == nil {
+		return nil
+	}
+	meta, _ := fieldAt(reflect.ValueOf(v).Elem(), c.plan.meta, true)
+	return meta.Addr().Interface().(*Meta)
+}
+
+// SetKey sets the fields PartitionKey and RowKey of a struct that has them.
+func (c *RawCodec) SetKey(v any, key Key) {
+	s := reflect.ValueOf(v).Elem()
+	if c.plan.partition != nil {
+		field, _ := fieldAt(s, c.plan.partition, true)
+		field.SetString(key.Partition)
+	}
+	if c.plan.row != nil {
+		field, _ := fieldAt(s, c.plan.row, true)
+		field.SetString(key.Row)
+	}
+}
+
+// Finish sets what a row says beside its properties: ETag, time, and the key, which for a copy is its entity's.
+func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
+	if c.plan == nil {
+		e := v.(*Entity)
+		e.Key, e.ETag, e.Timestamp = key, row.ETag, row.Timestamp
+		return
+	}
+	c.SetKey(v, key)
+	if c.plan.timestamp != nil {
+		field, _ := fieldAt(reflect.ValueOf(v).Elem(), c.plan.timestamp, true)
+		field.Set(reflect.ValueOf(row.Timestamp))
+	}
+	if meta := c.Meta(v); meta != nil {
+		meta.ETag, meta.Timestamp = row.ETag, row.Timestamp
+	}
+}
+
+// Known is the filter for the reader of answers: the index of names to keep, nil to keep all.
+func (c *RawCodec) Known() map[string]int {
+	if c.plan == nil || c.plan.rest != nil {
+		return nil
+	}
+	return c.plan.byName
+}
+
+// etag returns what the conditional writes send; a value that was never read has none.
+func (c *RawCodec) etag(v any) (azcore.ETag, error) {
+	var etag azcore.ETag
+	if c.plan == nil {
+		etag = v.(*Entity).ETag
+	} else if meta := c.Meta(v); meta != nil {
+		etag = meta.ETag
+	} else {
+		return "", fmt.Errorf("%s embeds no tables.Meta to hold an ETag; use the unconditional form", c.plan.typ)
+	}
+	if etag == "" {
+		return "", fmt.Errorf("the value has no ETag: it was not read before; use the unconditional form, Insert or Upsert")
+	}
+	return etag, nil
+}
+
+// written updates v after a write of its row by itself.
+func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
+	if c.plan == nil {
+		e := v.(*Entity)
+		e.ETag = etag
+		if left := e.read.after(verb); left != &e.read { // a source of bulk writes may read them in the same bag meanwhile
+			e.read = *left
+		}
+	} else if meta := c.Meta(v); meta != nil {
+		meta.ETag = etag
+		if meta.state != nil {
+			meta.state = meta.state.after(verb)
+		}
+	}
+}
+
+// load makes a value of a row.
+func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
+	v, s := c.room()
+	if err := c.Decode(row.Properties, v); err != nil {
+		return nil, err
+	}
+	c.Finish(row, row.Key, v)
+	if c.plan == nil {
+		v.(*Entity).read = row.facts(partial)
+	} else if s != nil {
+		facts := row.facts(partial)
+		*s = State{Key: row.Key, Row: row.Key.Row, Incarnation: facts.incarnation, WriteID: row.WriteID, Partial: partial}
+		if !facts.none() {
+			s.viewed = new(facts)
+		}
+		c.Meta(v).state = s
+	}
+	return v, nil
+}
+
+// write encodes v as one row of a write.
+func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, error) {
+	key, err := c.key(v)
+	if err != nil {
+		return RawWrite{}, Invalid("", err)
+	}
+	w := RawWrite{Verb: verb, Key: key, IfMatch: ifMatch}
+	if facts := c.facts(v); facts != nil {
+		if err := facts.check(verb, c.plan == nil); err != nil {
+			e := Invalid("", err)
+			e.Key = loggable(key)
+			return RawWrite{}, e
+		}
+		facts.onto(&w)
+	}
+	if verb == wire.VerbDelete {
+		return w, nil
+	}
+	if w.Properties, err = c.Encode(v); err != nil {
+		return RawWrite{}, err
+	}
+	if err := checkReserved(w.Properties); err != nil {
+		return RawWrite{}, Invalid("", err)
+	}
+	return w, nil
+}

@@ -1,0 +1,222 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// commit is the one write path: every row that this library ever writes goes through it. One operation is a single
+// request, several are one entity group transaction, applied whole or not at all.
+//
+// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell (it may stand beside ErrExists,
+// ErrNotFound or ErrTableBeingDeleted, when those are true by now), and any other error when nothing was. ETags come for every row
+// but the deleted; an ETag is empty where another writer followed before it could be learned.
+//
+// writeID is one that no write had before.
+func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
+	etags, e := t.tryCommit(ctx, writes, writeID)
+	if e == nil {
+		return etags, nil
+	}
+	e.Op, e.Table = op, t.name
+	failed := e.Change
+	if len(writes) == 1 {
+		failed, e.Change = 1, 0
+		if e.Key == (Key{}) {
+			e.Key = loggable(writes[0].Key)
+		}
+	}
+	if failed > 0 && failed <= len(writes) {
+		writes[failed-1].explain(e)
+	}
+	return nil, e
+}
+
+func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string) ([]azcore.ETag, *Error) {
+	if err := t.usable(); err != nil {
+		return nil, Invalid("", err)
+	}
+	if e := checkTransaction(writes); e != nil {
+		return nil, e
+	}
+	enc, e := encode(t.name, writes, writeID)
+	if e != nil {
+		return nil, e
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Err: err}
+	}
+	r := t.send(ctx, enc)
+	if r.err == nil {
+		return r.etags, nil
+	}
+	if !r.unknown && !r.earlier {
+		return nil, r.err
+	}
+	return t.resolve(ctx, writes, enc, r)
+}
+
+// checkTransaction holds the rules of an entity group transaction.
+func checkTransaction(writes []RawWrite) *Error {
+	if len(writes) == 0 {
+		return Invalidf("", "a transaction without operations")
+	}
+	if len(writes) > MaxTransactionOperations {
+		return &Error{Kind: ErrTooLarge, Err: sizeOf("a transaction", len(writes), MaxTransactionOperations, "operations")}
+	}
+	if len(writes) == 1 {
+		return nil
+	}
+	rows := make(map[string]int, len(writes))
+	for i := range writes {
+		key := writes[i].Key
+		if key.Partition != writes[0].Key.Partition {
+			e := Invalidf("", "a transaction has one partition, and change %d is in another than change 1", i+1)
+			e.Key, e.Change = loggable(key), i+1
+			return e
+		}
+		if first, twice := rows[key.Row]; twice {
+			e := Invalidf("", "a transaction has a row once, and changes %d and %d are the same row", first+1, i+1)
+			e.Key, e.Change = loggable(key), i+1
+			return writes[i].explain(e)
+		}
+		rows[key.Row] = i
+	}
+	return nil
+}
+
+// resolve finds out what became of a write whose answer, or whose earlier attempt's answer, was lost. A row that
+// carries this write's id proves that all of it was applied. The contrary proof is rare: a request may still be on
+// its way, and a rival may have overwritten ours.
+func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r reply) ([]azcore.ETag, *Error) {
+	if !r.unknown && settles(r.err) {
+		return nil, r.err
+	}
+	if !r.unknown && errors.Is(r.err.Kind, ErrTableBeingDeleted) {
+		return nil, r.err.unsettled() // there is no row to read
+	}
+	witnesses := enc.witnesses(writes, r)
+	if len(witnesses) == 0 {
+		return t.resolveUnmarked(ctx, writes, r)
+	}
+	var first error
+	for i, witness := range witnesses {
+		row, err := t.readRow(ctx, writes[witness].Key)
+		if err == nil && row.WriteID == enc.writeID {
+			return t.learnETags(ctx, writes, enc, witness, row.ETag), nil
+		}
+		if i == 0 {
+			first = err
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, unknown(r.err, err)
+		}
+	}
+	if r.unknown {
+		return nil, unknown(r.err, first)
+	}
+	return nil, judge(r.err, first)
+}
+
+// settles reports whether a refusal says the same of every attempt, so that none before it was applied: the service
+// never takes such a row. A refusal without a code settles nothing: a gateway may send it, and an earlier attempt may have
+// come past that gateway. Nor does a table that is not there, or is being deleted: it may be made, also of a name that is
+// free in a moment, while an earlier attempt is on its way.
+func settles(refusal *Error) bool {
+	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
+}
+
+// unansweredWitnesses is the number of rows read when the service gave no answer at all: it may be in trouble, and
+// nothing read then could prove that the write was not applied.
+const unansweredWitnesses = 2
+
+// witnesses chooses the rows to read, of those that would carry the id: the refused one first, then the inserted
+// ones, which rivals overwrite least. A rival may have overwritten any of them, so after a refusal all are asked.
+func (enc *encoded) witnesses(writes []RawWrite, r reply) []int {
+	rank := func(i int) int {
+		switch {
+		case i+1 == r.err.Change:
+			return 0
+		case writes[i].Verb == wire.VerbInsert:
+			return 1
+		}
+		return 2
+	}
+	var rows []int
+	for i, marked := range enc.marked {
+		if marked {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return rank(a) - rank(b) })
+	if r.unknown {
+		rows = rows[:min(len(rows), unansweredWitnesses)]
+	}
+	return rows
+}
+
+// judge reads a certain refusal that came after an uncertain attempt, when no row carries our id. Where the refusal
+// is the truth as of now, it keeps its kind, and ErrUnknownOutcome beside it: ours may have been applied, and changed
+// or removed by a rival since.
+func judge(refusal *Error, readErr error) *Error {
+	exists := errors.Is(refusal.Kind, ErrExists) && readErr == nil
+	gone := errors.Is(refusal.Kind, ErrNotFound) && errors.Is(readErr, ErrNotFound)
+	if exists || gone {
+		return refusal.unsettled()
+	}
+	return unknown(refusal, readErr)
+}
+
+// unsettled is a refusal that is true of the last attempt, and as of now, with ErrUnknownOutcome beside it.
+func (e *Error) unsettled() *Error {
+	beside := *e
+	beside.Err = errors.Join(e.Err, ErrUnknownOutcome)
+	return &beside
+}
+
+// unknown makes the error of an outcome that nobody can tell.
+func unknown(cause *Error, readErr error) *Error {
+	e := *cause
+	e.Kind = ErrUnknownOutcome
+	if read := asError(readErr); read != nil && read.Err != nil {
+		readErr = read.Err // without its kind: a read that is ErrUnavailable says nothing of the write
+	}
+	e.Err = errors.Join(cause.Err, readErr)
+	return &e
+}
+
+// resolveUnmarked is resolve for deletes, and for rows that had no room for the id.
+func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply) ([]azcore.ETag, *Error) {
+	for i := range writes {
+		if writes[i].Verb != wire.VerbDelete {
+			return nil, unknown(r.err, nil)
+		}
+	}
+	for i := range writes {
+		// Gone is what a delete asked for, whoever did it; a row that is still there tells nothing.
+		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
+			return nil, unknown(r.err, err)
+		}
+	}
+	return make([]azcore.ETag, len(writes)), nil
+}
+
+// learnETags reads the ETags that the lost answer held. A row that somebody wrote since keeps an empty one.
+func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
+	etags := make([]azcore.ETag, len(writes))
+	etags[witness] = etag
+	for i := range writes {
+		if i == witness || !enc.marked[i] {
+			continue
+		}
+		if row, err := t.readRow(ctx, writes[i].Key); err == nil && row.WriteID == enc.writeID {
+			etags[i] = row.ETag
+		}
+	}
+	return etags
+}

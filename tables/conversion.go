@@ -1,0 +1,265 @@
+package tables
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// conversion is how a Go type is stored.
+type conversion uint8
+
+const (
+	asString conversion = iota
+	asBinary
+	asBoolean
+	asInt32
+	asInt64
+	asUint64
+	asDouble
+	asDateTime
+	asGuid
+	asValue
+	asText
+	asJSONText
+)
+
+func (c conversion) edmType() Type {
+	return [...]Type{TypeString, TypeBinary, TypeBoolean, TypeInt32, TypeInt64, TypeInt64, TypeDouble, TypeDateTime,
+		TypeGUID, TypeNull, TypeString, TypeString}[c]
+}
+
+// conversionOf chooses the conversion for a type or a pointer to it.
+func conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err error) {
+	if asJSON {
+		return asJSONText, false, nil
+	}
+	if t.Kind() == reflect.Pointer {
+		t, pointer = t.Elem(), true
+	}
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return asDateTime, pointer, nil
+	case reflect.TypeFor[uuid.UUID]():
+		return asGuid, pointer, nil
+	case reflect.TypeFor[Value]():
+		return asValue, pointer, nil
+	}
+	if address := reflect.PointerTo(t); address.Implements(reflect.TypeFor[encoding.TextMarshaler]()) &&
+		address.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return asText, pointer, nil
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return asString, pointer, nil
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return asBinary, pointer, nil
+		}
+	case reflect.Bool:
+		return asBoolean, pointer, nil
+	case reflect.Int32, reflect.Int16, reflect.Int8, reflect.Uint8, reflect.Uint16:
+		return asInt32, pointer, nil
+	case reflect.Int, reflect.Int64, reflect.Uint32:
+		return asInt64, pointer, nil
+	case reflect.Uint, reflect.Uint64:
+		return asUint64, pointer, nil
+	case reflect.Float64, reflect.Float32:
+		return asDouble, pointer, nil
+	}
+	return 0, false, fmt.Errorf("no property type stands for %s; tag it `table:\",json\"` or `table:\"-\"`", t)
+}
+
+// store makes the value of an addressable field.
+func (c conversion) store(v reflect.Value) (Value, error) {
+	switch c {
+	case asString:
+		return String(v.String()), nil
+	case asBinary:
+		if v.IsNil() {
+			return Value{}, nil
+		}
+		return Binary(v.Bytes()), nil
+	case asBoolean:
+		return Boolean(v.Bool()), nil
+	case asInt32:
+		return Int32(int32(intOf(v))), nil
+	case asInt64:
+		return Int64(intOf(v)), nil
+	case asUint64:
+		if v.Uint() > math.MaxInt64 {
+			return Value{}, fmt.Errorf("an unsigned integer over %d does not fit an Edm.Int64", int64(math.MaxInt64))
+		}
+		return Int64(int64(v.Uint())), nil
+	case asDouble:
+		return Double(v.Float()), nil
+	case asDateTime:
+		return storeTime(v.Addr().Interface().(*time.Time))
+	case asGuid:
+		return GUID(*v.Addr().Interface().(*uuid.UUID)), nil
+	case asValue:
+		return *v.Addr().Interface().(*Value), nil
+	case asText:
+		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
+		return String(string(text)), foreign(v, err)
+	}
+	text, err := json.Marshal(v.Addr().Interface())
+	return String(string(text)), foreign(v, err)
+}
+
+// foreign is the error of a type's own conversion to or from text. Such an error mostly quotes the value, which may be one that
+// is stored encrypted, so only the names of the two types are kept: errors.Is and errors.As do not find the cause.
+func foreign(v reflect.Value, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s refused it with a %T", v.Type(), err)
+}
+
+func storeTime(t *time.Time) (Value, error) {
+	if t.IsZero() {
+		return Value{}, fmt.Errorf("the zero time is before 1601, the first year the service stores (omitzero or a pointer leaves an unset time out)")
+	}
+	return DateTime(*t)
+}
+
+func intOf(v reflect.Value) int64 {
+	if v.CanInt() {
+		return v.Int()
+	}
+	return int64(v.Uint())
+}
+
+// load sets a field to a stored value. A value of another type is accepted only where nothing is lost.
+func (c conversion) load(v reflect.Value, value Value) error {
+	switch c {
+	case asString:
+		if s, ok := value.Text(); ok {
+			v.SetString(s)
+			return nil
+		}
+	case asBinary:
+		if b, ok := value.Bytes(); ok {
+			v.SetBytes(b)
+			return nil
+		}
+	case asBoolean:
+		if b, ok := value.Bool(); ok {
+			v.SetBool(b)
+			return nil
+		}
+	case asInt32, asInt64, asUint64:
+		if n, ok := value.Int(); ok {
+			return loadInt(v, n)
+		}
+	case asDouble:
+		return loadFloat(v, value)
+	case asDateTime:
+		if t, ok := value.Time(); ok {
+			*v.Addr().Interface().(*time.Time) = t
+			return nil
+		}
+	case asGuid:
+		if u, ok := value.UUID(); ok {
+			*v.Addr().Interface().(*uuid.UUID) = u
+			return nil
+		}
+	case asValue:
+		*v.Addr().Interface().(*Value) = value
+		return nil
+	case asText:
+		if s, ok := value.Text(); ok {
+			return foreign(v, v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)))
+		}
+	case asJSONText:
+		if s, ok := value.Text(); ok {
+			return foreign(v, json.Unmarshal([]byte(s), v.Addr().Interface()))
+		}
+	}
+	return fmt.Errorf("it does not fit a field of type %s", v.Type())
+}
+
+func loadInt(v reflect.Value, n int64) error {
+	if v.CanInt() {
+		if !v.OverflowInt(n) {
+			v.SetInt(n)
+			return nil
+		}
+	} else if n >= 0 && !v.OverflowUint(uint64(n)) {
+		v.SetUint(uint64(n))
+		return nil
+	}
+	return fmt.Errorf("it overflows a field of type %s", v.Type())
+}
+
+func loadFloat(v reflect.Value, value Value) error {
+	f, ok := value.Float()
+	if n, isInt := value.Int(); isInt {
+		f = float64(n)
+		ok = int64(f) == n
+	}
+	if !ok {
+		return fmt.Errorf("it does not fit a field of type %s", v.Type())
+	}
+	if v.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
+		return fmt.Errorf("it is finer than a field of type %s", v.Type())
+	}
+	v.SetFloat(f)
+	return nil
+}
+
+// valueOf makes the value of a Go value by the same rules.
+func valueOf(x any) (Value, error) {
+	if v, ok := x.(Value); ok {
+		return v, nil
+	}
+	if x == nil {
+		return Value{}, fmt.Errorf("nil is no value")
+	}
+	v := reflect.ValueOf(x)
+	c, pointer, err := conversionOf(v.Type(), false)
+	if err != nil {
+		return Value{}, err
+	}
+	if pointer {
+		if v.IsNil() {
+			return Value{}, fmt.Errorf("nil is no value")
+		}
+		return c.store(v.Elem())
+	}
+	addressable := reflect.New(v.Type()).Elem()
+	addressable.Set(v)
+	return c.store(addressable)
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.String, reflect.Array:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+// isZero is the omitzero of encoding/json: IsZero where the type has one.
+func isZero(v reflect.Value) bool {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return true
+	}
+	if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+		return z.IsZero()
+	}
+	return v.IsZero()
+}
+
+func sortedNames(m map[string]Value) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,122 @@
+package tables
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
+// carry its error, if any, as an illegal key that every operation refuses with that error.
+type Key struct {
+	Partition, Row string
+}
+
+func (k Key) check() error {
+	if err := checkKey("partition key", k.Partition); err != nil {
+		return err
+	}
+	return checkKey("row key", k.Row)
+}
+
+// checkKey refuses a key that is only too long as a matter of size, like everything else that is.
+func checkKey(what, key string) error {
+	err := compoundkey.CheckKey(key)
+	if err == nil {
+		return nil
+	}
+	if n := edm.Units(key); n > compoundkey.MaxUnits {
+		return &edm.SizeError{What: "a " + what, Size: n, Limit: compoundkey.MaxUnits, Unit: "UTF-16 units"}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Property is one named value.
+type Property struct {
+	Name  string
+	Value Value
+}
+
+// Properties are the custom properties of an entity in the order they were set or stored.
+type Properties []Property
+
+// Get returns the property's value, null when it is not there.
+func (p Properties) Get(name string) Value {
+	if i := p.index(name); i >= 0 {
+		return p[i].Value
+	}
+	return Value{}
+}
+
+// Has reports whether the property is there.
+func (p Properties) Has(name string) bool { return p.index(name) >= 0 }
+
+// Set adds or changes a property.
+func (p *Properties) Set(name string, v Value) {
+	if i := p.index(name); i >= 0 {
+		(*p)[i].Value = v
+		return
+	}
+	*p = append(*p, Property{Name: name, Value: v})
+}
+
+// Delete removes a property, if it is there.
+func (p *Properties) Delete(name string) {
+	if i := p.index(name); i >= 0 {
+		*p = append((*p)[:i:i], (*p)[i+1:]...) // a new array: copies of the entity share the old one
+	}
+}
+
+// Only returns the named properties, all of them for nil. It shares the values with p, and for nil the array as well.
+func (p Properties) Only(names []string) Properties {
+	if names == nil {
+		return p
+	}
+	kept := make(Properties, 0, len(names))
+	for i := range p {
+		if slices.Contains(names, p[i].Name) {
+			kept = append(kept, p[i])
+		}
+	}
+	return kept
+}
+
+func (p Properties) index(name string) int {
+	for i := range p {
+		if p[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Entity is an entity as a property bag, for data whose type is not known or not wanted. The library's own properties
+// are not seen in it. A row that a Repository keeps in step with others (an entity with copies, a copy, a row that
+// entities share) can be read as a bag and inserted elsewhere as a plain row; every other write of such a bag is
+// ErrInvalid.
+type Entity struct {
+	Key        Key
+	ETag       azcore.ETag // as read; sent by the conditional writes
+	Timestamp  time.Time   // set by the service
+	Properties Properties
+
+	read rowFacts
+}
+
+// Clone returns a copy that shares nothing with e. A plain copy of the struct shares the properties.
+func (e *Entity) Clone() *Entity {
+	c := *e
+	c.Properties = slices.Clone(e.Properties)
+	return &c
+}
+
+// Get returns a property's value, null when it is not there.
+func (e *Entity) Get(name string) Value { return e.Properties.Get(name) }
+
+// Set adds or changes a property.
+func (e *Entity) Set(name string, v Value) { e.Properties.Set(name, v) }

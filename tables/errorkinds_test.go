@@ -1,0 +1,109 @@
+package tables_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// refusalBody is the service's error body with this code.
+func refusalBody(code string) string {
+	return `{"odata.error":{"code":"` + code + `","message":{"lang":"en-US","value":"no"}}}`
+}
+
+// TestErrorKinds: what status and code of an answer mean, for a read, a single write, a transaction that is refused inside its
+// answer, and the creation of a table. A kind for reads is never ErrUnknownOutcome.
+func TestErrorKinds(t *testing.T) {
+	kinds := []error{tables.ErrNotFound, tables.ErrExists, tables.ErrConflict, tables.ErrDuplicate, tables.ErrTooLarge, tables.ErrInvalid,
+		tables.ErrUnknownOutcome, tables.ErrTableNotFound, tables.ErrTableBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
+	for _, c := range []struct {
+		status      int
+		code        string
+		read, write error
+	}{
+		{501, "NotImplemented", tables.ErrInvalid, tables.ErrInvalid}, {501, "", tables.ErrInvalid, tables.ErrInvalid},
+		{405, "MethodNotAllowed", tables.ErrInvalid, tables.ErrInvalid}, {415, "AtomFormatNotSupported", tables.ErrInvalid, tables.ErrInvalid},
+		{400, "InvalidInput", tables.ErrInvalid, tables.ErrInvalid}, {400, "InvalidAuthenticationInfo", tables.ErrDenied, tables.ErrDenied},
+		{401, "InvalidAuthenticationInfo", tables.ErrDenied, tables.ErrDenied}, {403, "AuthenticationFailed", tables.ErrDenied, tables.ErrDenied},
+		{409, "EntityAlreadyExists", tables.ErrExists, tables.ErrExists}, {409, "OperationInProgress", tables.ErrGarbled, tables.ErrGarbled},
+		{409, "", tables.ErrGarbled, tables.ErrGarbled}, {413, "RequestBodyTooLarge", tables.ErrTooLarge, tables.ErrTooLarge},
+		{503, "ServerBusy", tables.ErrUnavailable, tables.ErrUnavailable}, {429, "TooManyRequests", tables.ErrUnavailable, tables.ErrUnavailable},
+		{429, "", tables.ErrUnavailable, tables.ErrUnavailable}, {503, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
+		{503, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {500, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome},
+		{500, "", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {408, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
+		{502, "", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {504, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
+	} {
+		table := harness.InProcess(t, refusingAll(c.status, c.code)).Table("Contoso")
+		x := table.NewTransaction()
+		x.Insert(harness.Bag("p", "r", "ours"))
+		x.Insert(harness.Bag("p", "s", "ours"))
+		calls := map[string]error{"Insert": table.Entities().Insert(context.Background(), harness.Bag("p", "r", "ours")), "Create": table.Create(context.Background())}
+		_, calls["Commit"] = x.Commit(context.Background())
+		_, calls["Get"] = table.Entities().Get(context.Background(), tables.Key{Partition: "p", Row: "r"})
+		for name, err := range calls {
+			want := c.write
+			if name == "Get" {
+				want = c.read
+			}
+			for _, kind := range kinds {
+				if errors.Is(err, kind) != (kind == want) {
+					t.Errorf("%d %q: %s: %v is %v: %v, want the kind %v alone", c.status, c.code, name, err, kind, errors.Is(err, kind), want)
+				}
+			}
+		}
+	}
+}
+
+// refusingAll answers everything with this refusal, and transactions with a refusal inside.
+func refusingAll(status int, code string) harness.Transport {
+	return func(req *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(req.URL.Path, "/$batch") {
+			return harness.Reply(req, status, refusalBody(code), "Content-Type", "application/json"), nil
+		}
+		return harness.Reply(req, http.StatusAccepted, fmt.Sprintf("--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: application/http\r\n\r\n"+
+			"HTTP/1.1 %d x\r\nContent-Type: application/json\r\n\r\n%s\r\n--b--\r\n--a--\r\n", status, refusalBody(code)), "Content-Type", "multipart/mixed; boundary=a"), nil
+	}
+}
+
+// TestRefusalsAfterBusy: what the service says after it was too busy is the truth, since it did nothing before; after a 503 of
+// which nobody knows who sent it, it is not.
+func TestRefusalsAfterBusy(t *testing.T) {
+	for _, c := range []struct {
+		first, second int
+		codes         [2]string
+		kind          error
+		unknown       bool
+		requests      int
+	}{
+		{503, 409, [2]string{"ServerBusy", "EntityAlreadyExists"}, tables.ErrExists, false, 2},
+		{429, 409, [2]string{"", "EntityAlreadyExists"}, tables.ErrExists, false, 2},
+		{503, 409, [2]string{"", "EntityAlreadyExists"}, tables.ErrExists, true, 3},
+		{500, 400, [2]string{"", "InvalidInput"}, tables.ErrInvalid, false, 2},
+		{503, 400, [2]string{"", ""}, tables.ErrUnknownOutcome, true, 3},
+		{500, 501, [2]string{"", ""}, tables.ErrUnknownOutcome, true, 3},
+		{500, 413, [2]string{"", ""}, tables.ErrUnknownOutcome, true, 3},
+		{503, 400, [2]string{"ServerBusy", ""}, tables.ErrInvalid, false, 2},
+	} {
+		n := 0
+		a := harness.InProcessRetrying(t, func(req *http.Request) (*http.Response, error) {
+			n++
+			switch {
+			case req.Method == http.MethodGet:
+				return harness.Reply(req, 200, `{"PartitionKey":"p","RowKey":"r","Text":"rival's"}`, "Content-Type", "application/json", "ETag", `W/"1"`), nil
+			case n == 1:
+				return refusingAll(c.first, c.codes[0])(req)
+			}
+			return refusingAll(c.second, c.codes[1])(req)
+		})
+		err := a.Table("Contoso").Entities().Insert(context.Background(), harness.Bag("p", "r", "ours"))
+		if !errors.Is(err, c.kind) || errors.Is(err, tables.ErrUnknownOutcome) != c.unknown || n != c.requests {
+			t.Errorf("%d %q, then %d %q: %v after %d requests", c.first, c.codes[0], c.second, c.codes[1], err, n)
+		}
+	}
+}

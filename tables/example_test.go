@@ -1,0 +1,113 @@
+package tables_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log"
+	"os"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// The ways to an account. None of them makes a request.
+func ExampleNewAccount() {
+	open := func() (*tables.Account, error) {
+		credential, err := azidentity.NewDefaultAzureCredential(nil)
+		if err != nil {
+			return nil, err
+		}
+		return tables.NewAccount(tables.AccountEndpoints("contoso"), credential, nil)
+	}
+	fromString := func() (*tables.Account, error) {
+		return tables.NewAccountFromConnectionString(os.Getenv("CONTOSO_STORAGE"), nil)
+	}
+	fromEnv := func() (*tables.Account, error) {
+		return tables.NewAccountFromEnv(nil)
+	}
+	for _, way := range []func() (*tables.Account, error){open, fromString, fromEnv} {
+		account, err := way()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(account) // address and kind of credential, never a secret
+	}
+}
+
+// Filters in the service's own language are classed as the guide divides queries.
+func ExampleClassifyFilter() {
+	for _, filter := range []string{
+		"(PartitionKey eq 'Sales') and (RowKey eq '2')",
+		"PartitionKey eq 'Sales' and RowKey ge 'S' and RowKey lt 'T'",
+		"PartitionKey eq 'Sales' and LastName eq 'Smith'",
+		"PartitionKey eq 'Sales' and (RowKey eq '121' or RowKey eq '322')",
+		"LastName eq 'Jones'",
+	} {
+		plan, err := tables.ClassifyFilter(filter)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(plan.Class, len(plan.Keys))
+	}
+	// Output:
+	// point query 0
+	// range query 0
+	// partition scan 0
+	// partition scan 2
+	// table scan 0
+}
+
+// Any number of rows are packed into transactions. A run that ended early goes on where it stopped.
+func ExampleRows_BulkNonAtomic() {
+	ctx := context.Background()
+	table := harness.ExampleTable("ExampleBulk")
+	var rows iter.Seq2[*tables.Entity, error] = func(yield func(*tables.Entity, error) bool) {
+		for i := range 1234 {
+			row := &tables.Entity{Key: tables.Key{Partition: fmt.Sprint(i % 3), Row: compoundkey.Join("", compoundkey.Int(i, 6))}}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+
+	begun, stop := context.WithCancel(ctx)
+	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.BulkProgress) {
+		if p.Entities >= 500 {
+			stop()
+		}
+	}})
+	fmt.Println(errors.Is(err, context.Canceled), first.Resume < 1234)
+
+	rest, err := table.Entities().BulkNonAtomic(ctx, rows, &tables.BulkOptions{Skip: first.Resume, SkipExisting: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(rest.Resume)
+	// Output:
+	// true true
+	// 1234
+}
+
+// The kinds of errors are a closed set; the rest is in the Error.
+func ExampleError() {
+	ctx := context.Background()
+	bags := harness.ExampleTable("ExampleError").Entities()
+
+	err := bags.Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "a/b", Row: "1"}})
+	fmt.Println(err)
+	var failed *tables.Error
+	fmt.Println(errors.As(err, &failed) && failed.Op == "Insert" && failed.Kind == tables.ErrInvalid)
+
+	large := &tables.Entity{Key: tables.Key{Partition: "a", Row: "1"}}
+	large.Set("Photo", tables.Binary(make([]byte, 70_000)))
+	fmt.Println(bags.Insert(ctx, large))
+	// Output:
+	// tablepatterns: Insert in ExampleError: invalid: partition key: compoundkey: key: U+002F at unit 1 is not allowed in a key
+	// true
+	// tablepatterns: Insert in ExampleError ("a", "1"): too large: property Photo: binary of 70000 bytes is over the limit of 65536
+}

@@ -1,0 +1,47 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// fetch makes the point read of one row and returns a reader of the answer. Requests: 1.
+func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
+	if err := t.usable(); err != nil {
+		return nil, Invalid(op, err)
+	}
+	if err := key.check(); err != nil {
+		return nil, Invalid(op, err)
+	}
+	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
+	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	row, err := newRowReader(ex.Answer, known).one()
+	if err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	if row.ETag == "" {
+		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
+	}
+	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // zero without the header: the age of a reservation is unknown then
+	if row.Key != key {
+		return nil, failure(op, t.name, key, garbledAnswer(errors.New("it is of another row")))
+	}
+	if !wire.IsETag(string(row.ETag)) {
+		return nil, failure(op, t.name, key, garbledAnswer(errNoETag))
+	}
+	return row, nil
+}
+
+var errNoETag = errors.New("no ETag, or half of one")
+
+// readRow reads a row for its system properties only.
+func (t *Table) readRow(ctx context.Context, key Key) (*RawRow, error) {
+	return t.fetch(ctx, "Get", key, map[string]int{})
+}

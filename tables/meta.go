@@ -1,0 +1,87 @@
+package tables
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+// Meta is what an entity remembers of the row it was read from. Embed it in every type that a Repository keeps:
+// Replace, Merge and Delete need it to be conditional, and Replace and Delete to know the entity's other rows.
+// A copy of an entity carries a copy of its Meta; after a successful write the Meta of the written value is current
+// and that of older copies is stale, so that writing one of them is refused as a conflict.
+type Meta struct {
+	// ETag is that of the row the entity was read from, or that the last write left.
+	ETag azcore.ETag `table:"-"`
+	// Timestamp is the service's time of the last change, as read.
+	Timestamp time.Time `table:"-"`
+
+	state *State
+}
+
+// State is what a Repository remembers in a Meta of the entity as it was read or written. It is never changed once made, since
+// copies of an entity share it.
+type State struct {
+	Key         Key         // of the entity
+	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
+	Incarnation string      // set by the insert and kept by every update: tells an entity from its successor
+	WriteID     string      // of the write that left the entity as read
+	Copies      string      // names of the patterns whose copies were written with the row
+	Carried     Properties  // properties of a later version of the library, written back as they are
+	Version     azcore.ETag // read through a copy outside: the ETag of the entity's own row that the copy was made of
+	Partial     bool        // read through a projection: some properties were not asked for
+	Kept        bool        // the row is one of several, so that nothing but the repository may write it
+	Prior       any         // what the repository's patterns remember of the entity
+	Owner       any         // the repository that it was read by or written to; nil for Rows
+
+	viewed *rowFacts // read through Rows
+}
+
+// Key returns the key the entity was read or written with, the zero Key for one that never was.
+func (m *Meta) Key() Key {
+	if m.state == nil {
+		return Key{}
+	}
+	return m.state.Key
+}
+
+// ReadRow returns the row key of the row that the entity was read from: a copy's, when it was read through an index.
+func (m *Meta) ReadRow() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.Row
+}
+
+// Incarnation identifies this life of the entity: an entity deleted and inserted again under the same key is
+// another one. Empty for entities that were not written through a Repository.
+func (m *Meta) Incarnation() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.Incarnation
+}
+
+// WriteID identifies the write that left the entity as it was read, or as the last Insert, Replace, Merge or Delete of a
+// Repository left it. All rows of one transaction have the same. Empty where it is not known.
+func (m *Meta) WriteID() string {
+	if m.state == nil {
+		return ""
+	}
+	return m.state.WriteID
+}
+
+// Partial reports whether the entity was read through a projection, so that some of its fields may be zero although the
+// stored entity has them.
+func (m *Meta) Partial() bool { return m.state != nil && m.state.Partial }
+
+var metaType = reflect.TypeFor[Meta]()
+
+// metaIndex finds the embedded Meta of a struct type, nil when it has none.
+func metaIndex(t reflect.Type) []int {
+	if f, ok := t.FieldByName(metaType.Name()); ok && f.Type == metaType && f.Anonymous {
+		return f.Index
+	}
+	return nil
+}

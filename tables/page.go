@@ -1,0 +1,226 @@
+package tables
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Page is one answer to a query. It may be empty and still have a Next.
+type Page[T any] struct {
+	Items []*T
+	Next  string // continuation token for the next page, "" at the end
+}
+
+// Page fetches one page: the first for an empty token, else the one that the token continues. A token can be stored
+// and used by another process, with an equal query of the same table; with another query it is ErrInvalid.
+// Requests: 1.
+func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
+	var page Page[T]
+	next, err := q.page(ctx, token, func(v any) int {
+		page.Items = append(page.Items, v.(*T))
+		return len(page.Items)
+	})
+	if err != nil {
+		return Page[T]{}, err
+	}
+	page.Next = next
+	return page, nil
+}
+
+// page fetches one page and gives each value to add, which returns how many it has.
+func (q *query) page(ctx context.Context, token string, add func(v any) int) (next string, err error) {
+	p, err := q.planned()
+	if err != nil {
+		return "", err
+	}
+	if err := q.refuseScan(p); err != nil {
+		return "", err
+	}
+	c := continuation{Query: p.fingerprint(q.src.Table, q.top), Left: q.top}
+	if token != "" {
+		if c, err = parseContinuation(token, c.Query); err != nil {
+			return "", relabel("Page", q.src.Table, err)
+		}
+	}
+	if q.top > 0 && (c.Left <= 0 || c.Left > q.top) {
+		return "", relabel("Page", q.src.Table, Invalidf("Page", "the continuation token is damaged: it allows %d entities of a query for %d", c.Left, q.top))
+	}
+	if p.empty {
+		return "", nil
+	}
+	if p.point != nil && len(p.Select) == 0 && token == "" {
+		v, err := q.src.get(ctx, "Query", *p.point)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return "", nil
+		case err == nil:
+			add(v)
+		}
+		return "", err
+	}
+	return q.fetch(ctx, p, c, add)
+}
+
+func (q *query) fetch(ctx context.Context, p Plan, c continuation, add func(v any) int) (token string, err error) {
+	size := q.pageSize
+	if size == 0 {
+		size = MaxPageSize
+	}
+	if q.top > 0 && !q.src.Skips {
+		size = min(size, c.Left) // where rows are skipped, a page as small could be all skipped, again and again
+	}
+	answer, header, err := q.src.Table.list(ctx, p, size, c)
+	if err != nil {
+		return "", err
+	}
+	var last Key
+	read, items := 0, 0
+	err = newRowReader(answer, q.src.Known).page(func(row *RawRow) error {
+		last = row.Key
+		read++
+		if q.top > 0 && items == c.Left {
+			return nil
+		}
+		v, err := q.src.Load(ctx, row, q.selected)
+		if err != nil {
+			return q.src.decodeError("Query", row.Key, err)
+		}
+		if v != nil {
+			items = add(v)
+		}
+		return nil
+	})
+	if err != nil {
+		if asError(err) == nil {
+			err = failure("Query", q.src.Table.name, Key{}, err)
+		}
+		return "", err
+	}
+	next, err := q.src.Table.next(header, last, read)
+	if err != nil {
+		return "", err
+	}
+	next.Query = c.Query
+	if q.top > 0 {
+		next.Left = c.Left - items
+	}
+	if !next.goesOn() || q.top > 0 && next.Left == 0 {
+		return "", nil
+	}
+	return next.String(), nil
+}
+
+// next reads where a query goes on after a page of so many rows. The emulator names a next row without its partition
+// where that is "", and takes no such name back; the query then goes on behind the last row of the page.
+func (t *Table) next(header headers, last Key, rows int) (continuation, error) {
+	c := continuation{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
+	if c.Partition != "" || c.Row == "" {
+		return c, nil
+	}
+	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so that nothing is behind another
+		return c, failure("Query", t.name, Key{}, garbledAnswer(errors.New("it names the row to go on with, and not its partition")))
+	}
+	return continuation{After: []string{last.Partition, last.Row}}, nil
+}
+
+type headers interface{ Get(string) string }
+
+// list sends one query.
+func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]byte, headers, error) {
+	top := int32(size)
+	options := &aztables.ListEntitiesOptions{Top: &top}
+	filter, err := p.behind(c.After)
+	if err != nil {
+		return nil, nil, failure("Query", t.name, Key{}, err)
+	}
+	if filter != "" {
+		options.Filter = &filter
+	}
+	if len(p.Select) > 0 {
+		selected := strings.Join(p.Select, ",")
+		options.Select = &selected
+	}
+	if c.Partition != "" {
+		options.NextPartitionKey = &c.Partition
+	}
+	if c.Row != "" {
+		options.NextRowKey = &c.Row
+	}
+	var ex wire.Exchange
+	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, &ex)); err != nil {
+		return nil, nil, failure("Query", t.name, Key{}, err)
+	}
+	return ex.Answer, ex.Header, nil
+}
+
+// behind is the filter for the rows that come after a key, nil for all rows.
+func (p Plan) behind(last []string) (string, error) {
+	if last == nil {
+		return p.Filter, nil
+	}
+	rest := keyComparison("RowKey", odata.Gt, last[1])
+	if p.Class == TableScan {
+		rest = odata.AnyOf(keyComparison("PartitionKey", odata.Gt, last[0]), odata.AllOf(keyComparison("PartitionKey", odata.Eq, last[0]), rest))
+	}
+	filter := ""
+	if p.Filter != "" {
+		filter = "(" + p.Filter + ") and "
+	}
+	text, err := odata.Append(nil, rest)
+	return filter + "(" + string(text) + ")", err
+}
+
+// continuation is where a query goes on. Its text is opaque to callers, and its version lets it change.
+type continuation struct {
+	Version   int      `json:"v"`
+	Query     string   `json:"q"`           // fingerprint of the query it belongs to
+	Partition string   `json:"p,omitempty"` // the service's own tokens
+	Row       string   `json:"r,omitempty"`
+	After     []string `json:"k,omitempty"` // in their place: keys of the last row that was read
+	Left      int      `json:"n,omitempty"` // entities that Top still allows
+}
+
+func (c continuation) goesOn() bool { return c.Partition != "" || len(c.After) == 2 }
+
+const continuationVersion = 1
+
+func (c continuation) String() string {
+	c.Version = continuationVersion
+	text, _ := json.Marshal(c) // strings and an int cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parseContinuation(token, query string) (continuation, error) {
+	var c continuation
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return c, Invalidf("Page", "the continuation token, of %d characters, is not one that Page has returned", len(token))
+	}
+	if c.Version != continuationVersion {
+		return c, Invalidf("Page", "a continuation token of version %d, this build reads version %d", c.Version, continuationVersion)
+	}
+	if c.Query != query {
+		return c, Invalidf("Page", "the continuation token belongs to another query")
+	}
+	if !c.goesOn() || c.Partition != "" && c.After != nil || c.Left < 0 {
+		return c, Invalidf("Page", "the continuation token is damaged: it has no position")
+	}
+	return c, nil
+}
+
+// fingerprint tells queries apart by what decides their answer. Page size may change between pages.
+func (p Plan) fingerprint(t *Table, top int) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q %q %q %d", t.account.endpoints.Table, t.name, p.Filter, p.asked, top)
+	return fmt.Sprintf("%016x", h.Sum64())
+}

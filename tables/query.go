@@ -1,0 +1,342 @@
+package tables
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+)
+
+// Query describes a query; its methods return changed copies, so that a Query can be kept and varied. What is wrong
+// with it is told by Plan and by everything that would send it, before any request.
+//
+// Guide: "How your choice of PartitionKey and RowKey impacts query performance", "Server-side projection",
+// "Retrieving large numbers of entities from a query".
+type Query[T any] struct{ query }
+
+// query is a Query whose T is not known at compile time.
+type query struct {
+	src        *Source
+	partition  *string
+	row        *string
+	span       *compoundkey.Span
+	conditions []Condition
+	filters    []string
+	selected   []string
+	top        int
+	pageSize   int
+	allowScan  bool
+}
+
+func newQuery[T any](src *Source) Query[T] { return Query[T]{query{src: src}} }
+
+// Partition limits the query to one partition.
+func (q Query[T]) Partition(key string) Query[T] { q.partition = &key; return q }
+
+// Row limits the query to one row key; with Partition it is a point query, the cheapest.
+func (q Query[T]) Row(key string) Query[T] { q.row = &key; return q }
+
+// Rows limits the query to a span of row keys; with Partition it is a range query. On an index it can only narrow the index's own
+// range.
+func (q Query[T]) Rows(span compoundkey.Span) Query[T] { q.span = &span; return q }
+
+// Where adds conditions; all of them must hold.
+func (q Query[T]) Where(conditions ...Condition) Query[T] {
+	q.conditions = slices.Concat(q.conditions, conditions)
+	return q
+}
+
+// Filter adds a filter in the service's own language. It is parsed and classed like the typed conditions.
+func (q Query[T]) Filter(filter string) Query[T] {
+	q.filters = append(slices.Clip(q.filters), filter)
+	return q
+}
+
+// Select asks for these properties only; the others keep their zero value. An entity read so can be merged or
+// deleted, but not replaced.
+func (q Query[T]) Select(properties ...string) Query[T] {
+	q.selected = slices.Concat(q.selected, properties)
+	return q
+}
+
+// SelectFields asks for the properties that T has fields for: a T with few fields is a projection.
+func (q Query[T]) SelectFields() Query[T] {
+	if q.src == nil {
+		return q // Plan refuses it
+	}
+	return q.Select(q.src.Codec.names()...)
+}
+
+// Top ends the query after n entities.
+func (q Query[T]) Top(n int) Query[T] { q.top = n; return q }
+
+// PageSize asks for at most n entities in one answer, 1 to 1,000; the service may send fewer.
+func (q Query[T]) PageSize(n int) Query[T] { q.pageSize = n; return q }
+
+// AllowTableScan lets a query run that reads the whole table.
+func (q Query[T]) AllowTableScan() Query[T] { q.allowScan = true; return q }
+
+// QueryClass is what a query costs, as the guide divides queries.
+type QueryClass odata.Class
+
+// Query classes, most expensive first.
+const (
+	TableScan     = QueryClass(odata.TableScan)     // every row of the table
+	PartitionScan = QueryClass(odata.PartitionScan) // every row of a partition
+	RangeQuery    = QueryClass(odata.RangeQuery)    // a range of row keys of a partition
+	PointQuery    = QueryClass(odata.PointQuery)    // one row
+)
+
+// String returns the class as the guide writes it, such as "partition scan".
+func (c QueryClass) String() string { return odata.Class(c).String() }
+
+// Plan says how the service will find what a query asks for.
+type Plan struct {
+	Class  QueryClass
+	Filter string   // as sent, "" for none; a point read sends its keys in the address
+	Select []string // as sent; nil for all
+	Reason string   // why the class is what it is
+	// Keys are set when the filter is nothing but row keys of one partition joined by or: GetMany answers it with
+	// parallel point reads in place of a partition scan.
+	Keys []Key
+
+	point *Key     // a point read answers the query
+	empty bool     // nothing can match
+	asked []string // Select without the source's guards
+}
+
+// ClassifyFilter tells the class of a filter in the service's own language, "" being the absence of one.
+func ClassifyFilter(filter string) (Plan, error) {
+	var expr odata.Expr
+	if strings.TrimSpace(filter) != "" {
+		var err error
+		if expr, err = odata.Parse(filter); err != nil {
+			return Plan{}, Invalid("ClassifyFilter", err)
+		}
+	}
+	return planOf(expr)
+}
+
+// Plan says what the query would do, without a request.
+func (q Query[T]) Plan() (Plan, error) { return q.planned() }
+
+func (q *query) planned() (Plan, error) {
+	p, err := q.plan()
+	if err != nil && q.src != nil {
+		return Plan{}, relabel("Query", q.src.Table, err)
+	}
+	return p, err
+}
+
+func (q *query) plan() (Plan, error) {
+	if q.src == nil {
+		return Plan{}, Invalidf("Query", "the query is of no table: it was not made by Query()")
+	}
+	if err := q.src.Table.usable(); err != nil {
+		return Plan{}, Invalid("Query", err)
+	}
+	if q.pageSize < 0 || q.pageSize > MaxPageSize {
+		return Plan{}, Invalidf("Query", "a page size of %d: it is 1 to %d", q.pageSize, MaxPageSize)
+	}
+	if q.top < 0 {
+		return Plan{}, Invalidf("Query", "a top of %d", q.top)
+	}
+	expr, err := q.expr()
+	if err == nil {
+		err = q.checkKept(expr)
+	}
+	if err != nil {
+		return Plan{}, Invalid("Query", err)
+	}
+	p, err := planOf(expr)
+	if err != nil {
+		return Plan{}, err
+	}
+	if p.asked, err = q.selection(); err != nil {
+		return Plan{}, Invalid("Query", err)
+	}
+	p.Select = p.asked
+	for _, name := range q.src.Guards {
+		if len(p.asked) > 0 && !slices.Contains(p.asked, name) {
+			p.Select = append(slices.Clip(p.Select), name)
+		}
+	}
+	return p, nil
+}
+
+func planOf(expr odata.Expr) (Plan, error) {
+	if n := odata.Comparisons(expr); n > MaxFilterComparisons {
+		return Plan{}, &Error{Op: "Query", Kind: ErrTooLarge, Err: sizeOf("a filter", n, MaxFilterComparisons, "comparisons")}
+	}
+	filter, err := odata.Append(nil, expr)
+	if err != nil {
+		return Plan{}, Invalid("Query", err)
+	}
+	classed := odata.Classify(expr)
+	p := Plan{Class: QueryClass(classed.Class), Filter: string(filter), Reason: classed.Reason, empty: classed.Empty}
+	for _, row := range classed.Keys {
+		p.Keys = append(p.Keys, Key{classed.PartitionKey, row})
+	}
+	if p.Class == PointQuery && classed.Exact {
+		p.point = &Key{classed.PartitionKey, classed.RowKey}
+	}
+	return p, nil
+}
+
+// expr joins everything that limits the query.
+func (q *query) expr() (odata.Expr, error) {
+	var terms []odata.Expr
+	if q.partition != nil {
+		if err := checkKey("partition key", *q.partition); err != nil {
+			return nil, err
+		}
+		terms = append(terms, keyComparison("PartitionKey", odata.Eq, *q.partition))
+	}
+	if q.row != nil {
+		if err := checkKey("row key", *q.row); err != nil {
+			return nil, err
+		}
+		terms = append(terms, keyComparison("RowKey", odata.Eq, *q.row))
+	}
+	spans, err := q.spanExpr()
+	if err != nil {
+		return nil, err
+	}
+	terms = append(terms, spans...)
+	for _, c := range q.conditions {
+		term, err := c.expr(q.src.Codec.typeOf)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, term)
+	}
+	for _, filter := range q.filters {
+		term, err := odata.Parse(filter)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, term)
+	}
+	return odata.AllOf(terms...), nil
+}
+
+// spanExpr limits the row keys to the source's span, such as an index's, and to the caller's within it.
+func (q *query) spanExpr() ([]odata.Expr, error) {
+	spans := []compoundkey.Span{q.src.Span}
+	if q.span != nil {
+		spans = append(spans, *q.span)
+	}
+	from, to := "", ""
+	for _, span := range spans {
+		if err := span.Err(); err != nil {
+			return nil, err
+		}
+		if q.row != nil && !span.Contains(*q.row) {
+			return []odata.Expr{odata.Constant(false)}, nil
+		}
+		if compoundkey.Compare(span.From(), from) > 0 {
+			from = span.From()
+		}
+		if span.To() != "" && (to == "" || compoundkey.Compare(span.To(), to) < 0) {
+			to = span.To()
+		}
+	}
+	var terms []odata.Expr
+	if from != "" && q.row == nil {
+		terms = append(terms, keyComparison("RowKey", odata.Ge, from))
+	}
+	if to != "" && q.row == nil {
+		terms = append(terms, keyComparison("RowKey", odata.Lt, to))
+	}
+	return terms, nil
+}
+
+// checkKept refuses a condition on a property that the source's rows do not hold: it would find nothing, silently.
+func (q *query) checkKept(expr odata.Expr) error {
+	for _, name := range odata.Properties(expr) {
+		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+			continue
+		}
+		if q.src.Kept != nil && !slices.Contains(q.src.Kept, name) {
+			return fmt.Errorf("a condition on property %s, which the index does not keep", name)
+		}
+		if q.src.Filterable != nil {
+			if err := q.src.Filterable(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func keyComparison(property string, op odata.Op, key string) odata.Expr {
+	return odata.Comparison{Property: property, Op: op, Value: edm.String(key)}
+}
+
+// selection is the caller's choice with the properties that reading needs.
+func (q *query) selection() ([]string, error) {
+	if len(q.selected) == 0 {
+		return nil, nil
+	}
+	names := []string{"PartitionKey", "RowKey", "Timestamp"}
+	for _, name := range slices.Concat(q.src.System, q.selected) {
+		if err := checkSelected(name); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func checkSelected(name string) error {
+	if strings.ContainsAny(name, ",&# ") || name == "" {
+		return fmt.Errorf("selected property %q is no property name", name)
+	}
+	return nil
+}
+
+// refuseScan is the guard in front of everything that sends a query.
+func (q *query) refuseScan(p Plan) error {
+	if p.Class == TableScan && !q.allowScan {
+		return &Error{Op: "Query", Table: q.src.Table.name, Kind: ErrTableScan, Err: fmt.Errorf("%s (AllowTableScan runs it all the same)", p.Reason)}
+	}
+	return nil
+}
+
+// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error comes
+// once, last. Requests: 1 for a point query, else 1 for each page of at most 1,000.
+func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		page := Page[T]{}
+		for {
+			var err error
+			if page, err = q.Page(ctx, page.Next); err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, v := range page.Items {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// First returns the first entity of the query, ErrNotFound when there is none.
+func (q Query[T]) First(ctx context.Context) (*T, error) {
+	for v, err := range q.Top(1).All(ctx) {
+		return v, err
+	}
+	return nil, &Error{Op: "First", Table: q.src.Table.name, Kind: ErrNotFound}
+}

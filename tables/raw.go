@@ -1,0 +1,152 @@
+package tables
+
+import (
+	"context"
+	"iter"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+)
+
+// Raw is the surface below Rows, for the packages of this module that keep several rows of an entity consistent: it reads and writes
+// rows with the library's own properties, which Rows hides and protects. Programs cannot get one, since RawOf takes an argument of
+// an internal type; the same holds for the other functions of this file.
+type Raw struct{ table *Table }
+
+// RawOf opens the raw surface of a table.
+func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
+
+// Usable is the cause of ErrInvalid for a table that no request can be made for.
+func (r Raw) Usable() error { return r.table.usable() }
+
+// Commit is the one write path: one write is a single request, several are one entity group transaction. writeID is one that no write
+// had before. See Transaction.Commit for errors. Requests: 1, and 1 for each row that is read if an answer was lost.
+func (r Raw) Commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
+	return r.table.commit(ctx, op, writes, writeID)
+}
+
+// CheckSize is ErrTooLarge if the writes are too many bytes for one transaction. Requests: 0.
+func (r Raw) CheckSize(writes []RawWrite) *Error { return r.table.checkSize(writes) }
+
+// Get reads one row with the properties that known names, nil for all. Requests: 1.
+func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
+	return r.table.fetch(ctx, op, key, known)
+}
+
+// GetSystem reads one row for the library's own properties only. Requests: 1.
+func (r Raw) GetSystem(ctx context.Context, key Key) (*RawRow, error) {
+	return r.table.readRow(ctx, key)
+}
+
+// GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
+func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {
+	return typed[RawRow](r.table.rawRows().getMany(ctx, keys, defaultConcurrency))
+}
+
+// Query begins a query of the rows as they are stored.
+func (r Raw) Query() Query[RawRow] { return newQuery[RawRow](r.table.rawRows()) }
+
+// Source is the table's rows in a span of row keys, of which Load leaves some out. The caller sets Load.
+func (r Raw) Source(span compoundkey.Span) *Source {
+	return &Source{Table: r.table, Codec: anyRow, Span: span, Skips: true}
+}
+
+// Visit is a query that shows each row to a function while it is read, and keeps none.
+func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
+	return newQuery[RawRow](&Source{Table: r.table, Codec: anyRow, Skips: true,
+		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})
+}
+
+// QueryOf begins a query of a source, whose values are pointers to T.
+func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return newQuery[T](source) }
+
+// GetOf makes the point read of one value of a source. A row that is not of the source is ErrNotFound. Requests: 1.
+func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (*T, error) {
+	return as[T](source.get(ctx, op, key))
+}
+
+// GetManyOf reads values of a source by key. Requests: 1 for each key.
+func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return typed[T](source.getMany(ctx, keys, options.concurrency()))
+}
+
+// DecodeError says which stored row could not be turned into a value.
+func (s *Source) DecodeError(op string, key Key, err error) error { return s.decodeError(op, key, err) }
+
+// CodecOf returns the codec of T.
+func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
+
+// StateOf returns what a repository remembers in a Meta, nil for nothing.
+func StateOf(_ rows.Pass, m *Meta) *State { return m.state }
+
+// SetState changes what a repository remembers in a Meta.
+func SetState(_ rows.Pass, m *Meta, s *State) { m.state = s }
+
+// Staged is what another repository adds to a transaction: its rows, and what to do once they are written.
+type Staged struct {
+	Writes  []RawWrite
+	Written func(etags []azcore.ETag) // with the ETags of Writes; nil for nothing
+}
+
+// StageWrites adds rows of a repository to a transaction.
+func StageWrites(_ rows.Pass, x *Transaction, staged Staged) {
+	at := len(x.writes)
+	x.writes = append(x.writes, staged.Writes...)
+	if staged.Written != nil {
+		x.written = append(x.written, func(etags []azcore.ETag) { staged.Written(etags[at : at+len(staged.Writes)]) })
+	}
+}
+
+// TakeStaged returns the rows of a transaction that is not committed by itself, or why it cannot be committed.
+func TakeStaged(_ rows.Pass, x *Transaction) (Staged, error) {
+	if err := x.usable(); err != nil {
+		return Staged{}, err
+	}
+	return Staged{Writes: x.writes, Written: x.notify}, nil
+}
+
+// NewStaging begins a transaction in which other repositories stage their rows, with a hint to them.
+func NewStaging(_ rows.Pass, table *Table, hint any) *Transaction {
+	return &Transaction{table: table, hint: hint}
+}
+
+// HintOf returns the hint of NewStaging, nil for another transaction.
+func HintOf(_ rows.Pass, x *Transaction) any { return x.hint }
+
+// BulkUnit is the rows of one entity, which stay in one transaction.
+type BulkUnit struct {
+	Writes  []RawWrite
+	Written func(etag azcore.ETag)
+	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
+}
+
+// Bulk writes entities as BulkNonAtomic writes rows.
+func Bulk[T any](ctx context.Context, _ rows.Pass, table *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
+	return runBulk(ctx, newBulk(table, op, options), entities, func(v *T) (*unit, error) {
+		u, err := plan(v)
+		if err != nil {
+			return nil, err
+		}
+		return &unit{writes: u.Writes, written: u.Written, alone: u.Alone}, nil
+	})
+}
+
+// CheckReserved refuses the library's own names in what the caller gives.
+func CheckReserved(_ rows.Pass, p Properties) error { return checkReserved(p) }
+
+// CheckWrites holds the rules of an entity group transaction.
+func CheckWrites(_ rows.Pass, writes []RawWrite) *Error { return checkTransaction(writes) }
+
+// CheckKey refuses a key that the service does not take.
+func CheckKey(_ rows.Pass, key Key) error { return key.check() }
+
+// Loggable drops a key that the service does not take: it may be a whole document.
+func Loggable(_ rows.Pass, key Key) Key { return loggable(key) }
+
+// Relabel gives an error from further down the operation and the table that the caller used.
+func Relabel(_ rows.Pass, op string, t *Table, err error) error { return relabel(op, t, err) }
+
+// FailureOf makes the error of a request that left nothing behind, or of anything else that is not an *Error yet.
+func FailureOf(_ rows.Pass, err error) *Error { return asError(failure("", "", Key{}, err)) }

@@ -1,0 +1,179 @@
+package tables
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+)
+
+const (
+	metadataPrefix = "odata."
+	annotation     = "@odata.type"
+)
+
+// errRepeatedName is the error of an answer that says something twice: which of the two holds, nobody can tell.
+var errRepeatedName = errors.New("a name is there twice")
+
+// nameTable knows the names of the rows of one answer: what each means, whether the row at hand had it already, and
+// which one came next in the row before. Rows are mostly alike, so the guess is mostly right, and a name costs one
+// comparison in place of a search.
+type nameTable struct {
+	known   map[string]int // properties to keep, nil for all
+	entries []nameEntry    // the first stands for the beginning of a row
+	byName  map[string]int32
+	row     int32
+	last    int32 // the entry of the name before
+}
+
+// nameEntry is one name.
+type nameEntry struct {
+	name  string // without quotes and escapes
+	plain bool   // is its own quoted form, so that it can be compared with what is in the answer
+	use   nameUse
+	later bool     // a property of the library that this version does not know
+	text  string   // of a property that is useOwn: its text in the last row that had it
+	typ   edm.Type // of a property: what its annotation said in row typRow
+	of    int32    // of an annotation: the property
+	next  int32    // what followed last time, 0 for nothing yet
+	row   int32    // the last row that had it
+
+	at     int32 // of a property: its index in that row's properties, -1 for none
+	typRow int32
+}
+
+// nameUse says what the value behind a name is.
+type nameUse uint8
+
+const (
+	useNothing nameUse = iota // metadata, and properties that nobody wants
+	useProperty
+	useAnnotation
+	usePartitionKey
+	useRowKey
+	useTimestamp
+	useETag
+	useOwn // a property of the library that this version knows
+)
+
+// fewNames are searched one by one, which is quicker than to make a map for them.
+const fewNames = 32
+
+func newNameTable(known map[string]int) nameTable {
+	return nameTable{known: known, entries: make([]nameEntry, 1, fewNames)}
+}
+
+func (t *nameTable) nextRow() { t.row, t.last = t.row+1, 0 }
+
+// see returns the entry of a name, quoted as it is in the answer, that the row must not have had before. The entry
+// is valid until the next call.
+func (t *nameTable) see(raw []byte) (*nameEntry, error) {
+	if len(raw) < 2 {
+		return nil, errors.New("a name is cut")
+	}
+	i := t.entries[t.last].next
+	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(raw[1:len(raw)-1]) {
+		var err error
+		if i, err = t.find(raw); err != nil {
+			return nil, err
+		}
+		t.entries[t.last].next = i
+	}
+	n := &t.entries[i]
+	if n.row == t.row {
+		return nil, errRepeatedName
+	}
+	n.row, n.at, t.last = t.row, -1, i
+	return n, nil
+}
+
+// find returns the entry of a name, quoted as it is in the answer.
+func (t *nameTable) find(raw []byte) (int32, error) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return t.entry(string(raw[1 : len(raw)-1])), nil
+	}
+	name, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return 0, err
+	}
+	return t.entry(string(name)), nil
+}
+
+// entry returns the entry of a name, and makes it where there is none.
+func (t *nameTable) entry(name string) int32 {
+	if t.byName != nil {
+		if i, ok := t.byName[name]; ok {
+			return i
+		}
+		return t.add(name)
+	}
+	for i := 1; i < len(t.entries); i++ {
+		if t.entries[i].name == name {
+			return int32(i)
+		}
+	}
+	return t.add(name)
+}
+
+func (t *nameTable) add(name string) int32 {
+	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name), later: strings.HasPrefix(name, rows.Prefix)}
+	if n.use == useAnnotation {
+		n.of = t.entry(strings.TrimSuffix(name, annotation))
+	}
+	i := int32(len(t.entries))
+	t.entries = append(t.entries, n)
+	switch {
+	case t.byName != nil:
+		t.byName[name] = i
+	case len(t.entries) > fewNames:
+		t.byName = make(map[string]int32, 2*len(t.entries))
+		for i := range t.entries[1:] {
+			t.byName[t.entries[i+1].name] = int32(i + 1)
+		}
+	}
+	return i
+}
+
+func (t *nameTable) useOf(name string) nameUse {
+	switch name {
+	case "PartitionKey":
+		return usePartitionKey
+	case "RowKey":
+		return useRowKey
+	case "Timestamp":
+		return useTimestamp
+	case "odata.etag":
+		return useETag
+	}
+	if rows.IsKnown(name) {
+		return useOwn
+	}
+	if strings.HasPrefix(name, metadataPrefix) {
+		return useNothing
+	}
+	of, annotates := strings.CutSuffix(name, annotation)
+	_, wanted := t.known[of]
+	wanted = wanted || t.known == nil || strings.HasPrefix(of, rows.Prefix)
+	if !wanted || annotates && of == "Timestamp" {
+		return useNothing
+	}
+	if !annotates {
+		return useProperty
+	}
+	if strings.HasSuffix(of, annotation) {
+		return useNothing
+	}
+	return useAnnotation
+}
+
+// typeOf returns the type that an annotation gave the property in this row, TypeNull for none.
+func (t *nameTable) typeOf(n *nameEntry) edm.Type {
+	if n.typRow == t.row {
+		return n.typ
+	}
+	return edm.TypeNull
+}

@@ -1,0 +1,137 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+func readAll(answer string, known map[string]int) (rows []RawRow, err error) {
+	err = newRowReader([]byte(answer), known).page(func(row *RawRow) error {
+		copied := *row
+		copied.Properties = append(Properties(nil), row.Properties...)
+		rows = append(rows, copied)
+		return nil
+	})
+	return rows, err
+}
+
+func pageOf(rows ...string) string { return `{"value":[` + strings.Join(rows, ",") + `]}` }
+
+// TestReadRefusesRepeatedNames holds that an answer that says something twice is never read as if it said it once,
+// be it a property that nobody asked for.
+func TestReadRefusesRepeatedNames(t *testing.T) {
+	const keys = `"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r"`
+	good := `{` + keys + `,"A":1,"B@odata.type":"Edm.Int64","B":"2"}`
+	for name, bad := range map[string]string{
+		"property":                   pageOf(`{` + keys + `,"A":1,"A":1}`),
+		"property nobody wants":      pageOf(`{` + keys + `,"Z":1,"Z":1}`),
+		"property, one of them null": pageOf(`{` + keys + `,"A":null,"A":1}`),
+		"property, later row":        pageOf(good, good, `{`+keys+`,"A":1,"B@odata.type":"Edm.Int64","B":"2","A":1}`),
+		"property, escaped":          pageOf(`{` + keys + `,"A":1,"\u0041":1}`),
+		"property, escaped first":    pageOf(`{` + keys + `,"\u0041":1,"A":1}`),
+		"annotation":                 pageOf(`{` + keys + `,"B@odata.type":"Edm.Int64","B@odata.type":"Edm.Int64","B":"2"}`),
+		"annotation, escaped":        pageOf(`{` + keys + `,"B@odata.type":"Edm.Int64","\u0042@odata.type":"Edm.Int64","B":"2"}`),
+		"partition key":              pageOf(`{` + keys + `,"PartitionKey":"p"}`),
+		"row key":                    pageOf(`{` + keys + `,"RowKey":"r"}`),
+		"timestamp":                  pageOf(`{` + keys + `,"Timestamp":"2026-11-20T08:30:00Z","Timestamp":"2026-11-20T08:30:00Z"}`),
+		"ETag":                       pageOf(`{` + keys + `,"odata.etag":"W/\"1\""}`),
+		"write id":                   pageOf(`{` + keys + `,"_tpWrite":"a","_tpWrite":"a"}`),
+		"metadata":                   pageOf(`{` + keys + `,"odata.id":"a","odata.id":"a"}`),
+		"inside of metadata":         pageOf(`{` + keys + `,"odata.id":{"a":1,"a":1}}`),
+		"inside of a list":           pageOf(`{` + keys + `,"odata.id":[{"a":1,"a":1}]}`),
+		"page":                       `{"value":[],"value":[` + good + `]}`,
+		"page, escaped":              `{"value":[],"\u0076alue":[` + good + `]}`,
+		"page's metadata":            `{"odata.metadata":"a","value":[],"odata.metadata":"a"}`,
+	} {
+		for filter, known := range map[string]map[string]int{"all": nil, "some": {"A": 0, "B": 1}} {
+			if rows, err := readAll(bad, known); !errors.Is(err, wire.ErrGarbled) {
+				t.Errorf("%s, reading %s: %d rows, %v", name, filter, len(rows), err)
+			}
+		}
+	}
+	if rows, err := readAll(pageOf(good, good), nil); err != nil || len(rows) != 2 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// TestReadRowsOfManyShapes reads pages whose rows have properties, orders and annotations of their own, so that the
+// guess of the next name is wrong as often as right.
+func TestReadRowsOfManyShapes(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for round := range 200 {
+		names := 3 + random.IntN(3*fewNames)
+		var texts []string
+		var want []Properties
+		for row := range 8 {
+			text, properties := randomRow(random, names, row)
+			texts, want = append(texts, text), append(want, properties)
+		}
+		rows, err := readAll(pageOf(texts...), nil)
+		if err != nil || len(rows) != len(want) {
+			t.Fatalf("round %d: %d rows, %v", round, len(rows), err)
+		}
+		for i, row := range rows {
+			if row.Key.Row != fmt.Sprint(i) || len(row.Properties) != len(want[i]) {
+				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Key.Row, len(want[i]))
+			}
+			for _, p := range want[i] {
+				if got := row.Properties.Get(p.Name); got != p.Value {
+					t.Fatalf("round %d, row %d: %s is %#v, want %#v", round, i, p.Name, got, p.Value)
+				}
+			}
+		}
+	}
+}
+
+// randomRow makes a row of some of the names N0 to Nn, in any order, now and then escaped or annotated behind.
+func randomRow(random *rand.Rand, names, row int) (string, Properties) {
+	members := []string{`"odata.etag":"W/\"1\"","PartitionKey":"p"`, fmt.Sprintf(`"RowKey":"%d"`, row)}
+	var properties Properties
+	for _, n := range random.Perm(names)[:random.IntN(names)] {
+		name := fmt.Sprintf("N%d", n)
+		quoted := name
+		if random.IntN(10) == 0 {
+			quoted = `\u004e` + name[1:]
+		}
+		switch value := random.Int32N(1000); random.IntN(4) {
+		case 0:
+			members = append(members, fmt.Sprintf(`"%s":%d`, quoted, value))
+			properties = append(properties, Property{name, Int32(value)})
+		case 1:
+			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Int64","%s":"%d"`, name, quoted, value))
+			properties = append(properties, Property{name, Int64(int64(value))})
+		case 2:
+			members = append(members, fmt.Sprintf(`"%s":"%d","%s@odata.type":"Edm.Int64"`, name, value, quoted))
+			properties = append(properties, Property{name, Int64(int64(value))})
+		case 3:
+			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Guid","%s":null`, quoted, name))
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}", properties
+}
+
+// FuzzReadIsStrict holds that what is not JSON by the strict reading, repeated names included, is never accepted.
+func FuzzReadIsStrict(f *testing.F) {
+	row := `{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r","Timestamp":"2026-11-20T08:30:00.1Z","A":1,"B@odata.type":"Edm.Int64","B":"2","C":1.5}`
+	f.Add(pageOf())
+	f.Add(pageOf(row, row))
+	f.Add(pageOf(row, `{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r","\u0041":true,"D":null,"odata.x":{"a":[1]}}`))
+	f.Add(`{"odata.metadata":"m","value":[` + row + `],"odata.nextLink":{"a":1}}`)
+	f.Fuzz(func(t *testing.T, answer string) {
+		valid := jsontext.Value(answer).IsValid()
+		for _, known := range []map[string]int{nil, {"A": 0, "B": 1}} {
+			if rows, err := readAll(answer, known); err == nil && !valid {
+				t.Errorf("%d rows were read", len(rows))
+			} else if err != nil && !errors.Is(err, wire.ErrGarbled) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+	})
+}

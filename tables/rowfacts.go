@@ -1,0 +1,128 @@
+package tables
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// rowFacts is what a value remembers of the row it was read from, beside its properties, for writes of that row by
+// itself. It is not changed once made, since copies of a value share it.
+type rowFacts struct {
+	key         Key
+	partial     bool       // read through a projection: some properties were not asked for
+	kept        bool       // a repository keeps the row consistent with others
+	incarnation string     // of a repository's entity
+	carried     Properties // properties of a later version of the library
+}
+
+func (r *RawRow) facts(partial bool) rowFacts {
+	f := rowFacts{key: r.Key, partial: partial}
+	for _, p := range r.System {
+		switch {
+		case p.Name == rows.Incarnation:
+			f.incarnation, _ = p.Value.Text()
+		case !rows.IsKnown(p.Name):
+			f.carried = append(f.carried, p)
+		case p.Name == rows.Primary, p.Name == rows.Shared:
+			f.kept = true
+		case p.Name == rows.Copies, p.Name == rows.Layout:
+			f.kept = f.kept || p.Value != String("")
+		}
+	}
+	return f
+}
+
+// none reports whether there is nothing to remember.
+func (f *rowFacts) none() bool {
+	return !f.partial && !f.kept && f.incarnation == "" && len(f.carried) == 0
+}
+
+// facts are those of an entity that a repository read or wrote.
+func (s *State) facts() *rowFacts {
+	return &rowFacts{key: Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
+}
+
+// facts returns what v remembers of its row, nil where there is nothing or no room for it.
+func (c *RawCodec) facts(v any) *rowFacts {
+	if c.plan == nil {
+		return &v.(*Entity).read
+	}
+	meta := c.Meta(v)
+	if meta == nil || meta.state == nil {
+		return nil
+	}
+	if meta.state.Owner != nil {
+		return meta.state.facts()
+	}
+	return meta.state.viewed
+}
+
+// ErrPartial is the cause of ErrInvalid if a value that was read in part is to be written whole.
+var ErrPartial = errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
+
+// check refuses to write what would do harm: to take the place of a row by what a projection left of it, and to change
+// one row of several that are kept consistent. merges says that a merge of a partial value does none.
+func (f *rowFacts) check(verb wire.Verb, merges bool) error {
+	switch {
+	case verb == wire.VerbInsert:
+		return nil
+	case f.kept:
+		return errors.New("the row is one of several that a Repository keeps consistent; change the entity through the repository")
+	case f.partial && verb == wire.VerbReplace:
+		return ErrPartial
+	case f.partial && verb == wire.VerbMerge && !merges:
+		return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
+	}
+	return nil
+}
+
+// onto hands on to a write what a write of the row must not lose. Under another key it is another row.
+func (f *rowFacts) onto(w *RawWrite) {
+	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
+		return
+	}
+	if w.Verb == wire.VerbReplace {
+		w.System = slices.Clone(f.carried)
+	}
+	if f.incarnation == "" {
+		return
+	}
+	w.Marked = true
+	w.System = append(w.System, Property{rows.Incarnation, String(f.incarnation)})
+	if w.Verb == wire.VerbMerge {
+		// A merge without copies says so: the list that is stored would no longer be true.
+		w.System = append(w.System, Property{rows.Copies, String("")})
+	}
+}
+
+// after returns what is left of the facts after a write of the row. What was inserted is a plain row, of which the
+// value is the whole; of a row that is deleted the value may still lack some.
+func (f *rowFacts) after(verb wire.Verb) *rowFacts {
+	switch {
+	case f.none():
+	case verb == wire.VerbInsert:
+		return &rowFacts{}
+	case verb == wire.VerbDelete:
+		return &rowFacts{partial: f.partial}
+	}
+	return f
+}
+
+// after returns what is left of a state after a write of the row by itself. A repository then reads the entity again
+// before it changes it.
+func (s *State) after(verb wire.Verb) *State {
+	switch {
+	case verb == wire.VerbDelete && s.Partial:
+		return &State{Partial: true, viewed: &rowFacts{partial: true}}
+	case verb == wire.VerbInsert, verb == wire.VerbDelete:
+		return nil
+	case s.Owner == nil:
+		return s
+	}
+	viewed := *s
+	viewed.Owner, viewed.viewed = nil, s.facts()
+	return &viewed
+}

@@ -1,0 +1,143 @@
+package tables
+
+import (
+	"context"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Rows reads and writes the rows of a table as values of T, one row a value and without any pattern. T is
+// Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
+//
+// Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
+// embedded Meta. A value of a row that a Repository keeps in step with others can be inserted elsewhere; every other
+// write of it is ErrInvalid, as far as there is a Meta to remember that. Every operation makes 1 request.
+type Rows[T any] struct {
+	src *Source
+}
+
+// RowsOf returns a view of the table's rows as T. It makes no request. A T that cannot be stored is ErrInvalid.
+func RowsOf[T any](table *Table) (*Rows[T], error) {
+	if table == nil {
+		return nil, Invalidf("RowsOf", "the table is nil")
+	}
+	codec, err := NewCodec[T]()
+	if err != nil {
+		return nil, err
+	}
+	src := &Source{Table: table, Codec: codec.raw, Known: codec.raw.Known()}
+	if codec.raw.IsBag() || codec.raw.HasMeta() {
+		src.Guards = []string{rows.Primary, rows.Shared, rows.Copies, rows.Layout}
+	}
+	src.Load = func(_ context.Context, row *RawRow, selected []string) (any, error) {
+		return codec.raw.load(row, selected != nil)
+	}
+	return &Rows[T]{src}, nil
+}
+
+// Entities returns a view of the table's rows as property bags. It makes no request.
+func (t *Table) Entities() *Rows[Entity] {
+	view, _ := RowsOf[Entity](t) // Entity is a T that cannot fail
+	return view
+}
+
+// Table returns the table.
+func (r *Rows[T]) Table() *Table { return r.src.Table }
+
+// Get reads one row. It is ErrNotFound when it is not there.
+func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
+	return as[T](r.src.get(ctx, "Get", key))
+}
+
+// Query begins a query of the rows.
+func (r *Rows[T]) Query() Query[T] { return newQuery[T](r.src) }
+
+// Insert adds a row, and is ErrExists when there is one with the same key.
+func (r *Rows[T]) Insert(ctx context.Context, v *T) error {
+	return r.write(ctx, "Insert", wire.VerbInsert, v, "")
+}
+
+// Replace puts v in the place of the row it was read from: properties that v does not have are removed. A value that
+// was read through a Select is refused.
+func (r *Rows[T]) Replace(ctx context.Context, v *T) error {
+	return r.conditional(ctx, "Replace", wire.VerbReplace, v)
+}
+
+// ReplaceUnconditional is Replace of whatever row is there; changes of other writers are lost.
+func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
+	return r.write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
+}
+
+// Merge sets the properties that v has and keeps the row's others.
+func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
+	return r.conditional(ctx, "Merge", wire.VerbMerge, v)
+}
+
+// MergeUnconditional is Merge into whatever row is there.
+func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
+	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
+}
+
+// Upsert inserts or replaces, whatever is there; changes of other writers are lost.
+func (r *Rows[T]) Upsert(ctx context.Context, v *T) error {
+	return r.write(ctx, "Upsert", wire.VerbReplace, v, "")
+}
+
+// UpsertMerge inserts or merges, whatever is there.
+func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
+	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
+}
+
+// Delete removes the row v was read from, and is ErrConflict when it has changed since.
+func (r *Rows[T]) Delete(ctx context.Context, v *T) error {
+	return r.conditional(ctx, "Delete", wire.VerbDelete, v)
+}
+
+// DeleteUnconditional removes the row, whatever is there.
+func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
+	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, newWriteID())
+	return err
+}
+
+func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
+	if v == nil {
+		return relabel(op, r.src.Table, Invalid("", errNil))
+	}
+	etag, err := r.src.Codec.etag(v)
+	if err != nil {
+		return relabel(op, r.src.Table, Invalid("", err))
+	}
+	return r.write(ctx, op, verb, v, etag)
+}
+
+func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, ifMatch azcore.ETag) error {
+	if v == nil {
+		return relabel(op, r.src.Table, Invalid("", errNil))
+	}
+	return r.src.write(ctx, op, verb, v, ifMatch)
+}
+
+// Entity returns v as a property bag, for a Transaction. A value that was read through a projection is ErrInvalid.
+func (r *Rows[T]) Entity(v *T) (*Entity, error) {
+	if v == nil {
+		return nil, relabel("Entity", r.src.Table, Invalid("", errNil))
+	}
+	e, err := r.src.entity(v)
+	if err != nil {
+		return nil, relabel("Entity", r.src.Table, err)
+	}
+	return e, nil
+}
+
+// relabel gives an error from further down the operation that the caller called.
+func relabel(op string, t *Table, err error) error {
+	if e, ok := err.(*Error); ok {
+		labelled := *e
+		labelled.Op, labelled.Table = op, t.name
+		return &labelled
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package tables
+
+import (
+	"context"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Source is where values are read from: a table's rows as they are, a repository's entities, an index's copies. Every read of every
+// pattern goes through one, so that they decode alike.
+type Source struct {
+	Table  *Table
+	Codec  *RawCodec
+	Known  map[string]int // properties to keep while reading, nil for all
+	Span   compoundkey.Span
+	System []string // properties that Load needs beyond the caller's selection
+	Guards []string // further ones, by which writes of what was read are refused; no part of the continuation token
+	Skips  bool     // Load leaves out some of the rows in Span
+	Kept   []string // the properties that the rows hold, nil for all
+
+	// Filterable refuses a condition on a property that rows do not hold as it is, nil for no such property.
+	Filterable func(property string) error
+
+	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
+	// properties that the caller asked for, nil for all.
+	Load func(ctx context.Context, row *RawRow, selected []string) (any, error)
+}
+
+// as gives a value its type.
+func as[T any](v any, err error) (*T, error) {
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return v.(*T), nil
+}
+
+// get makes the point read of one row. A row that is not of the source is ErrNotFound.
+func (s *Source) get(ctx context.Context, op string, key Key) (any, error) {
+	row, err := s.Table.fetch(ctx, op, key, s.Known)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.Load(ctx, row, nil)
+	if err != nil {
+		return nil, s.decodeError(op, row.Key, err)
+	}
+	if v == nil {
+		return nil, &Error{Op: op, Table: s.Table.name, Key: key, Kind: ErrNotFound}
+	}
+	return v, nil
+}
+
+// write writes one value as one row.
+func (s *Source) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
+	w, err := s.Codec.write(verb, v, ifMatch)
+	if err != nil {
+		return relabel(op, s.Table, err)
+	}
+	etags, err := s.Table.commit(ctx, op, []RawWrite{w}, newWriteID())
+	if err != nil {
+		return err
+	}
+	s.Codec.written(verb, v, etags[0])
+	return nil
+}
+
+// entity makes a property bag of a value.
+func (s *Source) entity(v any) (*Entity, error) {
+	w, err := s.Codec.write(wire.VerbInsert, v, "")
+	if err != nil {
+		return nil, err
+	}
+	e := &Entity{Key: w.Key, Properties: w.Properties}
+	if facts := s.Codec.facts(v); facts != nil {
+		if facts.partial {
+			return nil, Invalid("", ErrPartial)
+		}
+		e.read = *facts
+	}
+	if meta := s.Codec.Meta(v); meta != nil {
+		e.ETag = meta.ETag
+	}
+	return e, nil
+}
+
+// rawRows is the source of a table's rows as they are stored.
+func (t *Table) rawRows() *Source {
+	return &Source{Table: t, Codec: anyRow, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
+		return row.Clone(), nil
+	}}
+}
+
+// decodeError says which stored row could not be turned into a value.
+func (s *Source) decodeError(op string, key Key, err error) error {
+	if e := asError(err); e != nil && e.Table == "" {
+		located := *e
+		located.Op, located.Table, located.Key = op, s.Table.name, key
+		return &located
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Table is one table of an account. It is safe for concurrent use.
+type Table struct {
+	account *Account
+	name    string
+	client  *aztables.Client
+	nameErr error
+}
+
+// Table returns a handle for the table. It makes no request; a name that no table can have is ErrInvalid from every
+// operation.
+func (a *Account) Table(name string) *Table {
+	if a == nil || a.tables == nil {
+		return &Table{name: name}
+	}
+	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: checkTableName(name)}
+}
+
+var errNoAccount = errors.New("the table is of no account: it was not made by Table of an account")
+
+// usable refuses a table that no request can be made for.
+func (t *Table) usable() error {
+	if t == nil || t.account == nil {
+		return errNoAccount
+	}
+	return t.nameErr
+}
+
+func checkTableName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("a table name of %d characters: it has 3 to 63", len(name))
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("table name %q: it has only ASCII letters and digits and begins with a letter", name)
+		}
+	}
+	if strings.EqualFold(name, "tables") {
+		return fmt.Errorf("table name %q is the service's own", name)
+	}
+	return nil
+}
+
+// Name returns the table's name.
+func (t *Table) Name() string { return t.name }
+
+// Account returns the account the table belongs to.
+func (t *Table) Account() *Account { return t.account }
+
+// Client gives back the SDK's client for the table.
+func (t *Table) Client() *aztables.Client { return t.client }
+
+// Create creates the table. Requests: 1. It is ErrExists when it is there, and ErrTableBeingDeleted within some 40 s
+// of a drop, with ErrUnknownOutcome beside it where an attempt before was not answered: it may arrive when the name is free.
+// Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
+// and nobody can tell whether this call or another made it.
+func (t *Table) Create(ctx context.Context) error {
+	if err := t.usable(); err != nil {
+		return Invalid("Create", err)
+	}
+	var ex wire.Exchange
+	_, err := t.client.CreateTable(wire.With(ctx, &ex), nil)
+	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
+		// The 409 may be the echo of our own earlier attempt, and a table carries no id to tell.
+		if e := asError(failure("Create", t.name, Key{}, err)); e != nil && errors.Is(e.Kind, ErrExists) {
+			return nil
+		}
+	}
+	return t.tableError("Create", err, &ex)
+}
+
+// CreateIfMissing creates the table unless it is there. Requests: 1.
+func (t *Table) CreateIfMissing(ctx context.Context) error {
+	err := t.Create(ctx)
+	if errors.Is(err, ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Drop deletes the table with everything in it. Requests: 1. A table that is not there is ErrTableNotFound.
+func (t *Table) Drop(ctx context.Context) error {
+	if err := t.usable(); err != nil {
+		return Invalid("Drop", err)
+	}
+	var ex wire.Exchange
+	_, err := t.client.Delete(wire.With(ctx, &ex), nil)
+	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
+		// After a lost answer, gone or going is what was asked for.
+		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrTableNotFound) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrTableBeingDeleted)) {
+			return nil
+		}
+	}
+	return t.tableError("Drop", err, &ex)
+}
+
+func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
+	if err == nil {
+		return nil
+	}
+	e := writeFailure(err, Key{})
+	e.Op, e.Table = op, t.name
+	if errors.Is(e.Kind, ErrNotFound) {
+		e.Kind = ErrTableNotFound
+	}
+	switch {
+	case ex.Lost():
+		e.Kind = ErrUnknownOutcome
+	case !ex.EarlierUnknown() || settles(e):
+	case errors.Is(e.Kind, ErrTableBeingDeleted):
+		return e.unsettled()
+	default:
+		e.Kind = ErrUnknownOutcome
+	}
+	return e
+}
+
+func asError(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+// Same reports whether two handles are of one table: names differ in case at most.
+func (t *Table) Same(other *Table) bool {
+	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
+}

@@ -1,0 +1,144 @@
+package tables_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+func TestEntityVerbs(t *testing.T) {
+	ctx := context.Background()
+	table := harness.NewTable(t, harness.Account(t))
+	bags := table.Entities()
+	e := &tables.Entity{Key: tables.Key{Partition: "O'Brien & Söhne", Row: "50% of + x"}}
+	e.Set("Name", tables.String("a'b\"c\\d\u2028\u0001\U0001F600"))
+	e.Set("Age", tables.Int32(-7))
+	e.Set("Salary", tables.Int64(1<<53+1))
+	e.Set("Whole", tables.Double(3))
+	e.Set("Photo", tables.Binary([]byte{0, 1, 255}))
+	if err := bags.Insert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	harness.WantKind(t, bags.Insert(ctx, e), tables.ErrExists)
+	got, err := bags.Get(ctx, e.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(e.Properties, got.Properties, cmp.Comparer(func(a, b tables.Value) bool { return a == b })); d != "" {
+		t.Fatal(d)
+	}
+	if got.ETag != e.ETag || got.Timestamp.IsZero() {
+		t.Fatalf("read ETag %q, written %q, time %v", got.ETag, e.ETag, got.Timestamp)
+	}
+	stale := got.Clone()
+	got.Set("Age", tables.Int32(8))
+	got.Properties.Delete("Photo")
+	if err := bags.Replace(ctx, got); err != nil {
+		t.Fatal(err)
+	}
+	harness.WantKind(t, bags.Replace(ctx, stale), tables.ErrConflict)
+	harness.WantKind(t, bags.Merge(ctx, stale), tables.ErrConflict)
+	harness.WantKind(t, bags.Delete(ctx, stale), tables.ErrConflict)
+	if err := bags.Merge(ctx, &tables.Entity{Key: e.Key, ETag: got.ETag, Properties: tables.Properties{{Name: "More", Value: tables.Boolean(true)}}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err = bags.Get(ctx, e.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Get("Age") != tables.Int32(8) || got.Get("More") != tables.Boolean(true) || got.Properties.Has("Photo") {
+		t.Fatalf("%#v", got)
+	}
+	if err := bags.Delete(ctx, got); err != nil {
+		t.Fatal(err)
+	}
+	_, err = bags.Get(ctx, e.Key)
+	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, bags.DeleteUnconditional(ctx, e.Key), tables.ErrNotFound)
+	harness.WantKind(t, bags.MergeUnconditional(ctx, e), tables.ErrNotFound)
+	if err := bags.Upsert(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTransaction(t *testing.T) {
+	ctx := context.Background()
+	table := harness.NewTable(t, harness.Account(t))
+	x := table.NewTransaction()
+	for _, row := range []string{"a", "b", "c"} {
+		x.Insert(&tables.Entity{Key: tables.Key{Partition: "p'q", Row: row}, Properties: tables.Properties{{Name: "N", Value: tables.String(row)}}})
+	}
+	etags, err := x.Commit(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bags := table.Entities()
+	for i, row := range []string{"a", "b", "c"} {
+		got, err := bags.Get(ctx, tables.Key{Partition: "p'q", Row: row})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.ETag != etags[i] {
+			t.Fatalf("row %s: ETag %q, transaction said %q", row, got.ETag, etags[i])
+		}
+	}
+	x = table.NewTransaction()
+	x.Upsert(&tables.Entity{Key: tables.Key{Partition: "p'q", Row: "d"}})
+	x.Insert(&tables.Entity{Key: tables.Key{Partition: "p'q", Row: "b"}})
+	_, err = x.Commit(ctx)
+	e := harness.WantKind(t, err, tables.ErrExists)
+	if e.Change != 2 || e.Key.Row != "b" || e.Code != "EntityAlreadyExists" {
+		t.Fatalf("%+v", e)
+	}
+	_, err = bags.Get(ctx, tables.Key{Partition: "p'q", Row: "d"})
+	harness.WantKind(t, err, tables.ErrNotFound)
+	n := 0
+	for _, err := range bags.Query().Partition("p'q").Where(tables.Gt("N", "a")).All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Fatalf("%d rows", n)
+	}
+}
+
+func TestProjectionsCannotDestroy(t *testing.T) {
+	ctx := context.Background()
+	type worker struct {
+		tables.Meta
+		PartitionKey, RowKey string
+		Name                 string
+		Age                  int
+	}
+	table := harness.NewTable(t, harness.Account(t))
+	typed := harness.Must[*tables.Rows[worker]](t)(tables.RowsOf[worker](table))
+	if err := typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}); err != nil {
+		t.Fatal(err)
+	}
+	part := harness.Must[*worker](t)(typed.Query().Partition("p").Select("Name").First(ctx))
+	for name, err := range map[string]error{
+		"Replace": typed.Replace(ctx, part), "ReplaceUnconditional": typed.ReplaceUnconditional(ctx, part), "Upsert": typed.Upsert(ctx, part),
+		"Merge": typed.Merge(ctx, part), "MergeUnconditional": typed.MergeUnconditional(ctx, part), "UpsertMerge": typed.UpsertMerge(ctx, part),
+	} {
+		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
+	}
+	bag := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("Name").First(ctx))
+	bag.Set("Name", tables.String("Anna"))
+	harness.WantKind(t, table.Entities().Replace(ctx, bag), tables.ErrInvalid)
+	if err := table.Entities().Merge(ctx, bag); err != nil {
+		t.Fatal(err)
+	}
+	whole := harness.Must[*worker](t)(typed.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	if whole.Name != "Anna" || whole.Age != 41 {
+		t.Fatalf("%+v", whole)
+	}
+	if err := typed.Delete(ctx, whole); err != nil {
+		t.Fatal(err)
+	}
+}

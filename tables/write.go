@@ -1,0 +1,139 @@
+package tables
+
+import (
+	"crypto/rand"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// RawWrite is one row of a write on its way to the service. Everything that is ever written to a table is a list of them.
+type RawWrite struct {
+	Verb       wire.Verb
+	Key        Key
+	IfMatch    azcore.ETag // "" for an insert or an upsert
+	Properties Properties
+	System     Properties // the library's own, without the write ID
+	// Marked says that the row must have room for the write ID, by which copies are compared with their entity. Other rows do
+	// without if they are full: an unknown outcome stays unknown then.
+	Marked bool
+	// Meaning is what a failure of this row means, nil for a plain row.
+	Meaning Meaning
+}
+
+// Meaning explains the failure of a row to the caller: whose row it is, and what a taken key stands for.
+type Meaning interface{ Explain(e *Error) }
+
+// explain adds what the failure of the row means.
+func (w *RawWrite) explain(e *Error) *Error {
+	if w.Meaning != nil {
+		w.Meaning.Explain(e)
+	}
+	return e
+}
+
+// encoded are the writes of a transaction, ready to be sent.
+type encoded struct {
+	operations []wire.Operation
+	writeID    string
+	marked     []bool // rows that carry the write ID
+}
+
+// newWriteID makes an ID that no other write has.
+func newWriteID() string { return rand.Text() }
+
+// anyWriteID is as long as every write ID.
+const anyWriteID = "00000000000000000000000000"
+
+// encode checks every row and encodes it.
+func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) {
+	out := &encoded{operations: make([]wire.Operation, len(writes)), marked: make([]bool, len(writes)), writeID: writeID}
+	var buffer []byte
+	for i := range writes {
+		w := &writes[i]
+		out.operations[i] = wire.Operation{
+			Verb:    w.Verb,
+			Address: wire.Address{Table: table, PartitionKey: w.Key.Partition, RowKey: w.Key.Row},
+			IfMatch: string(w.IfMatch),
+		}
+		size, e := w.Check()
+		if e != nil {
+			e.Change = i + 1
+			return nil, e
+		}
+		if w.Verb == wire.VerbDelete {
+			continue
+		}
+		// The stored size counts two bytes for a character, which leaves room for the annotations of most rows.
+		if room := size + 128; cap(buffer)-len(buffer) < room {
+			buffer = make([]byte, 0, room*min(len(writes)-i, 16))
+		}
+		start := len(buffer)
+		buffer, out.marked[i] = w.append(buffer, size, out.writeID)
+		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
+	}
+	return out, nil
+}
+
+// loggable drops a key that cannot be a key: it may be a whole document.
+func loggable(key Key) Key {
+	if key.check() != nil {
+		return Key{}
+	}
+	return key
+}
+
+// Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store.
+func (w *RawWrite) Check() (size int, e *Error) {
+	size, err := w.check()
+	if err == nil {
+		return size, nil
+	}
+	e = Invalid("", err)
+	e.Key = loggable(w.Key)
+	return 0, w.explain(e)
+}
+
+func (w *RawWrite) check() (size int, err error) {
+	if w.Verb == wire.VerbDelete {
+		return 0, w.Key.check()
+	}
+	size, err = checkRow(w.Key, w.Properties, w.System)
+	if err == nil && w.Marked {
+		err = checkRoom(len(w.Properties)+len(w.System), size)
+	}
+	return size, err
+}
+
+// checkRoom refuses a row that is full without the write ID.
+func checkRoom(properties, size int) error {
+	if properties >= MaxProperties {
+		return sizeOf("an entity", properties+1, MaxProperties, "properties")
+	}
+	if size += edm.PropertySize(rows.WriteID, edm.String(anyWriteID)); size > MaxEntitySize {
+		return sizeOf("an entity", size, MaxEntitySize, "bytes")
+	}
+	return nil
+}
+
+// append appends the JSON of a row of the given size, with the write ID if it has room for it.
+func (w *RawWrite) append(dst []byte, size int, writeID string) (_ []byte, marked bool) {
+	dst = append(dst, `{"PartitionKey":`...)
+	dst = edm.AppendQuoted(dst, w.Key.Partition)
+	dst = append(dst, `,"RowKey":`...)
+	dst = edm.AppendQuoted(dst, w.Key.Row)
+	for _, properties := range [...]Properties{w.Properties, w.System} {
+		for i := range properties {
+			dst = edm.AppendProperty(append(dst, ','), properties[i].Name, edm.Value(properties[i].Value))
+		}
+	}
+	id := edm.String(writeID)
+	if len(w.Properties)+len(w.System) < MaxProperties && size+edm.PropertySize(rows.WriteID, id) <= MaxEntitySize {
+		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, id)
+		marked = true
+	}
+	return append(dst, '}'), marked
+}
