@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 
@@ -38,8 +37,7 @@ type ExplainedRow struct {
 // are among the requests that it shows, since the change makes them as well.
 func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
 	const op = "Explain"
-	var reads atomic.Int64
-	ctx = context.WithValue(ctx, readsKey{}, &reads)
+	ctx, reads := wire.CountReads(ctx)
 	var w *work[T]
 	var err error
 	switch kind {
@@ -142,16 +140,6 @@ func explainRow(w *tables.RawWrite) ExplainedRow {
 		row.Verb = "delete"
 	}
 	return row
-}
-
-// readsKey is where a context counts the reads of tables.
-type readsKey struct{}
-
-// countRead notes a read, where somebody wants to know.
-func countRead(ctx context.Context) {
-	if reads, ok := ctx.Value(readsKey{}).(*atomic.Int64); ok {
-		reads.Add(1)
-	}
 }
 
 func explainRequests(reads, rows int, outside []string, reserved int) []string {

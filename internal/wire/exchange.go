@@ -61,6 +61,7 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	if ex == nil {
 		return req.Next()
 	}
+	countRead(req)
 	if ex.Entity != nil {
 		if err := ex.Entity.replaceStub(req.Raw().URL); err != nil {
 			return nil, err
