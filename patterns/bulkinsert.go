@@ -24,7 +24,7 @@ func (r *Repository[T]) notInBulk() (name string, is bool) {
 }
 
 // BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written whole or not at all,
-// several share a transaction, and the sequence as a whole is not atomic: see TypedTable.BulkNonAtomic. An entity that
+// several share a transaction, and the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. An entity that
 // meets a taken index key is inserted alone, which takes over a copy that was left behind. Patterns with effects outside
 // of the partition are ErrInvalid here.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {

@@ -84,7 +84,7 @@ func repeats(rows []plannedRow, rowKey string) bool {
 // refuses the entity never made a copy.
 func (r *Repository[T]) remember(v *T, key tables.Key, row *storedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
-		return &noPrior, nil
+		return &prior{}, nil
 	}
 	p := &prior{outside: r.rememberOutside(v)}
 	s, err := r.spreadAsRead(row)
@@ -112,7 +112,7 @@ func (r *Repository[T]) remember(v *T, key tables.Key, row *storedRow) (*prior, 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
 func (r *Repository[T]) rememberPlanned(v *T, stored tables.Properties, rows []plannedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
-		return &noPrior, nil
+		return &prior{}, nil
 	}
 	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
 	return p, r.rememberPatterns(p, v, stored)

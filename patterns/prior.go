@@ -16,18 +16,15 @@ type outsideCopy struct {
 	key     tables.Key
 }
 
-// noPrior is that of an entity of which nothing is known.
-var noPrior prior
-
 // priorOf returns what is known of an entity, never nil.
 func priorOf(s *tables.State) *prior {
 	if s == nil {
-		return &noPrior
+		return &prior{}
 	}
 	if p, ok := s.Prior.(*prior); ok {
 		return p
 	}
-	return &noPrior
+	return &prior{}
 }
 
 // several reports whether the entity has rows beside its first.

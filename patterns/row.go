@@ -14,7 +14,7 @@ import (
 )
 
 // pass opens the raw surface of package tables.
-var pass rows.Pass
+const pass = rows.Open
 
 // storedRow is one row as the service holds it, with the library's own properties by their meaning.
 type storedRow struct {

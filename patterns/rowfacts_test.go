@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// note is a struct that a repository and a TypedTable can both keep.
+// note is a struct that a repository and tables.Rows can both keep.
 type note struct {
 	tables.Meta
 	PartitionKey, RowKey string

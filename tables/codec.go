@@ -106,8 +106,8 @@ type RawCodec struct {
 	room func() (any, *State)
 }
 
-// anyRow is the codec of what is not decoded.
-var anyRow = &RawCodec{}
+// bagCodec is the codec of property bags, and of what is not decoded.
+func bagCodec() *RawCodec { return &RawCodec{} }
 
 // IsBag reports whether T is Entity.
 func (c *RawCodec) IsBag() bool { return c.plan == nil }

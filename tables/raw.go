@@ -50,12 +50,12 @@ func (r Raw) Query() Query[RawRow] { return newQuery[RawRow](r.table.rawRows()) 
 
 // Source is the table's rows in a span of row keys, of which Load leaves some out. The caller sets Load.
 func (r Raw) Source(span compoundkey.Span) *Source {
-	return &Source{Table: r.table, Codec: anyRow, Span: span, Skips: true}
+	return &Source{Table: r.table, Codec: bagCodec(), Span: span, Skips: true}
 }
 
 // Visit is a query that shows each row to a function while it is read, and keeps none.
 func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
-	return newQuery[RawRow](&Source{Table: r.table, Codec: anyRow, Skips: true,
+	return newQuery[RawRow](&Source{Table: r.table, Codec: bagCodec(), Skips: true,
 		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})
 }
 

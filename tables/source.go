@@ -88,7 +88,7 @@ func (s *Source) entity(v any) (*Entity, error) {
 
 // rawRows is the source of a table's rows as they are stored.
 func (t *Table) rawRows() *Source {
-	return &Source{Table: t, Codec: anyRow, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
+	return &Source{Table: t, Codec: bagCodec(), Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
 		return row.Clone(), nil
 	}}
 }

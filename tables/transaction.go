@@ -76,9 +76,6 @@ func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	return x.add(verb, e, etag)
 }
 
-// bags encodes property bags.
-var bags = &RawCodec{}
-
 // add notes an operation. The properties are copied, so that e may be used for the next one.
 func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var w RawWrite
@@ -86,7 +83,7 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var key Key
 	if e != nil {
 		key = loggable(e.Key)
-		w, err = bags.write(verb, e, ifMatch)
+		w, err = bagCodec().write(verb, e, ifMatch)
 	}
 	if err != nil {
 		x.fail(key, err)

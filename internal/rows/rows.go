@@ -4,7 +4,10 @@ package rows
 
 // Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
 // program outside of this module can name it.
-type Pass struct{}
+type Pass uint8
+
+// Open is the one Pass.
+const Open Pass = 1
 
 // Prefix begins the names of the library's own properties. They count among the properties of an entity, and no field and no
 // property bag may use a name with it.
