@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Employee is the entity: its exported fields become properties of a row.
