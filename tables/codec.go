@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -46,12 +47,12 @@ func NewCodec[T any]() (*Codec[T], error) {
 	if c.typ.Kind() != reflect.Struct {
 		return nil, Invalidf("NewCodec", "%s is not a struct", c.typ)
 	}
-	plan, err := newTypePlan(c.typ)
+	plan, err := fields.New(c.typ, storedTypes)
 	if err != nil {
 		return nil, Invalid("NewCodec", err)
 	}
 	c.plan = plan
-	if plan.meta != nil {
+	if plan.HasMeta() {
 		c.room = func() (any, *State) { // one allocation
 			both := new(struct {
 				v     T
@@ -62,6 +63,9 @@ func NewCodec[T any]() (*Codec[T], error) {
 	}
 	return &Codec[T]{c}, nil
 }
+
+// storedTypes are the types of this package that a struct may have for fields.
+var storedTypes = fields.Types{Value: reflect.TypeFor[Value](), Meta: reflect.TypeFor[Meta]()}
 
 var errNil = errors.New("the value is nil")
 
@@ -81,7 +85,7 @@ func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 	if c.raw.plan == nil {
 		return any(v).(*Entity).Properties.Only(names), nil
 	}
-	some, err := c.raw.plan.encodeOnly(reflect.ValueOf(v).Elem(), names)
+	some, err := fields.EncodeOnly(c.raw.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
 	if err != nil {
 		return nil, Invalid("EncodeOnly", err)
 	}
@@ -97,12 +101,17 @@ func (c *Codec[T]) Decode(p Properties, v *T) error {
 }
 
 // PropertyNames lists the properties that T stores, keys and the library's own aside; nil if T takes any.
-func (c *Codec[T]) PropertyNames() []string { return c.raw.names() }
+func (c *Codec[T]) PropertyNames() []string {
+	if c.raw.plan == nil {
+		return nil
+	}
+	return c.raw.plan.Names()
+}
 
 // RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T.
 type RawCodec struct {
 	typ  reflect.Type
-	plan *typePlan // nil for Entity
+	plan *fields.Plan // nil for Entity
 	room func() (any, *State)
 }
 
@@ -113,7 +122,7 @@ func bagCodec() *RawCodec { return &RawCodec{} }
 func (c *RawCodec) IsBag() bool { return c.plan == nil }
 
 // HasMeta reports whether T embeds a Meta.
-func (c *RawCodec) HasMeta() bool { return c.plan != nil && c.plan.meta != nil }
+func (c *RawCodec) HasMeta() bool { return c.plan != nil && c.plan.HasMeta() }
 
 // New makes a T.
 func (c *RawCodec) New() any {
@@ -126,7 +135,7 @@ func (c *RawCodec) Encode(v any) (Properties, error) {
 	if c.plan == nil {
 		return slices.Clone(v.(*Entity).Properties), nil // the caller may reuse the bag before they are sent
 	}
-	properties, err := c.plan.encode(reflect.ValueOf(v).Elem())
+	properties, err := fields.Encode(c.plan, reflect.ValueOf(v).Elem(), accessProperty)
 	if err != nil {
 		return nil, Invalid("Encode", err)
 	}
@@ -139,31 +148,18 @@ func (c *RawCodec) Decode(p Properties, v any) error {
 		v.(*Entity).Properties = append(Properties(nil), p...) // a reader of rows reuses its own
 		return nil
 	}
-	if err := c.plan.decode(p, reflect.ValueOf(v).Elem()); err != nil {
+	if err := fields.Decode(c.plan, p, reflect.ValueOf(v).Elem(), accessProperty); err != nil {
 		return &Error{Op: "Decode", Kind: ErrGarbled, Err: err}
 	}
 	return nil
 }
 
-func (c *RawCodec) names() []string {
-	if c.plan == nil || c.plan.rest != nil {
-		return nil
-	}
-	names := make([]string, len(c.plan.fields))
-	for i := range c.plan.fields {
-		names[i] = c.plan.fields[i].name
-	}
-	return names
-}
-
 // typeOf returns the EDM type under which T stores a property, TypeNull when T does not say.
 func (c *RawCodec) typeOf(name string) Type {
-	if c.plan != nil {
-		if i, ok := c.plan.byName[name]; ok {
-			return c.plan.fields[i].conversion.edmType()
-		}
+	if c.plan == nil {
+		return TypeNull
 	}
-	return TypeNull
+	return Type(c.plan.EDMType(name))
 }
 
 // key reads the key out of fields PartitionKey and RowKey, or out of the bag.
@@ -171,38 +167,21 @@ func (c *RawCodec) key(v any) (Key, error) {
 	if c.plan == nil {
 		return v.(*Entity).Key, nil
 	}
-	if c.plan.partition == nil || c.plan.row == nil {
-		return Key{}, fmt.Errorf("%s has no fields PartitionKey and RowKey", c.plan.typ)
-	}
-	s := reflect.ValueOf(v).Elem()
-	partition, ok1 := fieldAt(s, c.plan.partition, false)
-	row, ok2 := fieldAt(s, c.plan.row, false)
-	if !ok1 || !ok2 {
-		return Key{}, fmt.Errorf("the embedded pointer of %s that holds its keys is nil", c.plan.typ)
-	}
-	return Key{Partition: partition.String(), Row: row.String()}, nil
+	partition, row, err := c.plan.Key(reflect.ValueOf(v).Elem())
+	return Key{partition, row}, err
 }
 
 // Meta returns the embedded Meta of v, nil when T has none.
 func (c *RawCodec) Meta(v any) *Meta {
-	if c.plan == nil || c.plan.meta == nil {
+	if !c.HasMeta() {
 		return nil
 	}
-	meta, _ := fieldAt(reflect.ValueOf(v).Elem(), c.plan.meta, true)
-	return meta.Addr().Interface().(*Meta)
+	return c.plan.Meta(reflect.ValueOf(v).Elem()).(*Meta)
 }
 
 // SetKey sets the fields PartitionKey and RowKey of a struct that has them.
 func (c *RawCodec) SetKey(v any, key Key) {
-	s := reflect.ValueOf(v).Elem()
-	if c.plan.partition != nil {
-		field, _ := fieldAt(s, c.plan.partition, true)
-		field.SetString(key.Partition)
-	}
-	if c.plan.row != nil {
-		field, _ := fieldAt(s, c.plan.row, true)
-		field.SetString(key.Row)
-	}
+	c.plan.SetKey(reflect.ValueOf(v).Elem(), key.Partition, key.Row)
 }
 
 // Finish sets what a row says beside its properties: ETag, time, and the key, which for a copy is its entity's.
@@ -213,10 +192,7 @@ func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 		return
 	}
 	c.SetKey(v, key)
-	if c.plan.timestamp != nil {
-		field, _ := fieldAt(reflect.ValueOf(v).Elem(), c.plan.timestamp, true)
-		field.Set(reflect.ValueOf(row.Timestamp))
-	}
+	c.plan.SetTimestamp(reflect.ValueOf(v).Elem(), row.Timestamp)
 	if meta := c.Meta(v); meta != nil {
 		meta.ETag, meta.Timestamp = row.ETag, row.Timestamp
 	}
@@ -224,10 +200,10 @@ func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 
 // Known is the filter for the reader of answers: the index of names to keep, nil to keep all.
 func (c *RawCodec) Known() map[string]int {
-	if c.plan == nil || c.plan.rest != nil {
+	if c.plan == nil {
 		return nil
 	}
-	return c.plan.byName
+	return c.plan.Known()
 }
 
 // etag returns what the conditional writes send; a value that was never read has none.
@@ -238,7 +214,7 @@ func (c *RawCodec) etag(v any) (azcore.ETag, error) {
 	} else if meta := c.Meta(v); meta != nil {
 		etag = meta.ETag
 	} else {
-		return "", fmt.Errorf("%s embeds no tables.Meta to hold an ETag; use the unconditional form", c.plan.typ)
+		return "", fmt.Errorf("%s embeds no tables.Meta to hold an ETag; use the unconditional form", c.plan.Type)
 	}
 	if etag == "" {
 		return "", fmt.Errorf("the value has no ETag: it was not read before; use the unconditional form, Insert or Upsert")

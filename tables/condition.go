@@ -103,7 +103,7 @@ func literal(property string, x any, declared Type) (Value, error) {
 			return Value{}, err
 		}
 	}
-	v, err := valueOf(x)
+	v, err := ValueOf(x)
 	if err != nil {
 		return Value{}, fmt.Errorf("condition on %s: %w", property, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -22,24 +23,24 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
-	row, err := newRowReader(ex.Answer, known).one()
+	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
 	if err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
+	row := new(RawRow)
+	row.set(answer)
 	if row.ETag == "" {
 		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
 	}
 	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // zero without the header: the age of a reservation is unknown then
 	if row.Key != key {
-		return nil, failure(op, t.name, key, garbledAnswer(errors.New("it is of another row")))
+		return nil, failure(op, t.name, key, rowreader.Garbled(errors.New("it is of another row")))
 	}
 	if !wire.IsETag(string(row.ETag)) {
-		return nil, failure(op, t.name, key, garbledAnswer(errNoETag))
+		return nil, failure(op, t.name, key, rowreader.Garbled(rowreader.ErrNoETag))
 	}
 	return row, nil
 }
-
-var errNoETag = errors.New("no ETag, or half of one")
 
 // readRow reads a row for its system properties only.
 func (t *Table) readRow(ctx context.Context, key Key) (*RawRow, error) {

@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -75,13 +74,3 @@ func (m *Meta) WriteID() string {
 // Partial reports whether the entity was read through a projection, so that some of its fields may be zero although the
 // stored entity has them.
 func (m *Meta) Partial() bool { return m.state != nil && m.state.Partial }
-
-var metaType = reflect.TypeFor[Meta]()
-
-// metaIndex finds the embedded Meta of a struct type, nil when it has none.
-func metaIndex(t reflect.Type) []int {
-	if f, ok := t.FieldByName(metaType.Name()); ok && f.Type == metaType && f.Anonymous {
-		return f.Index
-	}
-	return nil
-}

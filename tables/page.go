@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -85,7 +86,9 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation, add func(v an
 	}
 	var last Key
 	read, items := 0, 0
-	err = newRowReader(answer, q.src.Known).page(func(row *RawRow) error {
+	row := new(RawRow)
+	err = rowreader.New(answer, q.src.Known, accessProperty).Page(func(stored *rowreader.Row[Property]) error {
+		row.set(stored)
 		last = row.Key
 		read++
 		if q.top > 0 && items == c.Left {
@@ -128,7 +131,7 @@ func (t *Table) next(header headers, last Key, rows int) (continuation, error) {
 		return c, nil
 	}
 	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so that nothing is behind another
-		return c, failure("Query", t.name, Key{}, garbledAnswer(errors.New("it names the row to go on with, and not its partition")))
+		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("it names the row to go on with, and not its partition")))
 	}
 	return continuation{After: []string{last.Partition, last.Row}}, nil
 }

@@ -66,10 +66,10 @@ func (q Query[T]) Select(properties ...string) Query[T] {
 
 // SelectFields asks for the properties that T has fields for: a T with few fields is a projection.
 func (q Query[T]) SelectFields() Query[T] {
-	if q.src == nil {
-		return q // Plan refuses it
+	if q.src == nil || q.src.Codec.plan == nil {
+		return q // without a table Plan refuses it
 	}
-	return q.Select(q.src.Codec.names()...)
+	return q.Select(q.src.Codec.plan.Names()...)
 }
 
 // Top ends the query after n entities.

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -79,7 +80,7 @@ func (r reply) applied(operations []wire.Operation, etags []string) reply {
 	r.etags = make([]azcore.ETag, len(etags))
 	for i, etag := range etags {
 		if operations[i].Verb != wire.VerbDelete && !wire.IsETag(etag) {
-			return reply{err: &Error{Kind: ErrGarbled, Err: garbledAnswer(errNoETag)}, unknown: true, earlier: r.earlier}
+			return reply{err: &Error{Kind: ErrGarbled, Err: rowreader.Garbled(rowreader.ErrNoETag)}, unknown: true, earlier: r.earlier}
 		}
 		r.etags[i] = azcore.ETag(etag)
 	}

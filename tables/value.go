@@ -60,7 +60,13 @@ func DateTime(t time.Time) (Value, error) {
 
 // ValueOf makes the value that a struct field of v's type would be stored as (see Codec). nil, and a type that no property type
 // stands for, are errors.
-func ValueOf(v any) (Value, error) { return valueOf(v) }
+func ValueOf(v any) (Value, error) {
+	if value, ok := v.(Value); ok {
+		return value, nil
+	}
+	value, err := storedTypes.ValueOf(v)
+	return Value(value), err
+}
 
 // Type returns the value's type, TypeNull for the zero Value.
 func (v Value) Type() Type { return Type(edm.Value(v).Type()) }

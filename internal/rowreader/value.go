@@ -1,4 +1,4 @@
-package tables
+package rowreader
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 )
 
 // skip reads a value that nobody wants. It still has to be JSON.
-func (r *rowReader) skip() error {
+func (r *Reader[P]) skip() error {
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
 		return err
@@ -25,21 +25,21 @@ func (r *rowReader) skip() error {
 }
 
 // readProperty reads the value of a property.
-func (r *rowReader) readProperty(n *nameEntry) error {
+func (r *Reader[P]) readProperty(n *nameEntry) error {
 	v, err := r.readValue(r.names.typeOf(n))
 	if err != nil {
 		return fmt.Errorf("property %s: %w", n.name, err)
 	}
 	if !v.IsNull() {
 		n.at = int32(len(r.row.Properties))
-		r.row.Properties = append(r.row.Properties, Property{Name: n.name, Value: Value(v)})
+		r.row.Properties = r.access.Append(r.row.Properties, n.name, v)
 		r.later = r.later || n.later
 	}
 	return nil
 }
 
 // readAnnotation notes a type. The service writes it before the value it belongs to; after it is legal as well.
-func (r *rowReader) readAnnotation(n *nameEntry) error {
+func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
 		return err
@@ -53,9 +53,8 @@ func (r *rowReader) readAnnotation(n *nameEntry) error {
 		return fmt.Errorf("property %s has a type that no property can have", of.name)
 	}
 	if of.at >= 0 && of.row == r.names.row {
-		p := &r.row.Properties[of.at]
-		v, err := edm.Value(p.Value).Retype(t)
-		p.Value = Value(v)
+		_, p := r.access(&r.row.Properties[of.at])
+		*p, err = p.Retype(t)
 		return err
 	}
 	of.typ, of.typRow = t, r.names.row
@@ -63,7 +62,7 @@ func (r *rowReader) readAnnotation(n *nameEntry) error {
 }
 
 // readValue reads a JSON scalar as the annotated type, TypeNull for none.
-func (r *rowReader) readValue(t edm.Type) (edm.Value, error) {
+func (r *Reader[P]) readValue(t edm.Type) (edm.Value, error) {
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
 		return edm.Value{}, err
@@ -92,7 +91,7 @@ func (r *rowReader) readValue(t edm.Type) (edm.Value, error) {
 }
 
 // readString reads a JSON string; same is returned instead of a new string when it is the same.
-func (r *rowReader) readString(same string) (string, error) {
+func (r *Reader[P]) readString(same string) (string, error) {
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
 		return "", err
@@ -113,14 +112,14 @@ func (r *rowReader) readString(same string) (string, error) {
 // readOwn reads one of the library's own properties that this version knows. All are texts, but for the term of a reservation: one
 // that is not a number of seconds is left out, as if it were not there. Such a reservation is never freed for its age, and a row
 // that another program has damaged does not hide the others of its page.
-func (r *rowReader) readOwn(n *nameEntry) error {
+func (r *Reader[P]) readOwn(n *nameEntry) error {
 	if n.name == rows.Term {
 		raw, err := r.decoder.ReadValue()
 		if err != nil {
 			return err
 		}
 		if term := lease.ParseTerm(string(raw)); term > 0 {
-			r.row.System = append(r.row.System, Property{n.name, Int32(int32(term / time.Second))})
+			r.row.System = r.access.Append(r.row.System, n.name, edm.Int32(int32(term/time.Second)))
 		}
 		return nil
 	}
@@ -130,12 +129,12 @@ func (r *rowReader) readOwn(n *nameEntry) error {
 		r.row.WriteID = n.text
 		return err
 	}
-	r.row.System = append(r.row.System, Property{n.name, String(n.text)})
+	r.row.System = r.access.Append(r.row.System, n.name, edm.String(n.text))
 	return err
 }
 
 // unquote returns the text of a JSON string, valid until the next read.
-func (r *rowReader) unquote(raw jsontext.Value) ([]byte, error) {
+func (r *Reader[P]) unquote(raw jsontext.Value) ([]byte, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], nil
 	}

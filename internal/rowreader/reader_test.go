@@ -1,4 +1,4 @@
-package tables
+package rowreader
 
 import (
 	"errors"
@@ -9,13 +9,22 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-func readAll(answer string, known map[string]int) (rows []RawRow, err error) {
-	err = newRowReader([]byte(answer), known).page(func(row *RawRow) error {
+// property is the caller's type of these tests.
+type property struct {
+	Name  string
+	Value edm.Value
+}
+
+func access(p *property) (name *string, value *edm.Value) { return &p.Name, &p.Value }
+
+func readAll(answer string, known map[string]int) (rows []Row[property], err error) {
+	err = New([]byte(answer), known, access).Page(func(row *Row[property]) error {
 		copied := *row
-		copied.Properties = append(Properties(nil), row.Properties...)
+		copied.Properties = append([]property(nil), row.Properties...)
 		rows = append(rows, copied)
 		return nil
 	})
@@ -68,7 +77,7 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 	for round := range 200 {
 		names := 3 + random.IntN(3*fewNames)
 		var texts []string
-		var want []Properties
+		var want [][]property
 		for row := range 8 {
 			text, properties := randomRow(random, names, row)
 			texts, want = append(texts, text), append(want, properties)
@@ -78,11 +87,11 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 			t.Fatalf("round %d: %d rows, %v", round, len(rows), err)
 		}
 		for i, row := range rows {
-			if row.Key.Row != fmt.Sprint(i) || len(row.Properties) != len(want[i]) {
-				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Key.Row, len(want[i]))
+			if row.Row != fmt.Sprint(i) || len(row.Properties) != len(want[i]) {
+				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Row, len(want[i]))
 			}
 			for _, p := range want[i] {
-				if got := row.Properties.Get(p.Name); got != p.Value {
+				if got := get(row.Properties, p.Name); got != p.Value {
 					t.Fatalf("round %d, row %d: %s is %#v, want %#v", round, i, p.Name, got, p.Value)
 				}
 			}
@@ -90,10 +99,19 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 	}
 }
 
+func get(properties []property, name string) edm.Value {
+	for _, p := range properties {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return edm.Value{}
+}
+
 // randomRow makes a row of some of the names N0 to Nn, in any order, now and then escaped or annotated behind.
-func randomRow(random *rand.Rand, names, row int) (string, Properties) {
+func randomRow(random *rand.Rand, names, row int) (string, []property) {
 	members := []string{`"odata.etag":"W/\"1\"","PartitionKey":"p"`, fmt.Sprintf(`"RowKey":"%d"`, row)}
-	var properties Properties
+	var properties []property
 	for _, n := range random.Perm(names)[:random.IntN(names)] {
 		name := fmt.Sprintf("N%d", n)
 		quoted := name
@@ -103,13 +121,13 @@ func randomRow(random *rand.Rand, names, row int) (string, Properties) {
 		switch value := random.Int32N(1000); random.IntN(4) {
 		case 0:
 			members = append(members, fmt.Sprintf(`"%s":%d`, quoted, value))
-			properties = append(properties, Property{name, Int32(value)})
+			properties = append(properties, property{Name: name, Value: edm.Int32(value)})
 		case 1:
 			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Int64","%s":"%d"`, name, quoted, value))
-			properties = append(properties, Property{name, Int64(int64(value))})
+			properties = append(properties, property{Name: name, Value: edm.Int64(int64(value))})
 		case 2:
 			members = append(members, fmt.Sprintf(`"%s":"%d","%s@odata.type":"Edm.Int64"`, name, value, quoted))
-			properties = append(properties, Property{name, Int64(int64(value))})
+			properties = append(properties, property{Name: name, Value: edm.Int64(int64(value))})
 		case 3:
 			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Guid","%s":null`, quoted, name))
 		}

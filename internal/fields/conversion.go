@@ -1,16 +1,17 @@
-package tables
+package fields
 
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 // conversion is how a Go type is stored.
@@ -31,13 +32,20 @@ const (
 	asJSONText
 )
 
-func (c conversion) edmType() Type {
-	return [...]Type{TypeString, TypeBinary, TypeBoolean, TypeInt32, TypeInt64, TypeInt64, TypeDouble, TypeDateTime,
-		TypeGUID, TypeNull, TypeString, TypeString}[c]
+func (c conversion) edmType() edm.Type {
+	return [...]edm.Type{edm.TypeString, edm.TypeBinary, edm.TypeBoolean, edm.TypeInt32, edm.TypeInt64, edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime,
+		edm.TypeGuid, edm.TypeNull, edm.TypeString, edm.TypeString}[c]
+}
+
+var valueType, valuePointerType = reflect.TypeFor[edm.Value](), reflect.TypeFor[*edm.Value]()
+
+// own returns the value that a field of type Types.Value holds.
+func own(v reflect.Value) *edm.Value {
+	return v.Addr().Convert(valuePointerType).Interface().(*edm.Value)
 }
 
 // conversionOf chooses the conversion for a type or a pointer to it.
-func conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err error) {
+func (types Types) conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err error) {
 	if asJSON {
 		return asJSONText, false, nil
 	}
@@ -49,7 +57,7 @@ func conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err 
 		return asDateTime, pointer, nil
 	case reflect.TypeFor[uuid.UUID]():
 		return asGuid, pointer, nil
-	case reflect.TypeFor[Value]():
+	case types.Value:
 		return asValue, pointer, nil
 	}
 	if address := reflect.PointerTo(t); address.Implements(reflect.TypeFor[encoding.TextMarshaler]()) &&
@@ -74,44 +82,44 @@ func conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err 
 	case reflect.Float64, reflect.Float32:
 		return asDouble, pointer, nil
 	}
-	return 0, false, fmt.Errorf("no property type stands for %s; tag it `table:\",json\"` or `table:\"-\"`", t)
+	return 0, false, fmt.Errorf("%s has no EDM type; tag the field `table:\",json\"` or `table:\"-\"`", t)
 }
 
 // store makes the value of an addressable field.
-func (c conversion) store(v reflect.Value) (Value, error) {
+func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	switch c {
 	case asString:
-		return String(v.String()), nil
+		return edm.String(v.String()), nil
 	case asBinary:
 		if v.IsNil() {
-			return Value{}, nil
+			return edm.Value{}, nil
 		}
-		return Binary(v.Bytes()), nil
+		return edm.Binary(v.Bytes()), nil
 	case asBoolean:
-		return Boolean(v.Bool()), nil
+		return edm.Boolean(v.Bool()), nil
 	case asInt32:
-		return Int32(int32(intOf(v))), nil
+		return edm.Int32(int32(intOf(v))), nil
 	case asInt64:
-		return Int64(intOf(v)), nil
+		return edm.Int64(intOf(v)), nil
 	case asUint64:
 		if v.Uint() > math.MaxInt64 {
-			return Value{}, fmt.Errorf("an unsigned integer over %d does not fit an Edm.Int64", int64(math.MaxInt64))
+			return edm.Value{}, fmt.Errorf("the unsigned integer is larger than %d, the largest Edm.Int64", int64(math.MaxInt64))
 		}
-		return Int64(int64(v.Uint())), nil
+		return edm.Int64(int64(v.Uint())), nil
 	case asDouble:
-		return Double(v.Float()), nil
+		return edm.Double(v.Float()), nil
 	case asDateTime:
 		return storeTime(v.Addr().Interface().(*time.Time))
 	case asGuid:
-		return GUID(*v.Addr().Interface().(*uuid.UUID)), nil
+		return edm.Guid(*v.Addr().Interface().(*uuid.UUID)), nil
 	case asValue:
-		return *v.Addr().Interface().(*Value), nil
+		return *own(v), nil
 	case asText:
 		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
-		return String(string(text)), foreign(v, err)
+		return edm.String(string(text)), foreign(v, err)
 	}
 	text, err := json.Marshal(v.Addr().Interface())
-	return String(string(text)), foreign(v, err)
+	return edm.String(string(text)), foreign(v, err)
 }
 
 // foreign is the error of a type's own conversion to or from text. Such an error mostly quotes the value, which may be one that
@@ -120,14 +128,14 @@ func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s refused it with a %T", v.Type(), err)
+	return fmt.Errorf("%s failed to convert it, with an error of type %T", v.Type(), err)
 }
 
-func storeTime(t *time.Time) (Value, error) {
+func storeTime(t *time.Time) (edm.Value, error) {
 	if t.IsZero() {
-		return Value{}, fmt.Errorf("the zero time is before 1601, the first year the service stores (omitzero or a pointer leaves an unset time out)")
+		return edm.Value{}, fmt.Errorf("the zero time is before 1601, the first year that the service stores; use omitzero or a pointer for a time that may be unset")
 	}
-	return DateTime(*t)
+	return edm.DateTime(*t)
 }
 
 func intOf(v reflect.Value) int64 {
@@ -138,10 +146,10 @@ func intOf(v reflect.Value) int64 {
 }
 
 // load sets a field to a stored value. A value of another type is accepted only where nothing is lost.
-func (c conversion) load(v reflect.Value, value Value) error {
+func (c conversion) load(v reflect.Value, value edm.Value) error {
 	switch c {
 	case asString:
-		if s, ok := value.Text(); ok {
+		if s, ok := value.Str(); ok {
 			v.SetString(s)
 			return nil
 		}
@@ -172,18 +180,18 @@ func (c conversion) load(v reflect.Value, value Value) error {
 			return nil
 		}
 	case asValue:
-		*v.Addr().Interface().(*Value) = value
+		*own(v) = value
 		return nil
 	case asText:
-		if s, ok := value.Text(); ok {
+		if s, ok := value.Str(); ok {
 			return foreign(v, v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)))
 		}
 	case asJSONText:
-		if s, ok := value.Text(); ok {
+		if s, ok := value.Str(); ok {
 			return foreign(v, json.Unmarshal([]byte(s), v.Addr().Interface()))
 		}
 	}
-	return fmt.Errorf("it does not fit a field of type %s", v.Type())
+	return fmt.Errorf("a field of type %s cannot hold it", v.Type())
 }
 
 func loadInt(v reflect.Value, n int64) error {
@@ -196,41 +204,38 @@ func loadInt(v reflect.Value, n int64) error {
 		v.SetUint(uint64(n))
 		return nil
 	}
-	return fmt.Errorf("it overflows a field of type %s", v.Type())
+	return fmt.Errorf("the number overflows a field of type %s", v.Type())
 }
 
-func loadFloat(v reflect.Value, value Value) error {
+func loadFloat(v reflect.Value, value edm.Value) error {
 	f, ok := value.Float()
 	if n, isInt := value.Int(); isInt {
 		f = float64(n)
 		ok = int64(f) == n
 	}
 	if !ok {
-		return fmt.Errorf("it does not fit a field of type %s", v.Type())
+		return fmt.Errorf("a field of type %s cannot hold it", v.Type())
 	}
 	if v.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
-		return fmt.Errorf("it is finer than a field of type %s", v.Type())
+		return fmt.Errorf("the number does not fit a field of type %s without loss", v.Type())
 	}
 	v.SetFloat(f)
 	return nil
 }
 
-// valueOf makes the value of a Go value by the same rules.
-func valueOf(x any) (Value, error) {
-	if v, ok := x.(Value); ok {
-		return v, nil
-	}
+// ValueOf makes the value that a field of x's type is stored as.
+func (types Types) ValueOf(x any) (edm.Value, error) {
 	if x == nil {
-		return Value{}, fmt.Errorf("nil is no value")
+		return edm.Value{}, errNil
 	}
 	v := reflect.ValueOf(x)
-	c, pointer, err := conversionOf(v.Type(), false)
+	c, pointer, err := types.conversionOf(v.Type(), false)
 	if err != nil {
-		return Value{}, err
+		return edm.Value{}, err
 	}
 	if pointer {
 		if v.IsNil() {
-			return Value{}, fmt.Errorf("nil is no value")
+			return edm.Value{}, errNil
 		}
 		return c.store(v.Elem())
 	}
@@ -238,6 +243,8 @@ func valueOf(x any) (Value, error) {
 	addressable.Set(v)
 	return c.store(addressable)
 }
+
+var errNil = errors.New("a value must not be nil")
 
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
@@ -258,8 +265,4 @@ func isZero(v reflect.Value) bool {
 		return z.IsZero()
 	}
 	return v.IsZero()
-}
-
-func sortedNames(m map[string]Value) []string {
-	return slices.Sorted(maps.Keys(m))
 }

@@ -1,0 +1,286 @@
+// Package fields turns the fields of a struct into properties and back, by reflection: a Plan holds which field is stored under which
+// name and as which EDM type. The type of a property and the type of a value are the caller's, given by an edm.Access and by Types.
+package fields
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+)
+
+// Types are types of the caller that have a meaning of their own in a struct.
+type Types struct {
+	Value reflect.Type // stored as it is; made of edm.Value
+	Meta  reflect.Type // embedded, and not stored
+}
+
+// Plan is what is known of a struct type.
+type Plan struct {
+	Type                      reflect.Type
+	types                     Types
+	fields                    []field
+	byName                    map[string]int
+	rest                      []int
+	meta                      []int
+	partition, row, timestamp []int
+}
+
+// field is one struct field that is stored as one property.
+type field struct {
+	name       string
+	index      []int
+	conversion conversion
+	pointer    bool
+	omitEmpty  bool
+	omitZero   bool
+}
+
+// New examines a struct type.
+func New(t reflect.Type, types Types) (*Plan, error) {
+	p := &Plan{Type: t, types: types, byName: map[string]int{}}
+	if f, ok := t.FieldByName(types.Meta.Name()); ok && f.Type == types.Meta && f.Anonymous {
+		p.meta = f.Index
+	}
+	for _, sf := range reflect.VisibleFields(t) {
+		if err := p.add(sf); err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", t, sf.Name, err)
+		}
+	}
+	return p, nil
+}
+
+func (p *Plan) add(sf reflect.StructField) error {
+	tag, tagged := sf.Tag.Lookup("table")
+	name, options, _ := strings.Cut(tag, ",")
+	flat := sf.Anonymous && !tagged && p.flattens(sf.Type)
+	if tagged && name != "-" && !sf.Anonymous && !sf.IsExported() {
+		return fmt.Errorf("its tag has no effect, since only exported fields are stored; export the field or remove the tag")
+	}
+	if name == "-" || sf.Type == p.types.Meta || flat || p.below(sf.Index) || !sf.IsExported() {
+		if flat && sf.Type.Kind() == reflect.Pointer && !sf.IsExported() {
+			return fmt.Errorf("reading cannot set an embedded pointer to an unexported type; embed the struct itself or export the type")
+		}
+		if flat && !p.below(sf.Index) {
+			return p.checkAmbiguous(sf.Type)
+		}
+		return nil
+	}
+	if name == "" {
+		name = sf.Name
+	}
+	if done, err := p.addSystem(name, sf); done || err != nil {
+		return err
+	}
+	f := field{name: name, index: sf.Index}
+	asJSON := false
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "":
+		case "omitempty":
+			f.omitEmpty = true
+		case "omitzero":
+			f.omitZero = true
+		case "json":
+			asJSON = true
+		case "rest":
+			return p.addRest(sf)
+		default:
+			return fmt.Errorf("unknown option %q in its tag; the options are omitempty, omitzero, json and rest", option)
+		}
+	}
+	if err := edm.CheckName(name); err != nil {
+		return err
+	}
+	if strings.HasPrefix(name, rows.Prefix) {
+		return fmt.Errorf("property names that begin with %s are reserved for the library; choose another name", rows.Prefix)
+	}
+	if _, taken := p.byName[name]; taken {
+		return fmt.Errorf("another field is stored as %s, too; give one of them another name in its tag", name)
+	}
+	var err error
+	if f.conversion, f.pointer, err = p.types.conversionOf(sf.Type, asJSON); err != nil {
+		return err
+	}
+	p.byName[name] = len(p.fields)
+	p.fields = append(p.fields, f)
+	return nil
+}
+
+// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither, and both
+// would be left out without a word.
+func (p *Plan) checkAmbiguous(embedded reflect.Type) error {
+	if embedded.Kind() == reflect.Pointer {
+		embedded = embedded.Elem()
+	}
+	for i := range embedded.NumField() {
+		sf := embedded.Field(i)
+		if sf.Tag.Get("table") == "-" || !sf.IsExported() {
+			continue
+		}
+		if _, found := p.Type.FieldByName(sf.Name); !found {
+			return fmt.Errorf("%s is a field of two embedded structs at the same depth, and Go promotes neither; tag one of them `table:\"-\"`", sf.Name)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) addSystem(name string, sf reflect.StructField) (done bool, err error) {
+	var index *[]int
+	switch name {
+	case "PartitionKey", "RowKey":
+		if sf.Type.Kind() != reflect.String {
+			return true, fmt.Errorf("field %s must be a string", name)
+		}
+		index = &p.partition
+		if name == "RowKey" {
+			index = &p.row
+		}
+	case "Timestamp":
+		if sf.Type != reflect.TypeFor[time.Time]() {
+			return true, fmt.Errorf("field Timestamp must be a time.Time")
+		}
+		index = &p.timestamp
+	default:
+		return false, nil
+	}
+	if *index != nil {
+		return true, fmt.Errorf("another field is the %s, too; only one may be", name)
+	}
+	*index = sf.Index
+	return true, nil
+}
+
+func (p *Plan) addRest(sf reflect.StructField) error {
+	if sf.Type != reflect.MapOf(reflect.TypeFor[string](), p.types.Value) {
+		return fmt.Errorf("a field tagged \"rest\" must be a map[string]%s, not a %s", p.types.Value, sf.Type)
+	}
+	if p.rest != nil {
+		return errors.New("only one field may be tagged \"rest\"")
+	}
+	p.rest = sf.Index
+	return nil
+}
+
+// below reports whether the field is promoted out of something that is not flattened: a Meta, a field with a name
+// of its own, a type that is stored whole.
+func (p *Plan) below(index []int) bool {
+	t := p.Type
+	for _, i := range index[:len(index)-1] {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		sf := t.Field(i)
+		if _, tagged := sf.Tag.Lookup("table"); tagged || sf.Type == p.types.Meta || !p.flattens(sf.Type) {
+			return true
+		}
+		t = sf.Type
+	}
+	return false
+}
+
+// flattens reports whether an embedded field of this type gives its fields away instead of being one property.
+func (p *Plan) flattens(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t == p.types.Meta {
+		return false
+	}
+	_, _, err := p.types.conversionOf(t, false)
+	return err != nil
+}
+
+// Names lists the properties of the type, nil if it takes any.
+func (p *Plan) Names() []string {
+	if p.rest != nil {
+		return nil
+	}
+	names := make([]string, len(p.fields))
+	for i := range p.fields {
+		names[i] = p.fields[i].name
+	}
+	return names
+}
+
+// Known is Names as a map, for a reader of rows.
+func (p *Plan) Known() map[string]int {
+	if p.rest != nil {
+		return nil
+	}
+	return p.byName
+}
+
+// EDMType returns the type under which a property is stored, TypeNull when the struct type does not say.
+func (p *Plan) EDMType(name string) edm.Type {
+	if i, ok := p.byName[name]; ok {
+		return p.fields[i].conversion.edmType()
+	}
+	return edm.TypeNull
+}
+
+// Key reads the fields PartitionKey and RowKey of the struct s.
+func (p *Plan) Key(s reflect.Value) (partition, row string, err error) {
+	if p.partition == nil || p.row == nil {
+		return "", "", fmt.Errorf("%s has no fields PartitionKey and RowKey", p.Type)
+	}
+	partitionField, ok1 := at(s, p.partition, false)
+	rowField, ok2 := at(s, p.row, false)
+	if !ok1 || !ok2 {
+		return "", "", fmt.Errorf("the embedded pointer of %s that holds its keys is nil", p.Type)
+	}
+	return partitionField.String(), rowField.String(), nil
+}
+
+// SetKey sets the fields PartitionKey and RowKey of the struct s, those that it has.
+func (p *Plan) SetKey(s reflect.Value, partition, row string) {
+	if p.partition != nil {
+		field, _ := at(s, p.partition, true)
+		field.SetString(partition)
+	}
+	if p.row != nil {
+		field, _ := at(s, p.row, true)
+		field.SetString(row)
+	}
+}
+
+// SetTimestamp sets the field Timestamp of the struct s, if it has one.
+func (p *Plan) SetTimestamp(s reflect.Value, t time.Time) {
+	if p.timestamp != nil {
+		field, _ := at(s, p.timestamp, true)
+		field.Set(reflect.ValueOf(t))
+	}
+}
+
+// HasMeta reports whether the type embeds Types.Meta.
+func (p *Plan) HasMeta() bool { return p.meta != nil }
+
+// Meta returns a pointer to the embedded Types.Meta of the struct s, nil when it has none.
+func (p *Plan) Meta(s reflect.Value) any {
+	if p.meta == nil {
+		return nil
+	}
+	field, _ := at(s, p.meta, true)
+	return field.Addr().Interface()
+}
+
+// at is FieldByIndex through embedded pointers, which it makes when asked to.
+func at(s reflect.Value, index []int, make bool) (reflect.Value, bool) {
+	for i, n := range index {
+		if i > 0 && s.Kind() == reflect.Pointer {
+			if s.IsNil() {
+				if !make {
+					return reflect.Value{}, false
+				}
+				s.Set(reflect.New(s.Type().Elem()))
+			}
+			s = s.Elem()
+		}
+		s = s.Field(n)
+	}
+	return s, true
+}

@@ -1,0 +1,127 @@
+package fields
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Encode returns the properties of the struct s.
+func Encode[P any](p *Plan, s reflect.Value, access edm.Access[P]) ([]P, error) {
+	out := make([]P, 0, len(p.fields))
+	for i := range p.fields {
+		v, err := p.fields[i].encode(s)
+		if err != nil {
+			return nil, err
+		}
+		if !v.IsNull() {
+			out = access.Append(out, p.fields[i].name, v)
+		}
+	}
+	return encodeRest(p, s, nil, out, access)
+}
+
+// EncodeOnly returns the properties of the struct s that are named: the other fields of s need not be storable.
+func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Access[P]) (out []P, err error) {
+	for _, name := range names {
+		i, known := p.byName[name]
+		if !known {
+			continue
+		}
+		v, err := p.fields[i].encode(s)
+		if err != nil {
+			return nil, err
+		}
+		if !v.IsNull() {
+			out = access.Append(out, name, v)
+		}
+	}
+	return encodeRest(p, s, names, out, access)
+}
+
+// encode returns the value of one field of the struct s, null where s does not have it.
+func (f *field) encode(s reflect.Value) (edm.Value, error) {
+	v, ok := at(s, f.index, false)
+	if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
+		return edm.Value{}, nil
+	}
+	if f.pointer {
+		if v.IsNil() {
+			return edm.Value{}, nil
+		}
+		v = v.Elem()
+	}
+	value, err := f.conversion.store(v)
+	if err != nil {
+		return edm.Value{}, fmt.Errorf("property %s: %w", f.name, err)
+	}
+	return value, nil
+}
+
+// encodeRest appends the properties of the field that is tagged "rest", those of names only unless it is nil.
+func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access edm.Access[P]) ([]P, error) {
+	if p.rest == nil {
+		return out, nil
+	}
+	rest, ok := at(s, p.rest, false)
+	if !ok {
+		return out, nil
+	}
+	keys := rest.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		name := key.String()
+		if _, known := p.byName[name]; known {
+			return nil, fmt.Errorf("property %s is in the map tagged \"rest\", and %s has a field of this name; remove it from the map", name, p.Type)
+		}
+		v := rest.MapIndex(key).Convert(valueType).Interface().(edm.Value)
+		if !v.IsNull() && (names == nil || slices.Contains(names, name)) {
+			out = access.Append(out, name, v)
+		}
+	}
+	return out, nil
+}
+
+// Decode sets the fields of the struct s for which there are properties.
+func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P]) error {
+	next := 0 // properties mostly come in the order of the fields, which saves the search
+	for i := range properties {
+		name, value := access(&properties[i])
+		n, known := next, true
+		if n >= len(p.fields) || p.fields[n].name != *name {
+			n, known = p.byName[*name]
+		}
+		next = n + 1
+		if !known {
+			p.decodeRest(s, *name, *value)
+			continue
+		}
+		f := &p.fields[n]
+		v, _ := at(s, f.index, true)
+		if f.pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		if err := f.conversion.load(v, *value); err != nil {
+			return fmt.Errorf("property %s, stored as %s: %w", *name, value.Type(), err)
+		}
+	}
+	return nil
+}
+
+// decodeRest keeps a property that has no field in the field that is tagged "rest", if there is one.
+func (p *Plan) decodeRest(s reflect.Value, name string, value edm.Value) {
+	if p.rest == nil {
+		return
+	}
+	rest, _ := at(s, p.rest, true)
+	if rest.IsNil() {
+		rest.Set(reflect.MakeMap(rest.Type()))
+	}
+	rest.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value).Convert(p.types.Value))
+}

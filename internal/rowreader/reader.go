@@ -1,0 +1,224 @@
+// Package rowreader reads rows out of the table service's JSON answers: one row, or a page of them. It is strict: an answer that is
+// not JSON, or that gives a name twice, is wire.ErrGarbled. The type of a property is the caller's, who says by an edm.Access where
+// its name and value are.
+package rowreader
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Row is a row as the service holds it. The Reader reuses its slices for the next row.
+type Row[P any] struct {
+	Partition, Row string
+	ETag           string
+	Timestamp      time.Time
+	// WriteID is the ID of the write that left the row, "" where it is not stored.
+	WriteID string
+	// System are the library's other properties, Properties the caller's.
+	System, Properties []P
+}
+
+// Reader reads the rows of one answer, token by token. It looks for repeated names itself: the rows of a page have the same names,
+// and jsontext would compare them all anew for each row.
+type Reader[P any] struct {
+	access  edm.Access[P]
+	decoder *jsontext.Decoder
+	names   nameTable
+	row     Row[P]
+	later   bool // the current row has a property of a later version of the library
+	scratch []byte
+}
+
+// New returns a reader of the properties that known names, nil for all.
+func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
+	return &Reader[P]{
+		access:  access,
+		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)),
+		names:   newNameTable(known),
+	}
+}
+
+// One reads an answer that is a single entity.
+func (r *Reader[P]) One() (*Row[P], error) {
+	if err := r.readRow(); err != nil {
+		return nil, Garbled(err)
+	}
+	return &r.row, r.end()
+}
+
+// Page reads an answer that is a list of entities, and calls each for every entity. The row is valid during the call.
+func (r *Reader[P]) Page(each func(*Row[P]) error) error {
+	if err := r.expect('{'); err != nil {
+		return err
+	}
+	var seen []string
+	for r.decoder.PeekKind() == '"' {
+		token, err := r.decoder.ReadToken()
+		if err != nil {
+			return Garbled(err)
+		}
+		name := token.String()
+		if slices.Contains(seen, name) {
+			return Garbled(errRepeatedName)
+		}
+		seen = append(seen, name)
+		if name != "value" {
+			if err := r.skip(); err != nil {
+				return Garbled(err)
+			}
+			continue
+		}
+		if err := r.rows(each); err != nil {
+			return err
+		}
+	}
+	if err := r.expect('}'); err != nil {
+		return err
+	}
+	if !slices.Contains(seen, "value") {
+		return Garbled(errors.New("a page without value"))
+	}
+	return r.end()
+}
+
+func (r *Reader[P]) rows(each func(*Row[P]) error) error {
+	if err := r.expect('['); err != nil {
+		return err
+	}
+	for r.decoder.PeekKind() == '{' {
+		if err := r.readRow(); err != nil {
+			return Garbled(err)
+		}
+		if !wire.IsETag(r.row.ETag) {
+			return Garbled(ErrNoETag)
+		}
+		if err := each(&r.row); err != nil {
+			return err
+		}
+	}
+	return r.expect(']')
+}
+
+func (r *Reader[P]) end() error {
+	if _, err := r.decoder.ReadToken(); err != io.EOF {
+		return Garbled(errors.New("something follows its end"))
+	}
+	return nil
+}
+
+func (r *Reader[P]) expect(kind jsontext.Kind) error {
+	token, err := r.decoder.ReadToken()
+	if err != nil {
+		return Garbled(err)
+	}
+	if token.Kind() != kind {
+		return Garbled(fmt.Errorf("%s where %s belongs", token.Kind(), kind))
+	}
+	return nil
+}
+
+// ErrNoETag is the error of a row that has none.
+var ErrNoETag = errors.New("no ETag, or half of one")
+
+// Garbled makes err a wire.ErrGarbled. It hides the syntax error's excerpt of the answer: it may hold a secret property.
+func Garbled(err error) error {
+	if errors.Is(err, wire.ErrGarbled) {
+		return err
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("%w: not JSON at byte %d", wire.ErrGarbled, syntax.ByteOffset)
+	}
+	return fmt.Errorf("%w: %v", wire.ErrGarbled, err)
+}
+
+func (r *Reader[P]) readRow() error {
+	partition := r.row.Partition // rows of one page mostly share it
+	r.row, r.later = Row[P]{Properties: r.row.Properties[:0], System: r.row.System[:0]}, false
+	r.names.nextRow()
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	keys := 0
+	for r.decoder.PeekKind() == '"' {
+		raw, err := r.decoder.ReadValue()
+		if err != nil {
+			return err
+		}
+		n, err := r.names.see(raw)
+		if err != nil {
+			return err
+		}
+		switch n.use {
+		case usePartitionKey:
+			keys++
+			r.row.Partition, err = r.readString(partition)
+		case useRowKey:
+			keys++
+			r.row.Row, err = r.readString("")
+		case useProperty:
+			err = r.readProperty(n)
+		case useAnnotation:
+			err = r.readAnnotation(n)
+		case useNothing:
+			err = r.skip()
+		default:
+			err = r.readSystem(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if token, err := r.decoder.ReadToken(); err != nil || token.Kind() != '}' {
+		return errors.Join(errors.New("an entity does not end"), err)
+	}
+	if keys != 2 {
+		return errors.New("an entity without keys")
+	}
+	if r.later {
+		r.setAside()
+	}
+	return nil
+}
+
+// setAside moves the properties of a later version of the library to the library's own.
+func (r *Reader[P]) setAside() {
+	r.row.Properties = slices.DeleteFunc(r.row.Properties, func(p P) bool {
+		name, _ := r.access(&p)
+		own := strings.HasPrefix(*name, rows.Prefix)
+		if own {
+			r.row.System = append(r.row.System, p)
+		}
+		return own
+	})
+}
+
+// readSystem reads a value that every row has or may have beside the caller's properties.
+func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
+	if r.decoder.PeekKind() == 'n' {
+		return r.skip() // the service answers null for what a projection names and the row does not have
+	}
+	switch n.use {
+	case useTimestamp:
+		v, err := r.readValue(edm.TypeDateTime)
+		r.row.Timestamp, _ = v.Time()
+		return err
+	case useETag:
+		r.row.ETag, err = r.readString("")
+	case useOwn:
+		err = r.readOwn(n)
+	}
+	return err
+}
