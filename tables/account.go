@@ -3,10 +3,8 @@ package tables
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +16,7 @@ import (
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/connection"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -31,38 +30,7 @@ type Endpoints struct {
 // AccountEndpoints returns the endpoints of an account in Azure's public cloud. An account's name has 3 to 63 letters, digits and
 // hyphens; for anything else the endpoints are empty, and every NewAccount function refuses them.
 func AccountEndpoints(account string) Endpoints {
-	if !accountName.MatchString(account) {
-		return Endpoints{}
-	}
-	return endpointsOf("https", account, "core.windows.net")
-}
-
-// What becomes a part of an endpoint decides where requests and their signatures go, so it must stay in its place there. A
-// connection string without a semicolon has the key in the middle of one of these.
-var (
-	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
-	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
-	endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]*)*$`)
-)
-
-// checkEndpoint refuses an address that is not one of a service: scheme, host and at most a path. It never shows the address,
-// which may hold a key.
-func checkEndpoint(service, endpoint string) error {
-	u, err := url.Parse(endpoint)
-	switch {
-	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.User != nil, u.RawQuery != "", u.Fragment != "", u.RawPath != "",
-		!endpointPath.MatchString(u.Path), !hostName.MatchString(u.Host) && net.ParseIP(u.Hostname()) == nil:
-		return fmt.Errorf("the %s endpoint is not an http(s) address of a host and a path: it must look like https://contoso.%[1]s.core.windows.net", service)
-	}
-	return nil
-}
-
-func endpointsOf(scheme, account, suffix string) Endpoints {
-	return Endpoints{
-		Table: scheme + "://" + account + ".table." + suffix,
-		Queue: scheme + "://" + account + ".queue." + suffix,
-		Blob:  scheme + "://" + account + ".blob." + suffix,
-	}
+	return Endpoints(connection.PublicEndpoints(account))
 }
 
 // AccountOptions are the options of the NewAccount functions; nil is the same as the zero value.
@@ -86,9 +54,9 @@ type Account struct {
 	tables    *aztables.ServiceClient
 	queues    *azqueue.ServiceClient
 	blobs     *blobservice.Client
-	log       *slog.Logger // nil for slog.Default()
-	signs     signer       // nil without a shared key
-	token     bool         // made from a token credential
+	log       *slog.Logger      // nil for slog.Default()
+	signs     connection.Signer // nil without a shared key
+	token     bool              // made from a token credential
 }
 
 // NewAccount uses a token credential, such as one of azidentity. It makes no request.
@@ -112,7 +80,7 @@ func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options 
 // NewAccountWithSharedKey uses the account's name and one of its keys. It makes no request.
 func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSharedKey"
-	if !accountName.MatchString(name) {
+	if !connection.IsAccountName(name) {
 		return nil, Invalidf(op, "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
 	}
 	tableKey, err := aztables.NewSharedKeyCredential(name, key)
@@ -127,7 +95,7 @@ func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *Acc
 	if err != nil {
 		return nil, Invalidf(op, "the key of account %q is not base64", name)
 	}
-	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signerOf(blobKey)}, options, clientMakers{
+	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: connection.SignerOf(blobKey)}, options, clientMakers{
 		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
 			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
 		},
@@ -177,12 +145,12 @@ func build(op string, a Account, options *AccountOptions, make clientMakers) (*A
 		if *endpoint == "" {
 			continue
 		}
-		if err := checkEndpoint(service, *endpoint); err != nil {
+		if err := connection.CheckEndpoint(service, *endpoint); err != nil {
 			return nil, Invalid(op, err)
 		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
-	a.cosmos = isCosmos(a.endpoints.Table)
+	a.cosmos = connection.IsCosmos(a.endpoints.Table)
 	if options != nil {
 		a.log = options.Logger
 	}
@@ -227,17 +195,6 @@ func clientOptions(options *AccountOptions, paths wire.Paths) azcore.ClientOptio
 func isNil(v any) bool {
 	p := reflect.ValueOf(v)
 	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
-}
-
-// isCosmos tells Cosmos DB for Table by its address, as the SDK does.
-func isCosmos(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	return strings.Contains(host, ".table.cosmosdb.") || strings.Contains(host, ".table.cosmos.") ||
-		u.Hostname() == "localhost" && u.Port() == "8902"
 }
 
 // Name returns the account's name where the credential tells it, else "".

@@ -2,14 +2,13 @@ package tables
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
+	"github.com/tablepatterns/tablepatterns/internal/connection"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -52,34 +51,19 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
 }
 
-// signer signs with the account's shared key. It is a function, not the credential: package fmt prints what a field points to where a
-// verb does not suit its type, and an Account that was copied has no methods of its own.
-type signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
-
-func signerOf(key *service.SharedKeyCredential) signer {
-	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
-		return values.SignWithSharedKey(key)
-	}
-}
-
 func (a *Account) signBlob(ctx context.Context, op string, values sas.BlobSignatureValues, now time.Time) (sas.QueryParameters, error) {
-	switch {
-	case a.signs != nil:
-		query, err := a.signs(values)
-		if err != nil {
-			return query, Invalid(op, wire.Redact(err))
+	if a.signs == nil && !a.token {
+		return sas.QueryParameters{}, Invalidf(op, "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
+	}
+	sign := a.signs
+	if sign == nil {
+		var err error
+		values.StartTime = now.Add(-clockSkew).UTC()
+		if sign, err = connection.Delegated(ctx, a.blobs, values.StartTime, values.ExpiryTime); err != nil {
+			return sas.QueryParameters{}, ServiceError(op, values.ContainerName, err)
 		}
-		return query, nil
-	case !a.token:
-		return sas.QueryParameters{}, Invalid(op, fmt.Errorf("an account made from a %s cannot sign; use one with a shared key or a token credential", a.source))
 	}
-	values.StartTime = now.Add(-clockSkew).UTC()
-	start, end := values.StartTime.Format(sas.TimeFormat), values.ExpiryTime.Format(sas.TimeFormat)
-	credential, err := a.blobs.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)
-	if err != nil {
-		return sas.QueryParameters{}, ServiceError(op, values.ContainerName, err)
-	}
-	query, err := values.SignWithUserDelegation(credential)
+	query, err := sign(values)
 	if err != nil {
 		return query, Invalid(op, wire.Redact(err))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/lanes"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -37,8 +38,13 @@ type BulkOptions struct {
 }
 
 func (o *BulkOptions) check() error {
-	if o.Verb > BulkUpsertMerge || o.Concurrency < 0 || o.Skip < 0 {
-		return fmt.Errorf("a Verb of %d, a Concurrency of %d, a Skip of %d", o.Verb, o.Concurrency, o.Skip)
+	switch {
+	case o.Verb > BulkUpsertMerge:
+		return fmt.Errorf("BulkOptions.Verb is %d; it must be BulkInsert, BulkUpsert or BulkUpsertMerge", o.Verb)
+	case o.Concurrency < 0:
+		return fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
+	case o.Skip < 0:
+		return fmt.Errorf("BulkOptions.Skip is %d; it must be 0 or BulkProgress.Resume of an earlier run", o.Skip)
 	}
 	return nil
 }
@@ -61,65 +67,93 @@ type BulkProgress struct {
 // goroutines, so that a struct must stay as it is until BulkNonAtomic returns. Requests: 1 for each 100 rows of a
 // partition at best.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
-	const op = "BulkNonAtomic"
-	b := newBulk(r.src.Table, op, options)
-	verb := wire.VerbReplace
-	switch b.options.Verb {
-	case BulkInsert:
-		verb = wire.VerbInsert
-	case BulkUpsertMerge:
+	verb := wire.VerbInsert
+	switch {
+	case options == nil:
+	case options.Verb == BulkUpsert:
+		verb = wire.VerbReplace
+	case options.Verb == BulkUpsertMerge:
 		verb = wire.VerbMerge
 	}
-	return runBulk(ctx, b, rows, func(v *T) (*unit, error) {
+	return runBulk(ctx, r.src.Table, "BulkNonAtomic", rows, options, func(v *T) (BulkUnit, error) {
 		w, err := r.src.Codec.write(verb, v, "")
-		if err != nil {
-			return nil, err
-		}
-		return &unit{writes: []RawWrite{w}, written: func(etag azcore.ETag) { r.src.Codec.written(verb, v, etag) }}, nil
+		return BulkUnit{Writes: []RawWrite{w}, Written: func(etag azcore.ETag) { r.src.Codec.written(verb, v, etag) }}, err
 	})
 }
 
-// runBulk feeds the entities to the lanes and waits for them.
-func runBulk[T any](ctx context.Context, b *bulk, entities iter.Seq2[*T, error], plan func(*T) (*unit, error)) (BulkProgress, error) {
-	if err := b.options.check(); err != nil {
-		return BulkProgress{}, relabel(b.op, b.table, Invalid("", err))
-	}
-	if entities == nil {
-		return BulkProgress{}, relabel(b.op, b.table, Invalidf("", "the sequence is nil"))
-	}
-	// A failure stops what has not begun; what is under way goes on with the caller's context, since cutting it off
-	// would leave its outcome unknown.
-	begin, stop := context.WithCancel(ctx)
-	defer stop()
-	b.stop = stop
-	var sequence int64
-	for v, err := range entities {
-		if err != nil {
-			b.fail(err)
-			break
-		}
-		sequence++
-		if sequence <= b.options.Skip {
-			continue
-		}
-		if err := take(begin, ctx, b, v, sequence, plan); err != nil {
-			b.fail(relabel(b.op, b.table, err))
-			break
-		}
-	}
-	b.finish(begin, ctx)
-	return b.progress, b.err
+// batchOverhead is what an operation adds to a transaction beside its body: headers and boundaries, and its address
+// at its longest escape.
+const batchOverhead = 512
+
+// bulk is one bulk write.
+type bulk struct {
+	table    *Table
+	op       string
+	options  BulkOptions
+	lanes    *lanes.Scheduler[BulkUnit]
+	started  time.Time
+	scratch  []byte
+	progress BulkProgress // changed in calls of lanes.Done only
 }
 
-// take plans one entity of the sequence and gives it to its lane.
-func take[T any](begin, ctx context.Context, b *bulk, v *T, sequence int64, plan func(*T) (*unit, error)) error {
-	if v == nil {
-		return Invalidf(b.op, "entity %d of the sequence is nil", sequence)
+func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*bulk, error) {
+	b := &bulk{table: t, op: op, started: time.Now()}
+	if options != nil {
+		b.options = *options
 	}
-	u, err := plan(v)
+	if err := b.options.check(); err != nil {
+		return nil, relabel(op, t, Invalid("", err))
+	}
+	if b.options.Concurrency == 0 {
+		b.options.Concurrency = defaultConcurrency
+	}
+	b.progress.Resume = b.options.Skip
+	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
+		Concurrency: b.options.Concurrency, Skip: b.options.Skip,
+		MaxRows: MaxTransactionOperations, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
+	})
+	return b, nil
+}
+
+// runBulk writes the entities, whose rows plan makes.
+func runBulk[T any](ctx context.Context, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
+	if entities == nil {
+		return BulkProgress{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
+	}
+	b, err := newBulk(ctx, t, op, options)
 	if err != nil {
-		return err
+		return BulkProgress{}, err
 	}
-	u.sequence = sequence
-	return b.add(begin, ctx, u)
+	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
+		if v == nil {
+			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; entities must not be", sequence))
+		}
+		u, err := plan(v)
+		if err != nil {
+			return nil, relabel(op, t, err)
+		}
+		return b.unit(u)
+	})
+	b.progress.Elapsed = time.Since(b.started)
+	return b.progress, err
+}
+
+// unit checks and measures the rows of an entity as they would be sent alone, so that a bad entity fails by itself and not with its
+// neighbours.
+func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
+	if e := checkTransaction(u.Writes); e != nil {
+		return nil, relabel(b.op, b.table, e)
+	}
+	out := &lanes.Unit[BulkUnit]{Partition: u.Writes[0].Key.Partition, Rows: make([]string, len(u.Writes)), Value: u}
+	for i := range u.Writes {
+		w := &u.Writes[i]
+		size, e := w.Check()
+		if e != nil {
+			return nil, relabel(b.op, b.table, e)
+		}
+		b.scratch, _ = w.append(b.scratch[:0], size, anyWriteID)
+		out.Rows[i] = w.Key.Row
+		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
+	}
+	return out, nil
 }

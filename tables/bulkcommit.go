@@ -7,17 +7,21 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/lanes"
 )
 
+type bulkUnits = []*lanes.Unit[BulkUnit]
+
 // commit writes one transaction, without the units that turn out to be there, or that have to be written alone.
-func (b *bulk) commit(ctx context.Context, units []*unit) error {
+func (b *bulk) commit(ctx context.Context, units bulkUnits) error {
 	for len(units) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var writes []RawWrite
 		for _, u := range units {
-			writes = append(writes, u.writes...)
+			writes = append(writes, u.Value.Writes...)
 		}
 		etags, err := b.table.commit(ctx, b.op, writes, newWriteID())
 		if err == nil {
@@ -46,24 +50,24 @@ func (b *bulk) commit(ctx context.Context, units []*unit) error {
 
 // writeAlone writes the unit that met a taken index key by its own means, which tell a copy that was left behind from
 // another entity's and take it over. It returns the others, or err where that is no way.
-func (b *bulk) writeAlone(ctx context.Context, units []*unit, err error) ([]*unit, error) {
+func (b *bulk) writeAlone(ctx context.Context, units bulkUnits, err error) (bulkUnits, error) {
 	e := asError(err)
 	if !errors.Is(err, ErrDuplicate) {
 		return nil, err
 	}
 	first := 0 // operation
 	for i, u := range units {
-		first += len(u.writes)
+		first += len(u.Value.Writes)
 		if e.Change > first {
 			continue
 		}
-		if u.alone == nil {
+		if u.Value.Alone == nil {
 			return nil, err
 		}
-		if err := u.alone(ctx); err != nil {
+		if err := u.Value.Alone(ctx); err != nil {
 			return nil, relabel(b.op, b.table, err)
 		}
-		b.done([]*unit{u}, nil)
+		b.done(bulkUnits{u}, nil)
 		return slices.Concat(units[:i], units[i+1:]), nil
 	}
 	return nil, err
@@ -73,12 +77,12 @@ func (b *bulk) writeAlone(ctx context.Context, units []*unit, err error) ([]*uni
 const existingConcurrency = 4
 
 // withoutExisting leaves out the units whose entity is there.
-func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, error) {
+func (b *bulk) withoutExisting(ctx context.Context, units bulkUnits) (bulkUnits, error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
 	index := make(map[Key]int, len(units))
 	for i, u := range units {
-		keys[i] = u.writes[0].Key
+		keys[i] = u.Value.Writes[0].Key
 		index[keys[i]] = i
 	}
 	for row, err := range b.table.rawRows().getMany(ctx, keys, existingConcurrency) {
@@ -87,7 +91,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, err
 		}
 		there[index[row.(*RawRow).Key]] = true
 	}
-	var left, existing []*unit
+	var left, existing bulkUnits
 	for i, u := range units {
 		if there[i] {
 			existing = append(existing, u)
@@ -100,44 +104,30 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*unit) ([]*unit, err
 }
 
 // met counts units that were there.
-func (b *bulk) met(units []*unit) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.progress.Existing += int64(len(units))
-	b.advance(units)
+func (b *bulk) met(units bulkUnits) {
+	b.lanes.Done(units, func(resume int64) {
+		b.progress.Existing += int64(len(units))
+		b.progress.Resume = resume
+	})
 }
 
-// done counts a committed transaction and reports it. Without ETags the unit has been settled by its own means.
-func (b *bulk) done(units []*unit, etags []azcore.ETag) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at := 0
-	for _, u := range units {
-		if etags != nil {
-			u.written(etags[at])
+// done counts a committed transaction and reports it. etags are nil for a unit that was written by its Alone.
+func (b *bulk) done(units bulkUnits, etags []azcore.ETag) {
+	b.lanes.Done(units, func(resume int64) {
+		at := 0
+		for _, u := range units {
+			if etags != nil {
+				u.Value.Written(etags[at])
+			}
+			at += len(u.Value.Writes)
 		}
-		at += len(u.writes)
-	}
-	b.progress.Entities += int64(len(units))
-	b.progress.Rows += int64(at)
-	b.progress.Transactions++
-	b.advance(units)
-	b.progress.Elapsed = time.Since(b.started)
-	if b.options.Progress != nil {
-		b.options.Progress(b.progress)
-	}
-}
-
-// advance moves Resume over every unit that has nothing undone before it.
-func (b *bulk) advance(units []*unit) {
-	for _, u := range units {
-		b.finished[u.sequence] = struct{}{}
-	}
-	for {
-		if _, ok := b.finished[b.progress.Resume+1]; !ok {
-			return
+		b.progress.Entities += int64(len(units))
+		b.progress.Rows += int64(at)
+		b.progress.Transactions++
+		b.progress.Resume = resume
+		b.progress.Elapsed = time.Since(b.started)
+		if b.options.Progress != nil {
+			b.options.Progress(b.progress)
 		}
-		b.progress.Resume++
-		delete(b.finished, b.progress.Resume)
-	}
+	})
 }

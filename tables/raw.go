@@ -124,13 +124,7 @@ type BulkUnit struct {
 
 // Bulk writes entities as BulkNonAtomic writes rows.
 func Bulk[T any](ctx context.Context, _ rows.Pass, table *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
-	return runBulk(ctx, newBulk(table, op, options), entities, func(v *T) (*unit, error) {
-		u, err := plan(v)
-		if err != nil {
-			return nil, err
-		}
-		return &unit{writes: u.Writes, written: u.Written, alone: u.Alone}, nil
-	})
+	return runBulk(ctx, table, op, entities, options, plan)
 }
 
 // CheckReserved refuses the library's own names in what the caller gives.

@@ -1,0 +1,32 @@
+package connection
+
+import (
+	"context"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+)
+
+// Signer signs an address of a blob. It is a function, not the credential: package fmt prints what a field points to where a verb does
+// not suit its type, and an Account that was copied has no methods of its own.
+type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
+
+// SignerOf signs with an account's shared key.
+func SignerOf(key *service.SharedKeyCredential) Signer {
+	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
+		return values.SignWithSharedKey(key)
+	}
+}
+
+// Delegated signs with a user delegation key, which it gets for a client that was made from a token credential. Requests: 1.
+func Delegated(ctx context.Context, client *service.Client, from, to time.Time) (Signer, error) {
+	start, end := from.Format(sas.TimeFormat), to.Format(sas.TimeFormat)
+	credential, err := client.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
+		return values.SignWithUserDelegation(credential)
+	}, nil
+}

@@ -1,0 +1,132 @@
+package connection
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The account that Azurite and the older storage emulator know by default. Its key is public.
+const (
+	developmentAccount = "devstoreaccount1"
+	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// Account is what a connection string says: Key or SAS is set.
+type Account struct {
+	Name, Key, SAS string
+	Endpoints      Endpoints
+}
+
+// Parse reads a connection string.
+func Parse(text string) (Account, error) {
+	s, err := parse(text)
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{Name: s["accountname"], Key: s["accountkey"], SAS: s["sharedaccesssignature"]}
+	if a.Endpoints, err = s.endpoints(); err != nil {
+		return Account{}, err
+	}
+	switch {
+	case a.Key != "" && a.SAS != "":
+		return Account{}, errors.New("the connection string has both AccountKey and SharedAccessSignature; only one may be set")
+	case a.Key != "" && a.Name == "":
+		return Account{}, errors.New("the connection string has AccountKey without AccountName; set both")
+	case a.Key == "" && a.SAS == "":
+		return Account{}, errors.New("the connection string has neither AccountKey nor SharedAccessSignature nor UseDevelopmentStorage=true; set one of them")
+	}
+	return a, nil
+}
+
+// settings are the parts of a connection string. The names are in lower case, since services ignore their case.
+type settings map[string]string
+
+var knownSettings = map[string]bool{
+	"accountname": true, "accountkey": true, "sharedaccesssignature": true, "defaultendpointsprotocol": true,
+	"endpointsuffix": true, "tableendpoint": true, "queueendpoint": true, "blobendpoint": true, "fileendpoint": true,
+	"tablesecondaryendpoint": true, "queuesecondaryendpoint": true, "blobsecondaryendpoint": true,
+	"filesecondaryendpoint": true, "usedevelopmentstorage": true, "developmentstorageproxyuri": true,
+}
+
+func parse(text string) (settings, error) {
+	s := settings{}
+	for i, part := range strings.Split(strings.TrimSpace(text), ";") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("part %d of the connection string is not name=value; is a semicolon or an equals sign missing?", i+1)
+		}
+		key := strings.ToLower(strings.TrimSpace(name))
+		if !knownSettings[key] {
+			return nil, fmt.Errorf("part %d of the connection string is not a setting that is known; is a semicolon missing before it?", i+1)
+		}
+		if _, twice := s[key]; twice {
+			return nil, fmt.Errorf("the connection string has %s twice; only one may be set", name)
+		}
+		s[key] = strings.TrimSpace(value)
+	}
+	if len(s) == 0 {
+		return nil, fmt.Errorf("the connection string is empty")
+	}
+	return s, s.expandDevelopment()
+}
+
+// expandDevelopment spells UseDevelopmentStorage=true out.
+func (s settings) expandDevelopment() error {
+	use, ok := s["usedevelopmentstorage"]
+	if !ok {
+		return nil
+	}
+	if !strings.EqualFold(use, "true") {
+		return fmt.Errorf("the value of UseDevelopmentStorage can only be true; remove the setting otherwise")
+	}
+	if s["accountname"] != "" || s["accountkey"] != "" || s["sharedaccesssignature"] != "" {
+		return fmt.Errorf("the connection string has UseDevelopmentStorage beside an account of its own; remove one of them")
+	}
+	host := strings.TrimSuffix(s["developmentstorageproxyuri"], "/")
+	if host == "" {
+		host = "http://127.0.0.1"
+	}
+	s["accountname"], s["accountkey"] = developmentAccount, developmentKey
+	for service, port := range map[string]string{"blobendpoint": "10000", "queueendpoint": "10001", "tableendpoint": "10002"} {
+		if s[service] == "" {
+			s[service] = host + ":" + port + "/" + developmentAccount
+		}
+	}
+	return nil
+}
+
+func (s settings) endpoints() (Endpoints, error) {
+	var e Endpoints
+	if name := s["accountname"]; name != "" {
+		if !accountName.MatchString(name) {
+			return e, fmt.Errorf("the AccountName of the connection string must have 3 to 63 letters, digits and hyphens; is a semicolon missing after it?")
+		}
+		scheme, suffix := s["defaultendpointsprotocol"], s["endpointsuffix"]
+		if scheme == "" {
+			scheme = "https"
+		}
+		if scheme != "https" && scheme != "http" {
+			return e, fmt.Errorf("DefaultEndpointsProtocol must be http or https")
+		}
+		if suffix == "" {
+			suffix = "core.windows.net"
+		}
+		if !hostName.MatchString(suffix) {
+			return e, fmt.Errorf("the EndpointSuffix of the connection string must be the name of a host; is a semicolon missing after it?")
+		}
+		e = endpointsOf(scheme, name, suffix)
+	}
+	for target, value := range map[*string]string{&e.Table: s["tableendpoint"], &e.Queue: s["queueendpoint"], &e.Blob: s["blobendpoint"]} {
+		if value != "" {
+			*target = value
+		}
+	}
+	if e.Table == "" {
+		return e, fmt.Errorf("the connection string has neither AccountName nor TableEndpoint; set one of them")
+	}
+	return e, nil
+}

@@ -1,0 +1,305 @@
+// Package lanes schedules a bulk write: it takes units, each a few rows of one partition, packs those of a partition into transactions,
+// and commits the transactions of several partitions at once, one at a time for each partition. It holds a bounded number of rows and
+// keeps the mark before which every unit is done. What a unit is, and how a transaction is committed, the caller says.
+package lanes
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// heldRows bounds the rows that a Scheduler holds: waiting for their transaction to fill, ready, and being committed.
+const heldRows = 20_000
+
+// Unit is rows of one partition that stay in one transaction.
+type Unit[T any] struct {
+	Sequence  int64 // its place in the sequence of units, from 1
+	Partition string
+	Rows      []string // row keys
+	Bytes     int      // what it adds to the size of a transaction
+	Value     T        // the caller's
+}
+
+// Options are the options of a Scheduler.
+type Options[T any] struct {
+	Concurrency int   // transactions at once
+	Skip        int64 // units before the first one
+	MaxRows     int   // a transaction
+	MaxBytes    int   // a transaction
+	// Commit commits one transaction, and calls Done for the units that are done. An error stops the Scheduler.
+	Commit func(ctx context.Context, units []*Unit[T]) error
+}
+
+// lane is one partition's units: those waiting for a transaction to fill, and the transactions that are ready. A partition has a lane
+// only while it has units.
+type lane[T any] struct {
+	partition string
+	pending   []*Unit[T]
+	rows      int // pending
+	bytes     int
+	keys      map[string]struct{}
+	waiting   *list.Element // its place in Scheduler.waiting, nil without pending units
+	ready     [][]*Unit[T]
+	running   bool // in Scheduler.queue, or with a transaction that is being committed
+}
+
+// Scheduler is one bulk write. Everything below mu is shared with the workers.
+type Scheduler[T any] struct {
+	options Options[T]
+	ctx     context.Context // of commits
+	begin   context.Context // ends with a failure: no further transaction begins
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	moved   chan struct{} // wakes add when a transaction was taken or has ended
+
+	mu       sync.Mutex
+	lanes    map[string]*lane[T]
+	waiting  *list.List // lanes with pending units, the one that waits longest first
+	queue    []*lane[T] // lanes with a ready transaction, none of them with one that is being committed
+	workers  int
+	rows     int // of all units that are not done
+	ready    int // transactions
+	resume   int64
+	finished map[int64]struct{} // units done beyond resume
+	err      error
+}
+
+// New returns a Scheduler, for one Run. A failure stops what has not begun; what is being committed goes on with ctx, since cutting it off would
+// leave its outcome unknown.
+func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
+	s := &Scheduler[T]{
+		options: options, ctx: ctx, moved: make(chan struct{}, 1), resume: options.Skip,
+		lanes: map[string]*lane[T]{}, waiting: list.New(), finished: map[int64]struct{}{},
+	}
+	s.begin, s.stop = context.WithCancel(ctx)
+	return s
+}
+
+// Run schedules the units that plan makes of values, and waits for all that are being committed. The error is that of the first
+// failure: of values, of plan or of a commit.
+func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
+	defer s.stop()
+	var sequence int64
+	for v, err := range values {
+		if err != nil {
+			s.fail(err)
+			break
+		}
+		sequence++
+		if sequence <= s.options.Skip {
+			continue
+		}
+		u, err := plan(v, sequence)
+		if err == nil {
+			u.Sequence = sequence
+			err = s.add(u)
+		}
+		if err != nil {
+			s.fail(err)
+			break
+		}
+	}
+	return s.finish()
+}
+
+// add puts a unit into its lane, once there is room, and makes what is full a transaction.
+func (s *Scheduler[T]) add(u *Unit[T]) error {
+	if err := s.makeRoom(len(u.Rows)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[u.Partition]
+	if l == nil {
+		l = &lane[T]{partition: u.Partition, keys: map[string]struct{}{}}
+		s.lanes[u.Partition] = l
+	}
+	if l.rows+len(u.Rows) > s.options.MaxRows || l.bytes+u.Bytes > s.options.MaxBytes || l.holds(u) {
+		s.flush(l)
+	}
+	if l.waiting == nil {
+		l.waiting = s.waiting.PushBack(l)
+	}
+	l.pending = append(l.pending, u)
+	l.rows += len(u.Rows)
+	l.bytes += u.Bytes
+	s.rows += len(u.Rows)
+	for _, row := range u.Rows {
+		l.keys[row] = struct{}{}
+	}
+	if l.rows == s.options.MaxRows {
+		s.flush(l)
+	}
+	s.flushStragglers(u.Sequence)
+	return nil
+}
+
+// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: they would wait for the sequence's end, and what is
+// done beyond resume would grow without bound. It is called under mu.
+func (s *Scheduler[T]) flushStragglers(sequence int64) {
+	for s.waiting.Len() > 0 {
+		oldest := s.waiting.Front().Value.(*lane[T])
+		if oldest.pending[0].Sequence+heldRows > sequence {
+			return
+		}
+		s.flush(oldest)
+	}
+}
+
+// makeRoom waits until so many more rows may be held. While too few transactions are ready it flushes the lanes that have waited
+// longest, so that workers never wait for lanes that cannot fill.
+func (s *Scheduler[T]) makeRoom(rows int) error {
+	for {
+		s.mu.Lock()
+		full := s.rows+rows > heldRows
+		for full && s.ready < s.options.Concurrency && s.waiting.Len() > 0 {
+			s.flush(s.waiting.Front().Value.(*lane[T]))
+		}
+		full = full || s.ready >= 4*s.options.Concurrency
+		s.mu.Unlock()
+		if !full {
+			return s.begin.Err()
+		}
+		select {
+		case <-s.moved:
+		case <-s.begin.Done():
+			return s.begin.Err()
+		}
+	}
+}
+
+func (l *lane[T]) holds(u *Unit[T]) bool {
+	return slices.ContainsFunc(u.Rows, func(row string) bool {
+		_, ok := l.keys[row]
+		return ok
+	})
+}
+
+// flush makes the lane's pending units a transaction, and sees that a worker will commit it. It is called under mu.
+func (s *Scheduler[T]) flush(l *lane[T]) {
+	if l.waiting == nil {
+		return
+	}
+	s.waiting.Remove(l.waiting)
+	l.ready = append(l.ready, l.pending)
+	l.waiting, l.pending, l.rows, l.bytes = nil, nil, 0, 0
+	clear(l.keys)
+	s.ready++
+	if l.running {
+		return
+	}
+	l.running = true
+	s.queue = append(s.queue, l)
+	if s.workers < s.options.Concurrency {
+		s.workers++
+		s.running.Go(s.work)
+	}
+}
+
+// work commits transactions, one of each lane in turn, until none is ready.
+func (s *Scheduler[T]) work() {
+	for {
+		l, units := s.take()
+		if l == nil {
+			return
+		}
+		if s.begin.Err() == nil {
+			if err := s.options.Commit(s.ctx, units); err != nil {
+				s.fail(err)
+			}
+		}
+		s.leave(l, units)
+	}
+}
+
+// take returns the next transaction with its lane, nil if none is ready.
+func (s *Scheduler[T]) take() (*lane[T], []*Unit[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.workers--
+		return nil, nil
+	}
+	l := s.queue[0]
+	s.queue[0] = nil
+	s.queue = s.queue[1:]
+	units := l.ready[0]
+	l.ready = l.ready[1:]
+	s.ready--
+	s.tell()
+	return l, units
+}
+
+// leave puts a lane back into the queue after a transaction, and removes one that is empty.
+func (s *Scheduler[T]) leave(l *lane[T], units []*Unit[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range units {
+		s.rows -= len(u.Rows)
+	}
+	switch {
+	case len(l.ready) > 0:
+		s.queue = append(s.queue, l)
+	case l.waiting == nil:
+		l.running = false
+		delete(s.lanes, l.partition)
+	default:
+		l.running = false
+	}
+	s.tell()
+}
+
+// tell wakes add, if it waits.
+func (s *Scheduler[T]) tell() {
+	select {
+	case s.moved <- struct{}{}:
+	default:
+	}
+}
+
+// fail keeps the first error, and lets no further transaction begin.
+func (s *Scheduler[T]) fail(err error) {
+	s.mu.Lock()
+	if s.err == nil || errors.Is(s.err, context.Canceled) && !errors.Is(err, context.Canceled) {
+		s.err = err
+	}
+	s.mu.Unlock()
+	s.stop()
+}
+
+// finish flushes all lanes, unless something failed, and waits for all transactions that are being committed.
+func (s *Scheduler[T]) finish() error {
+	s.mu.Lock()
+	for s.waiting.Len() > 0 && s.begin.Err() == nil {
+		s.flush(s.waiting.Front().Value.(*lane[T]))
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && s.ctx.Err() != nil {
+		s.err = s.ctx.Err()
+	}
+	return s.err
+}
+
+// Done marks units as done, and reports how many units of the sequence are done without a gap. Calls of report do not overlap.
+func (s *Scheduler[T]) Done(units []*Unit[T], report func(resume int64)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range units {
+		s.finished[u.Sequence] = struct{}{}
+	}
+	for {
+		if _, ok := s.finished[s.resume+1]; !ok {
+			break
+		}
+		s.resume++
+		delete(s.finished, s.resume)
+	}
+	report(s.resume)
+}
