@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -154,15 +155,15 @@ func TestMover(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	current := w.employees(t, w.s.TableName(t), nil)
-	archive := w.employees(t, w.s.TableName(t), nil)
+	former := w.employees(t, w.s.TableName(t), nil)
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
-	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(queue, "archive", current, eventual.ToRepository(archive, func(e *employee) { e.Department = "Left" }), nil))
+	mover := must[*archive.Mover[employee]](t)(archive.New(queue, "archive", current, archive.ToRepository(former, func(e *employee) { e.Department = "Left" }), nil))
 	e := must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
 	check(t, mover.Move(ctx, e))
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
 	check(t, second(worker.Drain(ctx)))
-	check(t, sameEmployee(must[*employee](t)(archive.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
+	check(t, sameEmployee(must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
 	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("it is still in its old place: %v", err)
 	}
@@ -196,13 +197,13 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		"not in its partition": {encryption.Options{Resolver: func(partition, _, name string) bool { return partition == "p" && name == "A" }, Sign: only("S")}, "property A"},
 	} {
 		key := tables.Key{Partition: "p", Row: "1"}
-		archive := anythings(t, table(), w.registry, &c.o)
+		former := anythings(t, table(), w.registry, &c.o)
 		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.String(canary), "S": tables.String("x"), "P": tables.String("y")}}
 		check(t, source.Insert(ctx, e))
-		mover := must[*eventual.Mover[anything]](t)(eventual.NewMover(queue, "archive "+what, source, eventual.ToRepository(archive, func(e *anything) { e.PartitionKey = "archived" }), nil))
+		mover := must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
 		err := mover.Move(ctx, e)
 		check(t, second(must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
-		_, moved := archive.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
+		_, moved := former.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
 		if c.refused == "" {
 			check(t, err, moved)
 			continue

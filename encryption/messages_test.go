@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,7 +32,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 		return r
 	}
 	r := open("Employees")
-	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(queue, "archive", r, eventual.ToRepository(open("Archive"), nil), nil))
+	mover := must[*archive.Mover[employee]](t)(archive.New(queue, "archive", r, archive.ToRepository(open("Archive"), nil), nil))
 	e := june("Sales", 1)
 	e.Number = canary
 	check(t, r.Insert(ctx, e), mover.Move(ctx, e))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type delivery struct {
 	shard   int
 	holding *holding
 	message *Message // nil while, or if, it cannot be read
-	verdict verdict
+	verdict verdict.Verdict
 	err     error
 	began   time.Time
 }
@@ -44,18 +45,18 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 }
 
 // handle reads the message and calls its handler.
-func (d *delivery) handle(ctx context.Context) (verdict, error) {
+func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 	e, err := decodeEnvelope(d.raw.text, d.raw.id, d.raw.inserted)
 	if err != nil {
-		return verdict{}, errors.Join(d.tooMany(), err)
+		return verdict.Verdict{}, errors.Join(d.tooMany(), err)
 	}
 	m := &Message{ID: e.ID, Type: e.Type, Sent: e.Sent, Dequeues: d.raw.dequeues, queue: d.queue, envelope: e, holding: d.holding, text: d.raw.text, allowUnfilled: d.options.AllowUnfilled}
 	d.message = m
 	if err := d.tooMany(); err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	if err := d.queue.authenticate(e, time.Now()); err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	h := d.handlerOf(e.Type)
 	if h == nil {
@@ -63,17 +64,17 @@ func (d *delivery) handle(ctx context.Context) (verdict, error) {
 		if d.options.patient {
 			wait = d.queue.visibility // a newer build may have one, and be on its way to the machines
 		}
-		return verdict{delay: wait}, fmt.Errorf("no handler for messages of type %q", e.Type)
+		return verdict.Verdict{Delay: wait}, fmt.Errorf("no handler for messages of type %q", e.Type)
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
 		// The blob goes when the message was handled, just before the message: an earlier delivery came as far as that.
 		d.stats.duplicates.Add(1)
 		d.log.Warn("message was handled before: the blob of its body is gone", d.about()...)
-		return verdict{}, nil
+		return verdict.Verdict{}, nil
 	}
 	if err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	return call(ctx, h, m)
 }
@@ -87,10 +88,10 @@ func (d *delivery) tooMany() error {
 }
 
 // call calls a handler and turns its panic into an error.
-func call(ctx context.Context, h internalHandler, m *Message) (v verdict, err error) {
+func call(ctx context.Context, h internalHandler, m *Message) (v verdict.Verdict, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			v, err = verdict{}, &panicError{value: r, stack: string(debug.Stack())}
+			v, err = verdict.Verdict{}, &panicError{value: r, stack: string(debug.Stack())}
 		}
 		if err != nil {
 			err = &toldError{told: textOf(err), err: err}
@@ -126,22 +127,22 @@ func (d *delivery) settle() string {
 		d.stats.leasesLost.Add(1)
 		d.log.Warn("lease lost", d.about()...)
 		return "lost"
-	case d.err == nil && d.verdict.fate == finishMessage:
+	case d.err == nil && d.verdict.Action == verdict.Finish:
 		return d.finish()
-	case d.err == nil && d.verdict.fate == releaseMessage:
-		d.release(d.verdict.delay)
-		return releaseMessage.String()
+	case d.err == nil && d.verdict.Action == verdict.Release:
+		d.release(d.verdict.Delay)
+		return verdict.Release.String()
 	case d.err == nil:
-		return leaveMessage.String() // the deferred stop leaves it
+		return verdict.Leave.String() // the deferred stop leaves it
 	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
 		d.release(0) // the worker stops, and that is why
-		return releaseMessage.String()
+		return verdict.Release.String()
 	case d.awaitsNewerBuild():
 		d.postpone()
-		return releaseMessage.String()
+		return verdict.Release.String()
 	}
 	d.stats.failed.Add(1)
-	if d.attempts() >= d.options.MaxDequeues || d.verdict.poisoned != nil {
+	if d.attempts() >= d.options.MaxDequeues || d.verdict.Poisoned != nil {
 		return d.poison()
 	}
 	d.log.Warn("message failed", d.about("error", wire.RedactText(d.err.Error()))...)
@@ -167,7 +168,7 @@ func (d *delivery) finish() string {
 	}
 	d.stats.handled.Add(1)
 	d.handled.Add(1)
-	return finishMessage.String()
+	return verdict.Finish.String()
 }
 
 // poison moves the message to the poison queue; where that fails it comes again, and goes there then.
@@ -202,10 +203,10 @@ func (d *delivery) poison() string {
 
 // afterPoison does what the handler wants done once the entry is on the poison queue.
 func (d *delivery) afterPoison() error {
-	if d.verdict.poisoned == nil {
+	if d.verdict.Poisoned == nil {
 		return nil
 	}
-	return d.verdict.poisoned(d.holding.context())
+	return d.verdict.Poisoned(d.holding.context())
 }
 
 // retryDelay asks the options, whose function may panic.
@@ -224,7 +225,7 @@ func (d *delivery) retryDelay() (delay time.Duration) {
 
 func (d *delivery) retry() {
 	delay := d.retryDelay()
-	delay = max(delay, d.verdict.delay)
+	delay = max(delay, d.verdict.Delay)
 	if err := d.holding.release(delay); err != nil {
 		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
 	}

@@ -1,6 +1,6 @@
-// Package eventual does later, at least once and whatever crashes, what cannot be done in one transaction: messages on a
-// queue with a Worker that handles them, the intents behind all patterns that reach out of a partition, and the Mover. The
-// guide calls it the "Eventually consistent transactions pattern".
+// Package eventual carries out work that does not fit into one transaction, at least once and even if processes crash: messages on a
+// queue with a Worker that handles them, and the intents behind all patterns with effects outside of a partition. Package
+// eventual/archive moves entities with it. The guide calls it the "Eventually consistent transactions pattern".
 //
 // # Stored layout
 //

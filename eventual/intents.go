@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -147,27 +148,27 @@ func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding
 }
 
 // handleIntent is the worker's part: it carries out an intent whose writer died, or gave it away.
-func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict, error) {
+func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	reconcile := q.repositories.get(body.Repository)
 	if reconcile == nil {
-		return verdict{delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
+		return verdict.Verdict{Delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
 	}
 	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrUnknownPattern) {
 		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
 		// timeout at most, and this one is not to be poison before.
-		return verdict{delay: q.visibility}, err
+		return verdict.Verdict{Delay: q.visibility}, err
 	}
 	if err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	if m.holding.unsure() {
-		return verdict{fate: leaveMessage}, nil
+		return verdict.Verdict{Action: verdict.Leave}, nil
 	}
-	return verdict{}, nil
+	return verdict.Verdict{}, nil
 }

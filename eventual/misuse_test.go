@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -157,34 +156,6 @@ func TestSlowGet(t *testing.T) {
 	})
 }
 
-// TestMoverReplaceKeepsOccupant: where the entity cannot be written over what has its key, that stays.
-func TestMoverReplaceKeepsOccupant(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	q := newQueue(t, s, nil)
-	a := q.Account()
-	from, to := a.Table(s.TableName(t)), a.Table(s.TableName(t))
-	check(t, from.Create(t.Context()))
-	check(t, to.Create(t.Context()))
-	source := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
-	index := intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
-	archive := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
-	m := must[*eventual.Mover[clerk]](t)(eventual.NewMover(q, "a", source, eventual.ToRepository(archive, nil), &eventual.MoverOptions{Replace: true}))
-	occupant := &clerk{Department: "Sales", ID: 223, Email: "old@contoso.com", Note: "occupant"}
-	check(t, archive.Insert(t.Context(), occupant))
-	check(t, archive.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
-	v := june()
-	check(t, source.Insert(t.Context(), v))
-	check(t, m.Move(t.Context(), v))
-	drain(t, q, nil)
-	t.Log(entries(t, q)[0].Reason)
-	_, atSource := source.Get(t.Context(), clerkKey(v))
-	got, err := archive.Get(t.Context(), clerkKey(v))
-	if err != nil {
-		t.Errorf("the occupant is gone (%v), and the entity is still at the source (%v): nothing was written over it", err, atSource)
-	}
-	_ = got
-}
-
 // TestPoisonWhileUnsure: a message whose handler's write got no answer cannot be requeued before its visibility timeout is over.
 func TestPoisonWhileUnsure(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
@@ -228,12 +199,10 @@ func TestRollingDeploy(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused where it is given to something, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
-	key := func(c *clerk) tables.Key { return clerkKey(c) }
-	plain := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key}))
+	key := func(c *clerk) tables.Key { return tables.Key{Partition: "clerks", Row: c.Office} }
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
 		for use, f := range map[string]func() error{
 			"NewWorker": func() error { return second(eventual.NewWorker(q, nil, nil)) },
-			"NewMover":  func() error { return second(eventual.NewMover(q, "m", plain, eventual.ToRepository(plain, nil), nil)) },
 			"Intents": func() error {
 				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q}, byOffice()))
 			},
@@ -246,6 +215,14 @@ func TestQueuesThatNobodyMade(t *testing.T) {
 	}
 }
 
-func byOffice() patterns.Pattern {
-	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.Int(c.ID, 6) })
+type clerk struct {
+	tables.Meta
+	Office string
 }
+
+func byOffice() patterns.Pattern {
+	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) })
+}
+
+// second is the error of a call that has a value besides.
+func second[T any](_ T, err error) error { return err }

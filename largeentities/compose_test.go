@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -98,7 +98,7 @@ func TestMover(t *testing.T) {
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, a.repo.Insert(ctx, e))
-	mover := must[*eventual.Mover[employee]](t)(eventual.NewMover(a.queue, "archive", a.repo, eventual.ToRepository(b.repo, nil), nil))
+	mover := must[*archive.Mover[employee]](t)(archive.New(a.queue, "archive", a.repo, archive.ToRepository(b.repo, nil), nil))
 	ok(t, mover.Move(ctx, e))
 	ok(t, drainNow(ctx, a))
 	if found := must[map[tables.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
@@ -114,8 +114,8 @@ func TestArchiveOfStreams(t *testing.T) {
 	s := storagetest.Open(t)
 	w := (&world{}).open(t, s)
 	p := must[*process](t)(w.start(s))
-	to := eventual.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
-	if _, err := eventual.NewMover(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
+	to := archive.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
+	if _, err := archive.New(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
 		t.Errorf("%v", err)
 	}
 	type badge struct {
@@ -126,7 +126,7 @@ func TestArchiveOfStreams(t *testing.T) {
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
 	badges := must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
 		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }, Intents: p.queue}, photo))
-	_, err := eventual.NewMover(p.queue, "badges", badges, eventual.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
+	_, err := archive.New(p.queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
 }
 

@@ -72,7 +72,7 @@
 // a property that encryption encrypts in its row: the blob would hold it in clear, and the repository is refused. Options.Sealer
 // encrypts the blob instead: then all values go out, and the pointer is "tp2", with the length of the value and the SHA-256 of
 // the sealed form, which tells nobody whether two values are equal.
-// For Streams in entities that eventual.ToContainer is to archive: an archived entity has a []byte or string in full, and
-// of a Stream it would have the pointer, whose blob goes with the entity, so eventual.NewMover refuses the repository.
-// eventual.ToRepository moves such entities, and copies the blobs.
+// For Streams in entities that archive.ToContainer is to archive: an archived entity has a []byte or string in full, and
+// of a Stream it would have the pointer, whose blob goes with the entity, so archive.New refuses the repository.
+// archive.ToRepository moves such entities, and copies the blobs.
 package largeentities

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Beside are rows that belong to no one entity and to no pattern of a repository, such as the mark that eventual's Mover keeps
+// Beside are rows that belong to no one entity and to no pattern of a repository, such as the mark that archive.Mover keeps
 // beside a copy while it moves an entity. They are written in the transaction of an entity's change, or by themselves. Queries,
 // indexes and Verify leave them out. Their row keys begin with U+FFFC and a word of their owner, so that no entity is there.
 type Beside struct {

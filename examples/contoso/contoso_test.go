@@ -352,7 +352,7 @@ func reportOf(t *testing.T, args []string, find finder, parts []scenario) *repor
 func TestKept(t *testing.T) {
 	find, account, made := lasting(t)
 	before := made()
-	r := reportOf(t, []string{"-n", "250", "-keep"}, find, []scenario{loading(), archive()})
+	r := reportOf(t, []string{"-n", "250", "-keep"}, find, []scenario{loading(), formerEmployees()})
 	var want []string
 	for _, name := range r.Tables {
 		want = append(want, "table "+name)

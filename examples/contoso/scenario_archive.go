@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,8 +24,8 @@ const (
 	archiveTime = 2 * time.Minute
 )
 
-// archive moves former employees out of the current ones' table, with a worker that does it by and by.
-func archive() scenario {
+// formerEmployees moves former employees out of the current ones' table, with a worker that does it by and by.
+func formerEmployees() scenario {
 	return scenario{
 		title: "Former employees",
 		guide: "Eventually consistent transactions pattern",
@@ -48,7 +49,7 @@ type movers struct {
 	former  *patterns.Repository[Employee]
 	blobs   *container.Client
 
-	toTable, toBlobs *eventual.Mover[Employee]
+	toTable, toBlobs *archive.Mover[Employee]
 }
 
 // newMovers makes movers on the account: in the program, which asks, and in a worker.
@@ -61,10 +62,10 @@ func newMovers(queue *eventual.Queue, current, formerTable *tables.Table, blobs 
 	if m.former, err = newPlain(formerTable); err != nil {
 		return nil, err
 	}
-	if m.toTable, err = eventual.NewMover(queue, "former", m.current, eventual.ToRepository(m.former, nil), nil); err != nil {
+	if m.toTable, err = archive.New(queue, "former", m.current, archive.ToRepository(m.former, nil), nil); err != nil {
 		return nil, err
 	}
-	m.toBlobs, err = eventual.NewMover(queue, "former-blobs", m.current, eventual.ToContainer(blobs, blobName), nil)
+	m.toBlobs, err = archive.New(queue, "former-blobs", m.current, archive.ToContainer(blobs, blobName), nil)
 	return m, err
 }
 
@@ -134,7 +135,7 @@ func (a *archiving) load(ctx context.Context, s *section) error {
 // askForMoves puts a message for each employee who has left.
 func (a *archiving) askForMoves(ctx context.Context, s *section) error {
 	return a.c.exposed(s, "moves asked for", func() (string, error) {
-		ask := func(m *eventual.Mover[Employee]) func(context.Context, *Employee) error { // twice does no harm
+		ask := func(m *archive.Mover[Employee]) func(context.Context, *Employee) error { // twice does no harm
 			return func(ctx context.Context, e *Employee) error {
 				return again(ctx, func() error { return m.Move(ctx, e) })
 			}
@@ -316,7 +317,7 @@ func (a *archiving) readBlobs(ctx context.Context) ([]*Employee, error) {
 			return nil, err
 		}
 		for _, b := range page.Segment.BlobItems {
-			e, err := eventual.ReadArchived[Employee](ctx, a.blobs, *b.Name)
+			e, err := archive.Read[Employee](ctx, a.blobs, *b.Name)
 			if err != nil {
 				return nil, err
 			}

@@ -25,7 +25,7 @@ func scenarios() []scenario {
 		concurrency(),
 		compoundKeys(),
 		organisation(),
-		archive(),
+		formerEmployees(),
 		names(),
 		managers(),
 		relations(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -53,7 +54,7 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 		"Keys":      func() error { return second(d.crew.Keys(ctx, theSite, "team")) },
 		"Send":      func() error { return second(d.queue.Send(ctx, "work", make([]byte, 60_000), nil)) }, "SweepClaims": func() error { return second(d.queue.SweepClaims(ctx, nil)) },
 		"Peek":         func() error { return second(d.queue.Poison().Peek(ctx, 32)) },
-		"ReadArchived": func() error { return second(eventual.ReadArchived[item](ctx, d.photos, "x")) },
+		"archive.Read": func() error { return second(archive.Read[item](ctx, d.photos, "x")) },
 		"Drain": func() error {
 			if workerErr != nil {
 				return workerErr

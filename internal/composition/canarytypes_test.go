@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -37,7 +38,7 @@ const harmlessTypes = `
 patterns.Auditor patterns.Mender patterns.Completer patterns.Pattern patterns.Host patterns.CopyContributor patterns.Rememberer patterns.RowContributor
 patterns.OutsideCopyContributor patterns.IntentContributor patterns.CompanionContributor patterns.PropertyTransformer patterns.CopyAuthenticator
 patterns.SealedContributor patterns.PropertyProtector patterns.Streamer patterns.Layout patterns.IntentRunner patterns.OutsideOwner
-eventual.Handler eventual.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
+eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb patterns.RowVerb patterns.Stage patterns.Protection patterns.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part heterogeneous.VersionError`
@@ -60,7 +61,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	queueOptions := eventual.QueueOptions{SigningKeys: keys}
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	mover := must[*eventual.Mover[site]](t)(eventual.NewMover(queue, "m", d.sites, eventual.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
+	mover := must[*archive.Mover[site]](t)(archive.New(queue, "m", d.sites, archive.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
 	signer := must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
 	grant := access.Grant{Table: d.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
 	token := must[access.Token](t)(signer.Sign(grant))
@@ -104,7 +105,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	_ = spread
 	return []any{patterns.Fact{}, patterns.Scope{}, tables.BulkOptions{}, tables.BulkProgress{}, patterns.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyProgress{}, patterns.Discrepancy{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
-		eventual.SweepOptions{}, eventual.SweepReport{}, eventual.MoverOptions{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
+		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptProgress{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},

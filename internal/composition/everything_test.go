@@ -12,7 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -169,15 +169,15 @@ func (d *desk) mend(t *testing.T, want ...*item) {
 func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
 	t.Helper()
 	ctx := t.Context()
-	archive := must[*desk](t)(newOffice(t, s).open(s))
-	mover := must[*eventual.Mover[item]](t)(eventual.NewMover(d.queue, "archive", d.items, eventual.ToRepository(archive.items, nil), nil))
+	other := must[*desk](t)(newOffice(t, s).open(s))
+	mover := must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
 	check(t, mover.Move(ctx, must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
 	drain(t, d.queue)
-	check(t, d.agrees(ctx, []*item{stays}, []*item{moves}), archive.agrees(ctx, []*item{moves}, []*item{stays}), clean(ctx, archive.items))
-	back := must[*eventual.Mover[item]](t)(eventual.NewMover(archive.queue, "back", archive.items, eventual.ToRepository(d.items, nil), nil))
-	check(t, back.Move(ctx, must[*item](t)(archive.items.Get(ctx, plainKey(moves)))))
-	drain(t, archive.queue)
-	check(t, d.agrees(ctx, []*item{stays, moves}, nil), archive.agrees(ctx, nil, []*item{moves}))
+	check(t, d.agrees(ctx, []*item{stays}, []*item{moves}), other.agrees(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
+	back := must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
+	check(t, back.Move(ctx, must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
+	drain(t, other.queue)
+	check(t, d.agrees(ctx, []*item{stays, moves}, nil), other.agrees(ctx, nil, []*item{moves}))
 }
 
 // secrets looks for what is encrypted in all rows of all tables, and counts the photos.

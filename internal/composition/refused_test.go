@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -49,11 +49,11 @@ func TestRefused(t *testing.T) {
 	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{clips()}))
 	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
-		if _, err := eventual.NewMover(k.queue, "m", both[0], eventual.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
+		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
 			t.Errorf("a mover into a repository without %s: %v", what, err)
 		}
 	}
-	must[*eventual.Mover[item]](t)(eventual.NewMover(k.queue, "back", clipped, eventual.ToRepository(sealed, nil), nil))
+	must[*archive.Mover[item]](t)(archive.New(k.queue, "back", clipped, archive.ToRepository(sealed, nil), nil))
 	if n := k.calls.Count(); n != 0 {
 		t.Errorf("%d requests", n)
 	}

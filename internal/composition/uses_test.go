@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/logtail"
@@ -190,7 +191,7 @@ func verbs() []use {
 // others are what further packages do with repositories.
 func others() []use {
 	return []use{
-		{"eventual.Mover, ToRepository", func(t testing.TB, k *kit, p part) error {
+		{"archive.Mover, ToRepository", func(t testing.TB, k *kit, p part) error {
 			from, a := k.inserted(t, p)
 			into := *k // with patterns of its own
 			into.table, into.away = k.account.Table("Archive"), k.account.Table("ArchiveAway")
@@ -199,7 +200,7 @@ func others() []use {
 			check(t, second(into.container.Create(t.Context(), nil)))
 			to := must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
 			check(t, into.prepareFor(t, to, a))
-			mover := must[*eventual.Mover[item]](t)(eventual.NewMover(k.queue, "archive", from, eventual.ToRepository(to, nil), nil))
+			mover := must[*archive.Mover[item]](t)(archive.New(k.queue, "archive", from, archive.ToRepository(to, nil), nil))
 			check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := to.Get(t.Context(), to.KeyOf(a))
@@ -208,15 +209,15 @@ func others() []use {
 			}
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from), clean(t.Context(), to))
 		}},
-		{"eventual.Mover, ToContainer", func(t testing.TB, k *kit, p part) error {
+		{"archive.Mover, ToContainer", func(t testing.TB, k *kit, p part) error {
 			from, a := k.inserted(t, p)
-			mover, err := eventual.NewMover(k.queue, "archive", from, eventual.ToContainer(k.container, func(v *item) string { return v.LogID }), nil)
+			mover, err := archive.New(k.queue, "archive", from, archive.ToContainer(k.container, func(v *item) string { return v.LogID }), nil)
 			if err != nil {
 				return err
 			}
 			check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
-			got, err := eventual.ReadArchived[item](t.Context(), k.container, a.LogID)
+			got, err := archive.Read[item](t.Context(), k.container, a.LogID)
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
 		}},
 		{"eventual.Queue.Async", func(t testing.TB, k *kit, p part) error {

@@ -18,7 +18,7 @@ var attackedPackages = []string{"eventual", "largeentities", "encryption", "acce
 // attackerWords begin the rows of each table: one for each right that an attacker may have.
 var attackerWords = []string{"queue", "one partition", "the table", "blobs of", "registry rows", "signed address", "Key Vault"}
 
-var testReference = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`")
+var testReference = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`")
 
 // unshownAttacks finds packages without a table, attackers that a table leaves out, what an attacker "cannot" do without a test that
 // tries it, and tests that the named package does not have.

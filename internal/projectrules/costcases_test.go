@@ -79,9 +79,9 @@ a worker, for a message, beside the polls |  | eventual.TestRequestsOfSend | {{"
 for one with a large body |  | eventual.TestRequestsOfSend | {"a", large, 2, «3»},
 an idle worker's first ten minutes, at least |  | eventual.TestIdlePolls | polls < «17»
 at most |  | eventual.TestIdlePolls | polls > «25»
-Mover.Move |  | eventual.TestMoverMoves | if n := counter.Reset(); n != «1» {
-the worker's part, to a repository or a container |  | eventual.TestMoverMoves | n != «7»+emptyPolls
-the worker's part for a message that comes again after the move |  | eventual.TestMoverRedelivery | counter.Count() - emptyPolls; n != «5» {
+Mover.Move |  | eventual/archive.TestMoverMoves | if n := counter.Reset(); n != «1» {
+the worker's part, to a repository or a container |  | eventual/archive.TestMoverMoves | n != «7»+emptyPolls
+the worker's part for a message that comes again after the move |  | eventual/archive.TestMoverRedelivery | counter.Count() - emptyPolls; n != «5» {
 # Lists, and copies of other entities' properties
 a write with indexentities.NewInPartition | list that the entity is in or enters=1 | indexentities.TestRequestCounts | {world{option: inPartition}, «2», 2, 3, 3, 2},
 a write with indexentities.NewInPartition | list that the entity is in or enters=2 | indexentities.TestRequestCounts | {world{option: inPartition}, 2, 2, «3», 3, 2},

@@ -1,4 +1,4 @@
-// Package archive is a model of how eventual.Mover moves an entity X from a source S in a table to a blob D, while users write
+// Package archive is a model of how archive.Mover moves an entity X from a source S in a table to a blob D, while users write
 // at both ends. No transaction holds a blob and a row, so the protocol differs from that of package mover: the record R is a
 // row beside S, and S and R go in one transaction. A worker, per delivery of the message:
 //

@@ -1,4 +1,4 @@
-// Package mover is a model of how eventual.Mover moves an entity X from a source S to a copy D in another partition, table or
+// Package mover is a model of how archive.Mover moves an entity X from a source S to a copy D in another partition, table or
 // account, while users write at both ends. A worker, per delivery of the message:
 //
 //	read S                       gone, or another incarnation: gone

@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"context"
@@ -177,7 +177,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 	case m.replaces:
 		return m.copy(ctx, entity, there, nil)
 	}
-	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set MoverOptions.Replace, then requeue this message"))
+	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set Options.Replace, then requeue this message"))
 }
 
 // gone is for an entity that is not at the source any more: it was moved, or a user has deleted it.

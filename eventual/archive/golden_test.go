@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -53,6 +54,18 @@ func TestGoldenMoverRows(t *testing.T) {
 		if len(sent) != 1 || !strings.HasPrefix(sent[0], want) || !json.Valid([]byte(sent[0])) {
 			t.Errorf("%s is stored as\n%s\nwant\n%s...", word, sent, want)
 		}
+	}
+}
+
+// TestGoldenBody pins the body of a mover's message: those on a queue are read by later versions.
+func TestGoldenBody(t *testing.T) {
+	want := `{"partition":"Sales","row":"empid_000223","incarnation":"LIFE","to":["Left","empid_000223"]}`
+	got, err := jsonv2.Marshal(moveBody{"Sales", "empid_000223", "LIFE", []string{"Left", "empid_000223"}})
+	if err != nil || string(got) != want {
+		t.Errorf("it is written as\n%s\nwant\n%s\n%v", got, want, err)
+	}
+	if moveTypes != "tablepatterns.move." {
+		t.Errorf("the type begins with %q", moveTypes)
 	}
 }
 

@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ToContainer moves entities into blobs, one for each. ReadArchived reads them. The container has to exist.
+// ToContainer moves entities into blobs, one for each. Read reads them. The container has to exist.
 //
 // A blob is the JSON of its entity: its key in the source, and its properties in the table service's own JSON, which
 // names the types that cannot be read off the values:
@@ -37,7 +37,7 @@ import (
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
 // Properties are those of the program, before any pattern has rewritten them. So a source
-// with a pattern that encrypts is refused by NewMover: the blob would be in clear. So is one with a patterns.Streamer: the
+// with a pattern that encrypts is refused by New: the blob would be in clear. So is one with a patterns.Streamer: the
 // archive would hold a reference to what goes with the entity.
 //
 // name names the blob of an entity. It follows from the entity's key alone, or from what never changes, and two entities do not

@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"context"
@@ -10,7 +10,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -118,7 +121,7 @@ func TestNewMoverRefuses(t *testing.T) {
 	s := storagetest.Open(t)
 	o := newOffice(t, s, office{})
 	p := o.open(t, s)
-	to, blobs := eventual.ToRepository(p.archive, nil), p.queue.Account().Container(o.container)
+	to, blobs := archive.ToRepository(p.archive, nil), p.queue.Account().Container(o.container)
 	type pointed struct {
 		*Embedded
 		ID string
@@ -128,26 +131,26 @@ func TestNewMoverRefuses(t *testing.T) {
 	sealed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
 	streamed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
-		"the queue is nil":          second(eventual.NewMover[clerk](nil, "m", p.current, to, nil)),
-		"has no name":               second(eventual.NewMover(p.queue, "", p.current, to, nil)),
-		"a control character":       second(eventual.NewMover(p.queue, "m\x00", p.current, to, nil)),
-		"to move from is nil":       second(eventual.NewMover(p.queue, "m", nil, to, nil)),
-		"the destination is nil":    second(eventual.NewMover(p.queue, "m", p.current, nil, nil)),
-		"the repository is nil":     second(eventual.NewMover(p.queue, "m", p.current, eventual.ToRepository[clerk](nil, nil), nil)),
-		"the container is nil":      second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer(nil, clerkBlob), nil)),
-		"no function that names":    second(eventual.NewMover(p.queue, "m", p.current, eventual.ToContainer[clerk](blobs, nil), nil)),
-		"through a pointer":         second(eventual.NewMover(p.queue, "m", shared, eventual.ToRepository(shared, nil), nil)),
-		`pattern "sealing" encrypt`: second(eventual.NewMover(p.queue, "m", sealed, eventual.ToContainer(blobs, clerkBlob), nil)),
-		`pattern "referring" leave`: second(eventual.NewMover(p.queue, "m", streamed, eventual.ToContainer(blobs, clerkBlob), nil)),
-		"would hold them in clear":  second(eventual.NewMover(p.queue, "m", sealed, to, nil)),
-		"would hold a reference":    second(eventual.NewMover(p.queue, "m", streamed, to, nil)),
-		"has a handler already":     second(eventual.NewMover(p.queue, "archive-clerks", p.current, to, nil)),
+		"the queue is nil":          second(archive.New[clerk](nil, "m", p.current, to, nil)),
+		"has no name":               second(archive.New(p.queue, "", p.current, to, nil)),
+		"a control character":       second(archive.New(p.queue, "m\x00", p.current, to, nil)),
+		"to move from is nil":       second(archive.New(p.queue, "m", nil, to, nil)),
+		"the destination is nil":    second(archive.New(p.queue, "m", p.current, nil, nil)),
+		"the repository is nil":     second(archive.New(p.queue, "m", p.current, archive.ToRepository[clerk](nil, nil), nil)),
+		"the container is nil":      second(archive.New(p.queue, "m", p.current, archive.ToContainer(nil, clerkBlob), nil)),
+		"no function that names":    second(archive.New(p.queue, "m", p.current, archive.ToContainer[clerk](blobs, nil), nil)),
+		"through a pointer":         second(archive.New(p.queue, "m", shared, archive.ToRepository(shared, nil), nil)),
+		`pattern "sealing" encrypt`: second(archive.New(p.queue, "m", sealed, archive.ToContainer(blobs, clerkBlob), nil)),
+		`pattern "referring" leave`: second(archive.New(p.queue, "m", streamed, archive.ToContainer(blobs, clerkBlob), nil)),
+		"would hold them in clear":  second(archive.New(p.queue, "m", sealed, to, nil)),
+		"would hold a reference":    second(archive.New(p.queue, "m", streamed, to, nil)),
+		"has a handler already":     second(archive.New(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
 		if wantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	_, err := eventual.NewMover(p.queue, "m", p.current, to, nil)
+	_, err := archive.New(p.queue, "m", p.current, to, nil)
 	check(t, err)
 }
 
@@ -267,7 +270,7 @@ func TestMoverRedelivery(t *testing.T) {
 				}
 				return errors.Join(p.current.Insert(ctx, found.archived), p.clear(ctx, c))
 			}
-			back, err := eventual.NewMover(p.queue, "back", p.archive, eventual.ToRepository(p.current, nil), nil)
+			back, err := archive.New(p.queue, "back", p.archive, archive.ToRepository(p.current, nil), nil)
 			if err != nil {
 				return err
 			}
@@ -413,9 +416,9 @@ func TestMoverRekeys(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s, office{})
 	p, c := o.open(t, s), june()
-	left := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "left", p.current, eventual.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
-	nowhere := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "nowhere", p.current,
-		eventual.ToRepository(o.open(t, s).current, nil), &eventual.MoverOptions{Replace: true}))
+	left := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "left", p.current, archive.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
+	nowhere := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "nowhere", p.current,
+		archive.ToRepository(o.open(t, s).current, nil), &archive.Options{Replace: true}))
 	check(t, p.current.Insert(ctx, c))
 	if err := nowhere.Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "to where it is") {
 		t.Error(err)
@@ -447,7 +450,7 @@ func TestMoverReachesOut(t *testing.T) {
 func TestMoverOtherAccount(t *testing.T) {
 	ctx, s, far := t.Context(), storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
 	p, there, c := newOffice(t, s, office{}).open(t, s), newOffice(t, far, office{}).open(t, far), june()
-	mover := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "far", p.current, eventual.ToRepository(there.current, nil), nil))
+	mover := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "far", p.current, archive.ToRepository(there.current, nil), nil))
 	check(t, p.current.Insert(ctx, c))
 	check(t, mover.Move(ctx, c))
 	drainMoves(t, p)
@@ -476,6 +479,45 @@ func TestMoverUnknown(t *testing.T) {
 			s.Wait(moverVisibility)
 			drainMoves(t, plain)
 			wantPlaces(t, plain, c, "", "first: hired")
+		})
+	}
+}
+
+// TestMoverReplaceKeepsOccupant: where the entity cannot be written over what has its key, that stays.
+func TestMoverReplaceKeepsOccupant(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	q := newQueue(t, s, nil)
+	a := q.Account()
+	from, to := a.Table(s.TableName(t)), a.Table(s.TableName(t))
+	check(t, from.Create(t.Context()))
+	check(t, to.Create(t.Context()))
+	source := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
+	index := intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
+	former := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
+	m := must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
+	occupant := &clerk{Department: "Sales", ID: 223, Email: "old@contoso.com", Note: "occupant"}
+	check(t, former.Insert(t.Context(), occupant))
+	check(t, former.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
+	v := june()
+	check(t, source.Insert(t.Context(), v))
+	check(t, m.Move(t.Context(), v))
+	drain(t, q)
+	t.Log(entries(t, q)[0].Reason)
+	_, atSource := source.Get(t.Context(), clerkKey(v))
+	got, err := former.Get(t.Context(), clerkKey(v))
+	if err != nil {
+		t.Errorf("the occupant is gone (%v), and the entity is still at the source (%v): nothing was written over it", err, atSource)
+	}
+	_ = got
+}
+
+// TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused, not by a panic.
+func TestQueuesThatNobodyMade(t *testing.T) {
+	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
+	plain := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
+	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
+		t.Run(what, func(t *testing.T) {
+			wantKind(t, second(archive.New(q, "m", plain, archive.ToRepository(plain, nil), nil)), tables.ErrInvalid)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"cmp"
@@ -11,11 +11,78 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openQueue opens a queue of this service, which need not be there.
+func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
+	if err != nil {
+		return nil, err
+	}
+	return eventual.NewQueue(account, name, o)
+}
+
+// newQueue makes a queue for one test.
+func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *eventual.Queue {
+	t.Helper()
+	name := s.QueueName(t)
+	q := must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
+	check(t, q.Create(t.Context()))
+	t.Cleanup(func() {
+		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, eventual.ErrQueueNotFound) {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// atOnce repeats failed messages without waiting, so that a Drain goes through all deliveries.
+func atOnce(int) time.Duration { return 0 }
+
+// drain has a worker that retries at once handle what is visible, and returns what it did.
+func drain(t testing.TB, q *eventual.Queue) eventual.WorkerStats {
+	t.Helper()
+	w := must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{RetryDelay: atOnce}))
+	must[int](t)(w.Drain(t.Context()))
+	return w.Stats()
+}
+
+// entries are all entries of the poison queue, of which there are at most 32.
+func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
+	t.Helper()
+	return must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
+}
+
+// wantKind fails unless err is a tables.Error of that kind.
+func wantKind(t testing.TB, err, kind error) {
+	t.Helper()
+	var e *tables.Error
+	if !errors.As(err, &e) || !errors.Is(err, kind) {
+		t.Fatalf("error is %v, want %v", err, kind)
+	}
+}
 
 // clerk is what the movers' tests move. No two states of clerks have one Life and Note.
 type clerk struct {
@@ -84,7 +151,7 @@ type officer struct {
 	*office
 	current, archive *patterns.Repository[clerk]
 	queue            *eventual.Queue
-	mover            *eventual.Mover[clerk]
+	mover            *archive.Mover[clerk]
 	ledger           *tables.Table
 }
 
@@ -113,11 +180,11 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}, email()); err != nil {
 		return nil, err
 	}
-	destination := eventual.ToRepository(p.archive, nil)
+	destination := archive.ToRepository(p.archive, nil)
 	if o.toBlobs {
-		destination = eventual.ToContainer(account.Container(o.container), clerkBlob)
+		destination = archive.ToContainer(account.Container(o.container), clerkBlob)
 	}
-	p.mover, err = eventual.NewMover(p.queue, "archive-clerks", p.current, destination, &eventual.MoverOptions{Replace: o.replaces})
+	p.mover, err = archive.New(p.queue, "archive-clerks", p.current, destination, &archive.Options{Replace: o.replaces})
 	return p, err
 }
 
@@ -193,7 +260,7 @@ func (p *officer) find(ctx context.Context, c *clerk) (places, error) {
 		return found, err
 	}
 	if p.toBlobs {
-		found.archived, err = eventual.ReadArchived[clerk](ctx, p.queue.Account().Container(p.container), clerkBlob(c))
+		found.archived, err = archive.Read[clerk](ctx, p.queue.Account().Container(p.container), clerkBlob(c))
 	} else {
 		found.archived, err = p.archive.Get(ctx, clerkKey(c))
 	}

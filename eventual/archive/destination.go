@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"context"

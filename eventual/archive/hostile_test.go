@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (p *officer) forgeMove(t testing.TB, key tables.Key, incarnation string, to
 	t.Helper()
 	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
 	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
-	check(t, second(storageQueue(p.queue, "").EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
+	check(t, second(p.queue.Account().Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
 }
 
 // everything is what both tables and the container hold, by key and ETag, and by name and ETag.

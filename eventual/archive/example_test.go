@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -24,10 +26,16 @@ func employeeKey(e *Employee) tables.Key {
 }
 
 // Those who have left are moved to a table of their own, and others into blobs.
-func ExampleNewMover() {
+func ExampleNew() {
 	ctx := context.Background()
-	queue := newExampleQueue(ctx, "archiving")
-	account := queue.Account()
+	account := storage()
+	queue, err := eventual.NewQueue(account, "archiving", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := queue.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
 	open := func(table string) *patterns.Repository[Employee] {
 		if err := account.Table(table).CreateIfMissing(ctx); err != nil {
 			log.Fatal(err)
@@ -44,12 +52,12 @@ func ExampleNewMover() {
 		log.Fatal(err)
 	}
 
-	archive, err := eventual.NewMover(queue, "archive-employees", employees, eventual.ToRepository(archived, nil), nil)
+	toTable, err := archive.New(queue, "archive-employees", employees, archive.ToRepository(archived, nil), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	blobName := func(e *Employee) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
-	export, err := eventual.NewMover(queue, "export-employees", employees, eventual.ToContainer(blobs, blobName), nil)
+	toBlobs, err := archive.New(queue, "export-employees", employees, archive.ToContainer(blobs, blobName), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -61,10 +69,10 @@ func ExampleNewMover() {
 			log.Fatal(err)
 		}
 	}
-	if err := archive.Move(ctx, june); err != nil {
+	if err := toTable.Move(ctx, june); err != nil {
 		log.Fatal(err)
 	}
-	if err := export.Move(ctx, ken); err != nil {
+	if err := toBlobs.Move(ctx, ken); err != nil {
 		log.Fatal(err)
 	}
 	worker, err := eventual.NewWorker(queue, nil, nil) // in this process or another one that makes the same movers
@@ -80,11 +88,24 @@ func ExampleNewMover() {
 		log.Fatal(err)
 	}
 	fmt.Println(e.Name)
-	if e, err = eventual.ReadArchived[Employee](ctx, blobs, "Sales/456.json"); err != nil {
+	if e, err = archive.Read[Employee](ctx, blobs, "Sales/456.json"); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(e.Name)
 	// Output:
 	// June Jones
 	// Ken Kwok
+}
+
+// storage opens the service that the tests share.
+func storage() *tables.Account {
+	service, err := storagetest.OpenShared()
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"context"
@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,25 +19,25 @@ const moveRounds = 10
 
 // handle is the worker's part. Where something that was sent may still be under way, the message is left: what
 // arrives late must arrive before the next worker begins.
-func (m *Mover[T]) handle(ctx context.Context, message *Message) (verdict, error) {
+func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdict.Verdict, error) {
 	var body moveBody
 	if err := message.Decode(&body); err != nil {
-		return verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	if body.Incarnation == "" || len(body.To) == 0 {
-		return verdict{}, invalidf("Move", m.queue.name, "the message names no incarnation, or no place for the copy; ask for the move again")
+		return verdict.Verdict{}, invalidf("Move", m.queue.Name(), "the message names no incarnation, or no place for the copy; ask for the move again")
 	}
 	key := tables.Key{Partition: body.Partition, Row: body.Row}
 	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,
 		id: moveName(m.name, m.source.Table().Name(), key, body.Incarnation, body.To)}
 	err := m.destination.move(ctx, w)
 	switch {
-	case errors.Is(err, tables.ErrUnknownOutcome), err == nil && message.holding.unsure(), w.poisoned != nil && message.holding.unsure():
-		return verdict{fate: leaveMessage}, nil
+	case errors.Is(err, tables.ErrUnknownOutcome), (err == nil || w.poisoned != nil) && lease.From(ctx).Unsure():
+		return verdict.Verdict{Action: verdict.Leave}, nil
 	case err != nil:
-		return verdict{poisoned: w.poisoned}, err
+		return verdict.Verdict{Poisoned: w.poisoned}, err
 	}
-	return verdict{}, nil
+	return verdict.Verdict{}, nil
 }
 
 // moving is one delivery of a message: what every destination needs.

@@ -1,4 +1,4 @@
-package eventual
+package archive
 
 import (
 	"bytes"
@@ -153,12 +153,12 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 	return edm.Value{}, errors.New("its value is none of its type")
 }
 
-// ReadArchived reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
+// Read reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
 // repository. As tables.Entity, it is the bag of its properties with the key that it had. It is tables.ErrNotFound
 // when there is no such blob, or a Mover has not put the entity there yet, and tables.ErrGarbled for one that no Mover has written, or a later version of this library.
 // Requests: 1.
-func ReadArchived[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
-	const op = "ReadArchived"
+func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
+	const op = "archive.Read"
 	if c == nil || name == "" {
 		return nil, invalidf(op, name, "the container is nil, or the blob's name empty")
 	}

@@ -1,4 +1,4 @@
-package eventual_test
+package archive_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -86,10 +87,10 @@ func archiveSample(t testing.TB, s *storagetest.Service, c *container.Client, e 
 	check(t, table.Create(t.Context()))
 	repo := must[*patterns.Repository[everything]](t)(patterns.NewRepository(table, patterns.Schema[everything]{
 		Key: func(e *everything) tables.Key { return tables.Key{Partition: e.PartitionKey, Row: e.RowKey} }}))
-	mover := must[*eventual.Mover[everything]](t)(eventual.NewMover(q, "m", repo, eventual.ToContainer(c, func(*everything) string { return "a" }), nil))
+	mover := must[*archive.Mover[everything]](t)(archive.New(q, "m", repo, archive.ToContainer(c, func(*everything) string { return "a" }), nil))
 	check(t, repo.Insert(t.Context(), e))
 	check(t, mover.Move(t.Context(), e))
-	if stats := drain(t, q, nil); stats.Handled != 1 || stats.Failed != 0 {
+	if stats := drain(t, q); stats.Handled != 1 || stats.Failed != 0 {
 		t.Fatalf("%+v", stats)
 	}
 }
@@ -99,14 +100,14 @@ func TestArchivedFormat(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	c := newContainer(t, s)
 	archiveSample(t, s, c, sample())
-	got := must[*everything](t)(eventual.ReadArchived[everything](ctx, c, "a"))
+	got := must[*everything](t)(archive.Read[everything](ctx, c, "a"))
 	if !reflect.DeepEqual(withoutMeta(got), withoutMeta(sample())) {
 		t.Errorf("read %+v, moved %+v", got, sample())
 	}
 	if got.Incarnation() != "" || got.ETag != "" {
 		t.Errorf("Meta %+v", got.Meta)
 	}
-	bag := must[*tables.Entity](t)(eventual.ReadArchived[tables.Entity](ctx, c, "a"))
+	bag := must[*tables.Entity](t)(archive.Read[tables.Entity](ctx, c, "a"))
 	if v, _ := bag.Get("Large").Int(); bag.Key.Partition != "O'Brien & co" || v != math.MaxInt64 || bag.Get("Large").Type() != tables.TypeInt64 {
 		t.Errorf("%+v", bag)
 	}
@@ -128,7 +129,7 @@ func TestReadArchived(t *testing.T) {
 	ctx := t.Context()
 	c := newContainer(t, storagetest.Open(t))
 	putText(t, c, "sorted", `{"properties":{"Large":"7","Large@odata.type":"Edm.Int64","Small":8},"row":"r","partition":"p","v":1,"later":{}}`)
-	got := must[*everything](t)(eventual.ReadArchived[everything](ctx, c, "sorted"))
+	got := must[*everything](t)(archive.Read[everything](ctx, c, "sorted"))
 	if got.Large != 7 || got.Small != 8 || got.PartitionKey != "p" || got.RowKey != "r" {
 		t.Errorf("%+v", got)
 	}
@@ -137,7 +138,7 @@ func TestReadArchived(t *testing.T) {
 		*Keys
 		Small int32
 	}
-	if got := must[*nested](t)(eventual.ReadArchived[nested](ctx, c, "sorted")); got.PartitionKey != "p" || got.Row != "r" {
+	if got := must[*nested](t)(archive.Read[nested](ctx, c, "sorted")); got.PartitionKey != "p" || got.Row != "r" {
 		t.Errorf("%+v", got)
 	}
 	for text, reason := range map[string]string{
@@ -156,16 +157,16 @@ func TestReadArchived(t *testing.T) {
 		`{"v":1,"partition":"p","row":"r","properties":{"Small":"secret"}}`:                             "Small",
 	} {
 		putText(t, c, "bad", text)
-		_, err := eventual.ReadArchived[everything](ctx, c, "bad")
+		_, err := archive.Read[everything](ctx, c, "bad")
 		if wantKind(t, err, tables.ErrGarbled); !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", text, err, reason)
 		}
 	}
-	_, err := eventual.ReadArchived[everything](ctx, c, "missing")
+	_, err := archive.Read[everything](ctx, c, "missing")
 	wantKind(t, err, tables.ErrNotFound)
-	_, err = eventual.ReadArchived[everything](ctx, c, "")
+	_, err = archive.Read[everything](ctx, c, "")
 	wantKind(t, err, tables.ErrInvalid)
-	_, err = eventual.ReadArchived[everything](ctx, nil, "a")
+	_, err = archive.Read[everything](ctx, nil, "a")
 	wantKind(t, err, tables.ErrInvalid)
 }
 
@@ -182,17 +183,17 @@ func TestMoverBlobNames(t *testing.T) {
 	o := newOffice(t, s, office{toBlobs: true})
 	ctx, p, c := t.Context(), o.open(t, s), june()
 	check(t, p.current.Insert(ctx, c))
-	mover := func(name func(*clerk) string) *eventual.Mover[clerk] {
+	mover := func(name func(*clerk) string) *archive.Mover[clerk] {
 		p := o.open(t, s)
-		return must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "names", p.current, eventual.ToContainer(p.queue.Account().Container(o.container), name), nil))
+		return must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(p.queue.Account().Container(o.container), name), nil))
 	}
 	for reason, name := range map[string]string{"a blob name of 0 characters": "", "a blob name of 1025 characters": strings.Repeat("é", 1025)} {
 		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v, want %q", err, reason)
 		}
 	}
-	changing := must[*eventual.Mover[clerk]](t)(eventual.NewMover(p.queue, "names", p.current,
-		eventual.ToContainer(p.queue.Account().Container(o.container), func(c *clerk) string { return "clerks/" + c.Note }), nil))
+	changing := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current,
+		archive.ToContainer(p.queue.Account().Container(o.container), func(c *clerk) string { return "clerks/" + c.Note }), nil))
 	check(t, changing.Move(ctx, c))
 	_, err := p.current.Update(ctx, clerkKey(c), rewrite("promoted"))
 	check(t, err)
@@ -220,13 +221,13 @@ func TestMoverForeignContainer(t *testing.T) {
 			client := must[*container.Client](t)(container.NewClientWithSharedKeyCredential(s.BlobEndpoint+"/"+o.container, credential,
 				&container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: options.Transport, Retry: options.Retry}}))
 			queue := must[*eventual.Queue](t)(openQueue(s, o.queue, nil))
-			mover := must[*eventual.Mover[clerk]](t)(eventual.NewMover(queue, "foreign", p.current, eventual.ToContainer(client, clerkBlob), nil))
+			mover := must[*archive.Mover[clerk]](t)(archive.New(queue, "foreign", p.current, archive.ToContainer(client, clerkBlob), nil))
 			c := &clerk{Department: "Sales", ID: 10*i + int(retries), Email: "x", Life: "first", Note: "hired"}
 			c.Email = clerkBlob(c)
 			check(t, p.current.Insert(ctx, c))
 			check(t, mover.Move(ctx, c))
 			for range 2 {
-				drain(t, queue, nil)
+				drain(t, queue)
 				s.Wait(2 * time.Minute)
 			}
 			wantPlaces(t, p, c, "", "first: hired")

@@ -1,0 +1,105 @@
+// Package archive moves entities to another table, partition or account, or into blobs, by the workers of an eventual.Queue. It is the
+// archiver of the guide's "Eventually consistent transactions pattern".
+//
+// # Stored layout
+//
+// Mover.Move puts a message of type tablepatterns.move.<name> on the queue, whose body is
+//
+//	{"partition":"Sales","row":"empid_000223","incarnation":"5LT4...","to":["Sales","empid_000223"]}
+//
+// to is the key of the copy, or the name of its blob. In a repository the copy is an entity like any other. Its incarnation is
+// derived from that of the entity: the first 26 characters of the base32 of the SHA-256 of "tablepatterns.move" and the entity's
+// incarnation. ToContainer describes the blob.
+//
+// During a move the mover keeps rows that belong to no entity (_tpShared is "mover"). Queries, indexes and Verify skip them. Each has
+// Version, Mover, Table, Partition, Row and Incarnation, which say what is moved, and
+//
+//	mark    beside the copy    U+FFFC movemark_<move>    Source: the ETag of the entity from which the copy was made
+//	trace   beside the entity  U+FFFC movetrace_<move>   Write: the write id of the mark
+//	record  beside the entity  U+FFFC moverecord_<move>  Source; Base: the ETag of the blob before it gets its content; Write: the
+//	                                                     write id of the content; Round: 1, and 1 more each time it is replaced
+//
+// <move> is the base32 of the first 20 bytes of the SHA-256 of the mover's name, the source's table in lower case, the entity's
+// partition key, row key and incarnation, and the texts of to, each after its length in bytes and a space.
+//
+// # Order
+//
+// Into a repository, the worker does this:
+//
+//  1. Get the message, and read the entity.
+//  2. Insert copy and mark in one transaction. Both have the same write id until somebody changes the copy.
+//  3. Delete the entity and insert the trace in one transaction, under the ETag that the mark holds. Now the entity has moved.
+//  4. Delete the mark, then the trace, then the message.
+//
+// Into a container, where no transaction covers a blob and a row:
+//
+//  1. Get the message, and read the entity.
+//  2. Put a pending blob, which has the name of the move and no content, if there is no blob yet. Read does not return it.
+//  3. Insert the record, which names the pending blob's ETag.
+//  4. Replace the pending blob by the content, under that ETag.
+//  5. Delete the entity and the record in one transaction, under the ETag that the record holds. Now the entity has moved.
+//  6. Delete the message.
+//
+// If the service refuses one of these requests because somebody else wrote first, the worker reads the mark or record, then the entity,
+// then the copy, and continues from there.
+//
+// # Guarantee
+//
+// An entity for which Move was called, and which nobody deletes, ends in exactly one place with its last content: at the destination
+// or, with the reason on the poison queue, at the source. Between copy and delete it is in both places; it is never in neither. This
+// holds whatever crashes, with any number of messages about the entity, handled by any number of workers at once and in any order. What
+// users do at either end meanwhile is never lost:
+//
+//   - An update of the entity is carried over to the copy unless somebody has changed the copy.
+//   - An update or a delete of the copy stays. The worker deletes the entity if it has not changed since it was copied.
+//   - A delete of the entity stays: the worker deletes its copy too, unless somebody has changed it.
+//   - If users have changed both ends, the worker changes neither, and the message goes to the poison queue with a reason that says what
+//     to do. In a container, a blob that a user has deleted, or changed without keeping its metadata, counts as changed at both ends,
+//     because only the metadata shows from what the blob was made.
+//   - A message names the incarnation of its entity. If the entity was deleted and another one inserted under its key, the worker changes
+//     nothing. The same holds after another Mover has moved the entity back: at its destination it has another incarnation.
+//
+// If the destination already holds another entity under the copy's key, the worker leaves it alone unless Options.Replace is set.
+//
+// A delete of the entity whose response was lost counts as made if the entity no longer exists, even if in fact a Mover has moved it:
+// delete the copy, too. An insert whose first attempt got no response can arrive a second time, after the move; then both entities
+// stay, and the message goes to the poison queue.
+//
+// While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
+// it.
+//
+// # Crashes
+//
+// The message appears again after its visibility timeout. The mark and the trace, or the record, show the next worker how far the move
+// has come:
+//
+//	after            left                     the next worker
+//	the read         nothing                  starts from the beginning
+//	the copy         copy, mark               deletes the entity, or first brings the copy up to date
+//	the delete       copy, mark, trace        deletes mark and trace
+//	the mark         copy, trace              deletes the trace
+//	the pending blob pending blob             inserts the record
+//	the record       pending blob, record     puts the content
+//	the content      blob, record             deletes entity and record
+//
+// Only a worker repairs these rows. As long as one exists, so does a message or its entry on the poison queue. If a message failed too
+// often, requeue it, and the worker continues where the last one stopped. A message that was poisoned because both ends had changed has
+// left no row: if you requeue it, the move starts from the beginning.
+//
+// # Requests
+//
+//	Move                                1; 1 more for an entity that was read in part
+//	a message handled                   7, to a repository and to a container
+//	  with a concurrent update          5 more for each: read the mark, the entity, the copy; replace; delete. To a container 6
+//	  with nothing to do                5
+//
+// Inserts and deletes in a repository whose patterns have effects outside of the partition cost what that repository says.
+//
+// # When not to use it
+//
+// Between rows of one partition of one table: a transaction does that at once. If readers must never see an entity twice: for a moment
+// it is in both places. For whole periods of time: drop their tables. For entities of 100 rows: the mark or the trace is one row more
+// than a transaction holds.
+//
+// Movers of one source need different names, whichever queues they use: the name says to which mover a mark, trace or record belongs.
+package archive

@@ -1,0 +1,130 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Mover moves the entities of one repository to one destination. The package comment says what it stores and what it guarantees.
+// A Mover is safe for concurrent use.
+type Mover[T any] struct {
+	queue       *eventual.Queue
+	name        string
+	messageType string
+	source      *patterns.Repository[T]
+	destination Destination[T]
+	replaces    bool
+}
+
+// Options are the options of New; nil is the same as the zero value.
+type Options struct {
+	// Replace says what becomes of another entity, or another incarnation of the same one, that has the copy's key at the
+	// destination: it is written over. Without Replace, the move fails with tables.ErrExists and its message ends on
+	// the poison queue; both entities stay where they are.
+	Replace bool
+}
+
+// moveTypes begin the types of the messages of movers.
+const moveTypes = "tablepatterns.move."
+
+// moveBody is the stored form of what Move asks for. It is API, like the envelope that package eventual puts around it.
+type moveBody struct {
+	Partition   string `json:"partition"`
+	Row         string `json:"row"`
+	Incarnation string `json:"incarnation"`
+	// To is the place of the copy. The entity may be gone when a worker looks for its copy.
+	To []string `json:"to"`
+}
+
+// New returns a mover of a repository's entities, and has all workers of this Queue handle its messages. It makes no
+// request. Every program with workers on the queue makes the same mover: messages of a type that a worker does not know
+// are failures. The name is stored in messages, so it stays the same from one version of a program to the next. A Queue has
+// one mover of a name.
+func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
+	const op = "archive.New"
+	if q == nil || q.Account() == nil {
+		return nil, invalidf(op, "", "the queue is nil, or was not made by eventual.NewQueue")
+	}
+	switch {
+	case name == "":
+		return nil, invalidf(op, q.Name(), "the mover has no name")
+	case source == nil:
+		return nil, invalidf(op, q.Name(), "the repository to move from is nil")
+	case destination == nil:
+		return nil, invalidf(op, q.Name(), "the destination is nil")
+	case sharesMeta(source):
+		return nil, invalidf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", source.EntityType())
+	}
+	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: source, destination: destination}
+	if options != nil {
+		m.replaces = options.Replace
+	}
+	if err := destination.check(source); err != nil {
+		return nil, invalidf(op, q.Name(), "the destination: %w", err)
+	}
+	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// sharesMeta reports whether the copy of an entity has the same Meta, not one of its own.
+func sharesMeta[T any](r *patterns.Repository[T]) bool {
+	var v T
+	meta := r.MetaOf(&v)
+	copied := v
+	return r.MetaOf(&copied) == meta
+}
+
+// Move asks for the move of an entity that was read from the mover's repository, or written to it. What moves is the entity
+// as it will be when a worker comes to it, not v. One that is deleted before that is not moved.
+//
+// An error is tables.ErrUnknownOutcome where the message may be on the queue all the same. To ask twice does no harm.
+//
+// Requests: 1, and 1 more for an entity that was read in part: the place of the copy follows from the whole entity.
+func (m *Mover[T]) Move(ctx context.Context, v *T) error {
+	const op = "Move"
+	if v == nil {
+		return invalidf(op, m.queue.Name(), "the entity is nil")
+	}
+	meta := m.source.MetaOf(v)
+	key, incarnation := meta.Key(), meta.Incarnation()
+	refused := func(kind, err error) error {
+		return &tables.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
+	}
+	if incarnation == "" {
+		return refused(tables.ErrInvalid, errors.New("the entity was neither read from a repository nor written to one, or it was last written by something else than a repository; Replace it first"))
+	}
+	if meta.Partial() {
+		whole, err := m.source.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if m.source.MetaOf(whole).Incarnation() != incarnation {
+			return refused(tables.ErrConflict, errors.New("another incarnation of the entity has its key now; read it again"))
+		}
+		v = whole
+	}
+	if m.source.KeyOf(v) != key {
+		return refused(tables.ErrInvalid, errors.New("the entity's key was changed since it was read; read it again"))
+	}
+	to, err := m.destination.place(m.source, v)
+	if err != nil {
+		return err
+	}
+	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
+}
+
+// movedIncarnation is the incarnation of an entity's copy: the same at each try, and another than the entity's. Were it the
+// same, a message that comes late would move the entity once more after it was moved back.
+func movedIncarnation(incarnation string) string {
+	sum := sha256.Sum256([]byte("tablepatterns.move" + incarnation))
+	return base32.StdEncoding.EncodeToString(sum[:])[:26]
+}

@@ -1,0 +1,41 @@
+package eventual
+
+import (
+	"context"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
+)
+
+// HandleOwn has all workers of this Queue give messages of a type that begins with "tablepatterns." to h. It is for the packages of
+// this module that send such messages; programs cannot call it, since its first argument is of an internal type. They give NewWorker
+// their handlers. op is the operation that an error names.
+func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
+	if err := checkType(messageType); err != nil {
+		return invalidf(op, q.name, "%w", err)
+	}
+	if !strings.HasPrefix(messageType, ownTypes) {
+		return invalidf(op, q.name, "message type %q: the library's own begin with %q", messageType, ownTypes)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.internal[messageType] != nil {
+		return invalidf(op, q.name, "message type %q has a handler already", messageType)
+	}
+	q.internal[messageType] = h
+	return nil
+}
+
+// SendOwn puts a message of such a type on the queue, for the packages of this module. Programs call Queue.Send, which costs the same.
+func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string, body any) error {
+	e, err := q.newEnvelope(op, messageType, body)
+	if err != nil {
+		return err
+	}
+	if _, err := q.send(ctx, op, e, 0); err != nil {
+		return err
+	}
+	q.wake.all()
+	return nil
+}

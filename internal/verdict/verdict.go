@@ -1,0 +1,38 @@
+// Package verdict says what becomes of a message of the library's own after its handler has returned: package eventual acts on it, and
+// the handlers of package eventual and of the packages above it return it.
+package verdict
+
+import (
+	"context"
+	"time"
+)
+
+// Verdict is what a handler of a message of the library's own decides beside its error. The zero Verdict deletes the message if there
+// is no error, and counts a failure if there is one.
+type Verdict struct {
+	Action Action        // without an error
+	Delay  time.Duration // of Release; with an error, the least until the message is delivered again
+	// Poisoned is set with an error that a later delivery would return again. The worker puts the message on the poison queue at once and
+	// then calls Poisoned. If that fails, the message is delivered again.
+	Poisoned func(context.Context) error
+}
+
+// Action is what a worker does to a message whose handler returned no error.
+type Action uint8
+
+const (
+	Finish  Action = iota // delete it
+	Leave                 // neither delete nor show it: its visibility timeout runs out
+	Release               // show it to other workers after the delay
+)
+
+// String is the action's name in metrics and spans.
+func (a Action) String() string {
+	switch a {
+	case Finish:
+		return "handled"
+	case Leave:
+		return "left"
+	}
+	return "released"
+}
