@@ -85,11 +85,11 @@ func (b *bulk) withoutExisting(ctx context.Context, units bulkUnits) (bulkUnits,
 		keys[i] = u.Value.Writes[0].Key
 		index[keys[i]] = i
 	}
-	for row, err := range b.table.rawRows().getMany(ctx, keys, existingConcurrency) {
+	for row, err := range getMany[RawRow](ctx, b.table.rawRows(), keys, existingConcurrency) {
 		if err != nil {
 			return nil, err
 		}
-		there[index[row.(*RawRow).Key]] = true
+		there[index[row.Key]] = true
 	}
 	var left, existing bulkUnits
 	for i, u := range units {

@@ -2,15 +2,12 @@ package tables
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -47,14 +44,11 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 	if err := q.refuseScan(p); err != nil {
 		return "", err
 	}
-	c := continuation{Query: p.fingerprint(q.src.Table, q.top), Left: q.top}
+	c := continuation.Position{Query: continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, p.Filter, p.asked, q.top), Left: q.top}
 	if token != "" {
-		if c, err = parseContinuation(token, c.Query); err != nil {
-			return "", relabel("Page", q.src.Table, err)
+		if c, err = continuation.Parse(token, c.Query, q.top); err != nil {
+			return "", relabel("Page", q.src.Table, Invalid("Page", err))
 		}
-	}
-	if q.top > 0 && (c.Left <= 0 || c.Left > q.top) {
-		return "", relabel("Page", q.src.Table, Invalidf("Page", "the continuation token is damaged: it allows %d entities of a query for %d", c.Left, q.top))
 	}
 	if p.empty {
 		return "", nil
@@ -72,7 +66,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 	return q.fetch(ctx, p, c, add)
 }
 
-func (q *query) fetch(ctx context.Context, p Plan, c continuation, add func(v any) int) (token string, err error) {
+func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any) int) (token string, err error) {
 	size := q.pageSize
 	if size == 0 {
 		size = MaxPageSize
@@ -117,29 +111,29 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation, add func(v an
 	if q.top > 0 {
 		next.Left = c.Left - items
 	}
-	if !next.goesOn() || q.top > 0 && next.Left == 0 {
+	if !next.More() || q.top > 0 && next.Left == 0 {
 		return "", nil
 	}
-	return next.String(), nil
+	return next.Token(), nil
 }
 
 // next reads where a query goes on after a page of so many rows. The emulator names a next row without its partition
 // where that is "", and takes no such name back; the query then goes on behind the last row of the page.
-func (t *Table) next(header headers, last Key, rows int) (continuation, error) {
-	c := continuation{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
+func (t *Table) next(header headers, last Key, rows int) (continuation.Position, error) {
+	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {
 		return c, nil
 	}
 	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so that nothing is behind another
 		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("it names the row to go on with, and not its partition")))
 	}
-	return continuation{After: []string{last.Partition, last.Row}}, nil
+	return continuation.Position{After: []string{last.Partition, last.Row}}, nil
 }
 
 type headers interface{ Get(string) string }
 
 // list sends one query.
-func (t *Table) list(ctx context.Context, p Plan, size int, c continuation) ([]byte, headers, error) {
+func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) ([]byte, headers, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
 	filter, err := p.behind(c.After)
@@ -181,49 +175,4 @@ func (p Plan) behind(last []string) (string, error) {
 	}
 	text, err := odata.Append(nil, rest)
 	return filter + "(" + string(text) + ")", err
-}
-
-// continuation is where a query goes on. Its text is opaque to callers, and its version lets it change.
-type continuation struct {
-	Version   int      `json:"v"`
-	Query     string   `json:"q"`           // fingerprint of the query it belongs to
-	Partition string   `json:"p,omitempty"` // the service's own tokens
-	Row       string   `json:"r,omitempty"`
-	After     []string `json:"k,omitempty"` // in their place: keys of the last row that was read
-	Left      int      `json:"n,omitempty"` // entities that Top still allows
-}
-
-func (c continuation) goesOn() bool { return c.Partition != "" || len(c.After) == 2 }
-
-const continuationVersion = 1
-
-func (c continuation) String() string {
-	c.Version = continuationVersion
-	text, _ := json.Marshal(c) // strings and an int cannot fail
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-func parseContinuation(token, query string) (continuation, error) {
-	var c continuation
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || json.Unmarshal(text, &c) != nil {
-		return c, Invalidf("Page", "the continuation token, of %d characters, is not one that Page has returned", len(token))
-	}
-	if c.Version != continuationVersion {
-		return c, Invalidf("Page", "a continuation token of version %d, this build reads version %d", c.Version, continuationVersion)
-	}
-	if c.Query != query {
-		return c, Invalidf("Page", "the continuation token belongs to another query")
-	}
-	if !c.goesOn() || c.Partition != "" && c.After != nil || c.Left < 0 {
-		return c, Invalidf("Page", "the continuation token is damaged: it has no position")
-	}
-	return c, nil
-}
-
-// fingerprint tells queries apart by what decides their answer. Page size may change between pages.
-func (p Plan) fingerprint(t *Table, top int) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %d", t.account.endpoints.Table, t.name, p.Filter, p.asked, top)
-	return fmt.Sprintf("%016x", h.Sum64())
 }

@@ -42,7 +42,7 @@ func (r Raw) GetSystem(ctx context.Context, key Key) (*RawRow, error) {
 
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
 func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {
-	return typed[RawRow](r.table.rawRows().getMany(ctx, keys, defaultConcurrency))
+	return getMany[RawRow](ctx, r.table.rawRows(), keys, defaultConcurrency)
 }
 
 // Query begins a query of the rows as they are stored.
@@ -69,7 +69,7 @@ func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, k
 
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return typed[T](source.getMany(ctx, keys, options.concurrency()))
+	return getMany[T](ctx, source, keys, options.concurrency())
 }
 
 // DecodeError says which stored row could not be turned into a value.

@@ -1,0 +1,62 @@
+// Package continuation holds the position at which a query goes on after a page, and its text: the continuation token, which is opaque
+// to callers and has a version.
+package continuation
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+)
+
+// Position is where a query goes on.
+type Position struct {
+	Version   int      `json:"v"`
+	Query     string   `json:"q"`           // Fingerprint of the query it belongs to
+	Partition string   `json:"p,omitempty"` // the service's own tokens
+	Row       string   `json:"r,omitempty"`
+	After     []string `json:"k,omitempty"` // in their place: keys of the last row that was read
+	Left      int      `json:"n,omitempty"` // entities that the query's Top still allows
+}
+
+const version = 1
+
+// More reports whether there is anything to go on with.
+func (p Position) More() bool { return p.Partition != "" || len(p.After) == 2 }
+
+// Token returns the text of the position.
+func (p Position) Token() string {
+	p.Version = version
+	text, _ := json.Marshal(p) // strings and an int cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Parse reads a token of a query that has this fingerprint. top is the query's Top, 0 for none.
+func Parse(token, query string, top int) (Position, error) {
+	var p Position
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || json.Unmarshal(text, &p) != nil {
+		return p, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
+	}
+	if p.Version != version {
+		return p, fmt.Errorf("the continuation token has version %d, and this build reads version %d; begin the query again", p.Version, version)
+	}
+	if p.Query != query {
+		return p, errors.New("the continuation token belongs to another query; give Page.Next of a page of this query")
+	}
+	if !p.More() || p.Partition != "" && p.After != nil || p.Left < 0 {
+		return p, errors.New("the continuation token is damaged: it has no position")
+	}
+	if top > 0 && (p.Left <= 0 || p.Left > top) {
+		return p, fmt.Errorf("the continuation token is damaged: it allows %d entities of a query for %d", p.Left, top)
+	}
+	return p, nil
+}
+
+// Fingerprint tells queries apart by what decides their answer. The page size is not part of it: it may change between pages.
+func Fingerprint(endpoint, table, filter string, selected []string, top int) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q %q %q %d", endpoint, table, filter, selected, top)
+	return fmt.Sprintf("%016x", h.Sum64())
+}

@@ -1,0 +1,56 @@
+package streams
+
+import (
+	"context"
+	"iter"
+	"sync"
+)
+
+// Window reads n values by their index, several at once, and yields them in order, without those whose error skip accepts. The reads
+// are never more than concurrency ahead of the reader. Any other error comes once, last.
+func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip func(error) bool) iter.Seq2[V, error] {
+	type answer struct {
+		v   V
+		err error
+	}
+	return func(yield func(V, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		answers := make([]chan answer, n)
+		for i := range answers {
+			answers[i] = make(chan answer, 1)
+		}
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		window := make(chan struct{}, concurrency)
+		running.Go(func() {
+			for i := range n {
+				select {
+				case window <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+				running.Go(func() {
+					v, err := read(ctx, i)
+					answers[i] <- answer{v, err}
+				})
+			}
+		})
+		for i := range n {
+			select {
+			case a := <-answers[i]:
+				<-window // only now, so that reads do not run ahead of a slow reader
+				if a.err != nil && skip(a.err) {
+					continue
+				}
+				if !yield(a.v, a.err) || a.err != nil {
+					return
+				}
+			case <-ctx.Done():
+				var none V
+				yield(none, ctx.Err())
+				return
+			}
+		}
+	}
+}
