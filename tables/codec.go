@@ -154,14 +154,6 @@ func (c *RawCodec) Decode(p Properties, v any) error {
 	return nil
 }
 
-// typeOf returns the EDM type under which T stores a property, TypeNull when T does not say.
-func (c *RawCodec) typeOf(name string) Type {
-	if c.plan == nil {
-		return TypeNull
-	}
-	return Type(c.plan.EDMType(name))
-}
-
 // key reads the key out of fields PartitionKey and RowKey, or out of the bag.
 func (c *RawCodec) key(v any) (Key, error) {
 	if c.plan == nil {

@@ -1,33 +1,14 @@
 package tables
 
 import (
-	"encoding"
-	"fmt"
-	"math"
-	"reflect"
-
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
-// Condition is a typed condition on an entity's properties. Literals are escaped and typed as the property is
-// declared in T, else as a field of the value's Go type would be stored.
-type Condition struct {
-	op       odata.Op
-	property string
-	value    any
-	join     joinKind
-	terms    []Condition
-}
-
-type joinKind uint8
-
-const (
-	joinNone joinKind = iota
-	joinAnd
-	joinOr
-	joinNot
-)
+// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped, and is sent as the EDM type under
+// which T stores the property; if T has no such field, as ValueOf would store the value.
+type Condition struct{ term filter.Term }
 
 // Eq holds where the property equals value.
 func Eq(property string, value any) Condition { return compare(odata.Eq, property, value) }
@@ -48,81 +29,42 @@ func Lt(property string, value any) Condition { return compare(odata.Lt, propert
 func Le(property string, value any) Condition { return compare(odata.Le, property, value) }
 
 func compare(op odata.Op, property string, value any) Condition {
-	return Condition{op: op, property: property, value: value}
+	return Condition{filter.Compare(op, property, value)}
 }
 
-// And holds where all of the conditions do.
-func And(conditions ...Condition) Condition { return Condition{join: joinAnd, terms: conditions} }
-
-// Or holds where one of the conditions does.
-func Or(conditions ...Condition) Condition { return Condition{join: joinOr, terms: conditions} }
-
-// Not holds where the condition does not.
-func Not(condition Condition) Condition {
-	return Condition{join: joinNot, terms: []Condition{condition}}
+// And holds where all of the conditions hold. It needs at least one.
+func And(conditions ...Condition) Condition {
+	return Condition{filter.Join(terms(conditions), odata.AllOf)}
 }
 
-// expr turns the condition into a filter, with the types of T.
-func (c Condition) expr(typeOf func(string) Type) (odata.Expr, error) {
-	if c.join == joinNone {
-		value, err := literal(c.property, c.value, typeOf(c.property))
-		if err != nil {
-			return nil, err
-		}
-		return odata.Comparison{Property: c.property, Op: c.op, Value: edm.Value(value)}, nil
-	}
-	if len(c.terms) == 0 {
-		return nil, fmt.Errorf("an And, Or or Not without conditions")
-	}
-	terms := make([]odata.Expr, len(c.terms))
-	for i, term := range c.terms {
-		var err error
-		if terms[i], err = term.expr(typeOf); err != nil {
-			return nil, err
-		}
-	}
-	switch c.join {
-	case joinAnd:
-		return odata.AllOf(terms...), nil
-	case joinOr:
-		return odata.AnyOf(terms...), nil
-	}
-	return odata.Not{X: terms[0]}, nil
+// Or holds where at least one of the conditions holds. It needs at least one.
+func Or(conditions ...Condition) Condition {
+	return Condition{filter.Join(terms(conditions), odata.AnyOf)}
 }
 
-// literal makes the value to compare with, of the declared type where there is one: the service compares an Edm.Int64
-// property with an Edm.Int64 literal.
-func literal(property string, x any, declared Type) (Value, error) {
-	switch property {
-	case "PartitionKey", "RowKey":
-		declared = TypeString
-	case "Timestamp":
-		declared = TypeDateTime
-	default:
-		if err := edm.CheckName(property); err != nil {
-			return Value{}, err
-		}
+// Not holds where the condition does not hold, and for an entity that lacks the property.
+func Not(condition Condition) Condition { return Condition{filter.Not(condition.term)} }
+
+func terms(conditions []Condition) []filter.Term {
+	out := make([]filter.Term, len(conditions))
+	for i, c := range conditions {
+		out[i] = c.term
 	}
-	v, err := ValueOf(x)
-	if err != nil {
-		return Value{}, fmt.Errorf("condition on %s: %w", property, err)
+	return out
+}
+
+// types say how values of the codec's T are stored.
+func (c *RawCodec) types() filter.Types {
+	return filter.Types{
+		Declared: func(property string) edm.Type {
+			if c.plan == nil {
+				return edm.TypeNull
+			}
+			return c.plan.EDMType(property)
+		},
+		ValueOf: func(value any) (edm.Value, error) {
+			v, err := ValueOf(value)
+			return edm.Value(v), err
+		},
 	}
-	if declared == TypeNull || v.Type() == declared {
-		return v, nil
-	}
-	if n, ok := v.Int(); ok {
-		switch {
-		case declared == TypeInt64:
-			return Int64(n), nil
-		case declared == TypeInt32 && n >= math.MinInt32 && n <= math.MaxInt32:
-			return Int32(int32(n)), nil
-		case declared == TypeDouble && int64(float64(n)) == n:
-			return Double(float64(n)), nil
-		}
-	}
-	if m, ok := x.(encoding.TextMarshaler); ok && declared == TypeString {
-		text, err := m.MarshalText()
-		return String(string(text)), err
-	}
-	return Value{}, fmt.Errorf("condition on %s: a %s does not compare with %s", property, reflect.TypeOf(x), declared)
 }

@@ -1,14 +1,12 @@
 package tables
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
 // Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
@@ -18,22 +16,10 @@ type Key struct {
 }
 
 func (k Key) check() error {
-	if err := checkKey("partition key", k.Partition); err != nil {
+	if err := rows.CheckKey("partition key", k.Partition); err != nil {
 		return err
 	}
-	return checkKey("row key", k.Row)
-}
-
-// checkKey refuses a key that is only too long as a matter of size, like everything else that is.
-func checkKey(what, key string) error {
-	err := compoundkey.CheckKey(key)
-	if err == nil {
-		return nil
-	}
-	if n := edm.Units(key); n > compoundkey.MaxUnits {
-		return &edm.SizeError{What: "a " + what, Size: n, Limit: compoundkey.MaxUnits, Unit: "UTF-16 units"}
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return rows.CheckKey("row key", k.Row)
 }
 
 // Property is one named value.

@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
-	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -136,12 +136,15 @@ type headers interface{ Get(string) string }
 func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) ([]byte, headers, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
-	filter, err := p.behind(c.After)
-	if err != nil {
-		return nil, nil, failure("Query", t.name, Key{}, err)
+	sent := p.Filter
+	if c.After != nil {
+		var err error
+		if sent, err = filter.After(p.Filter, p.Class == TableScan, c.After[0], c.After[1]); err != nil {
+			return nil, nil, failure("Query", t.name, Key{}, err)
+		}
 	}
-	if filter != "" {
-		options.Filter = &filter
+	if sent != "" {
+		options.Filter = &sent
 	}
 	if len(p.Select) > 0 {
 		selected := strings.Join(p.Select, ",")
@@ -158,21 +161,4 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 		return nil, nil, failure("Query", t.name, Key{}, err)
 	}
 	return ex.Answer, ex.Header, nil
-}
-
-// behind is the filter for the rows that come after a key, nil for all rows.
-func (p Plan) behind(last []string) (string, error) {
-	if last == nil {
-		return p.Filter, nil
-	}
-	rest := keyComparison("RowKey", odata.Gt, last[1])
-	if p.Class == TableScan {
-		rest = odata.AnyOf(keyComparison("PartitionKey", odata.Gt, last[0]), odata.AllOf(keyComparison("PartitionKey", odata.Eq, last[0]), rest))
-	}
-	filter := ""
-	if p.Filter != "" {
-		filter = "(" + p.Filter + ") and "
-	}
-	text, err := odata.Append(nil, rest)
-	return filter + "(" + string(text) + ")", err
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
@@ -141,15 +141,12 @@ func (q *query) plan() (Plan, error) {
 		return Plan{}, Invalid("Query", err)
 	}
 	if q.pageSize < 0 || q.pageSize > MaxPageSize {
-		return Plan{}, Invalidf("Query", "a page size of %d: it is 1 to %d", q.pageSize, MaxPageSize)
+		return Plan{}, Invalidf("Query", "PageSize is %d; it must be 1 to %d, or 0 for %[2]d", q.pageSize, MaxPageSize)
 	}
 	if q.top < 0 {
-		return Plan{}, Invalidf("Query", "a top of %d", q.top)
+		return Plan{}, Invalidf("Query", "Top is %d; it must be 0 (meaning no limit) or more", q.top)
 	}
 	expr, err := q.expr()
-	if err == nil {
-		err = q.checkKept(expr)
-	}
 	if err != nil {
 		return Plan{}, Invalid("Query", err)
 	}
@@ -157,7 +154,7 @@ func (q *query) plan() (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if p.asked, err = q.selection(); err != nil {
+	if p.asked, err = filter.Selection(q.src.System, q.selected); err != nil {
 		return Plan{}, Invalid("Query", err)
 	}
 	p.Select = p.asked
@@ -173,12 +170,12 @@ func planOf(expr odata.Expr) (Plan, error) {
 	if n := odata.Comparisons(expr); n > MaxFilterComparisons {
 		return Plan{}, &Error{Op: "Query", Kind: ErrTooLarge, Err: sizeOf("a filter", n, MaxFilterComparisons, "comparisons")}
 	}
-	filter, err := odata.Append(nil, expr)
+	text, err := odata.Append(nil, expr)
 	if err != nil {
 		return Plan{}, Invalid("Query", err)
 	}
 	classed := odata.Classify(expr)
-	p := Plan{Class: QueryClass(classed.Class), Filter: string(filter), Reason: classed.Reason, empty: classed.Empty}
+	p := Plan{Class: QueryClass(classed.Class), Filter: string(text), Reason: classed.Reason, empty: classed.Empty}
 	for _, row := range classed.Keys {
 		p.Keys = append(p.Keys, Key{classed.PartitionKey, row})
 	}
@@ -190,116 +187,14 @@ func planOf(expr odata.Expr) (Plan, error) {
 
 // expr joins everything that limits the query.
 func (q *query) expr() (odata.Expr, error) {
-	var terms []odata.Expr
-	if q.partition != nil {
-		if err := checkKey("partition key", *q.partition); err != nil {
-			return nil, err
-		}
-		terms = append(terms, keyComparison("PartitionKey", odata.Eq, *q.partition))
+	limits := filter.Query{
+		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.conditions), Filters: q.filters,
+		Kept: q.src.Kept, Filterable: q.src.Filterable,
 	}
-	if q.row != nil {
-		if err := checkKey("row key", *q.row); err != nil {
-			return nil, err
-		}
-		terms = append(terms, keyComparison("RowKey", odata.Eq, *q.row))
-	}
-	spans, err := q.spanExpr()
-	if err != nil {
-		return nil, err
-	}
-	terms = append(terms, spans...)
-	for _, c := range q.conditions {
-		term, err := c.expr(q.src.Codec.typeOf)
-		if err != nil {
-			return nil, err
-		}
-		terms = append(terms, term)
-	}
-	for _, filter := range q.filters {
-		term, err := odata.Parse(filter)
-		if err != nil {
-			return nil, err
-		}
-		terms = append(terms, term)
-	}
-	return odata.AllOf(terms...), nil
-}
-
-// spanExpr limits the row keys to the source's span, such as an index's, and to the caller's within it.
-func (q *query) spanExpr() ([]odata.Expr, error) {
-	spans := []compoundkey.Span{q.src.Span}
 	if q.span != nil {
-		spans = append(spans, *q.span)
+		limits.Spans = append(limits.Spans, *q.span)
 	}
-	from, to := "", ""
-	for _, span := range spans {
-		if err := span.Err(); err != nil {
-			return nil, err
-		}
-		if q.row != nil && !span.Contains(*q.row) {
-			return []odata.Expr{odata.Constant(false)}, nil
-		}
-		if compoundkey.Compare(span.From(), from) > 0 {
-			from = span.From()
-		}
-		if span.To() != "" && (to == "" || compoundkey.Compare(span.To(), to) < 0) {
-			to = span.To()
-		}
-	}
-	var terms []odata.Expr
-	if from != "" && q.row == nil {
-		terms = append(terms, keyComparison("RowKey", odata.Ge, from))
-	}
-	if to != "" && q.row == nil {
-		terms = append(terms, keyComparison("RowKey", odata.Lt, to))
-	}
-	return terms, nil
-}
-
-// checkKept refuses a condition on a property that the source's rows do not hold: it would find nothing, silently.
-func (q *query) checkKept(expr odata.Expr) error {
-	for _, name := range odata.Properties(expr) {
-		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
-			continue
-		}
-		if q.src.Kept != nil && !slices.Contains(q.src.Kept, name) {
-			return fmt.Errorf("a condition on property %s, which the index does not keep", name)
-		}
-		if q.src.Filterable != nil {
-			if err := q.src.Filterable(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func keyComparison(property string, op odata.Op, key string) odata.Expr {
-	return odata.Comparison{Property: property, Op: op, Value: edm.String(key)}
-}
-
-// selection is the caller's choice with the properties that reading needs.
-func (q *query) selection() ([]string, error) {
-	if len(q.selected) == 0 {
-		return nil, nil
-	}
-	names := []string{"PartitionKey", "RowKey", "Timestamp"}
-	for _, name := range slices.Concat(q.src.System, q.selected) {
-		if err := checkSelected(name); err != nil {
-			return nil, err
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-func checkSelected(name string) error {
-	if strings.ContainsAny(name, ",&# ") || name == "" {
-		return fmt.Errorf("selected property %q is no property name", name)
-	}
-	return nil
+	return limits.Expr(q.src.Codec.types())
 }
 
 // refuseScan is the guard in front of everything that sends a query.

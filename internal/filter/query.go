@@ -1,0 +1,141 @@
+package filter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+)
+
+// Query is everything that limits a query.
+type Query struct {
+	Partition, Row *string            // nil for any
+	Spans          []compoundkey.Span // of row keys; all of them limit the query
+	Terms          []Term
+	Filters        []string // in the service's own language
+
+	Kept       []string                    // the properties that the rows hold, nil for all
+	Filterable func(property string) error // refuses a condition on a property, nil for none
+}
+
+// Expr joins everything that limits the query; nil is the filter that every row passes.
+func (q Query) Expr(types Types) (odata.Expr, error) {
+	var terms []odata.Expr
+	if q.Partition != nil {
+		if err := rows.CheckKey("partition key", *q.Partition); err != nil {
+			return nil, err
+		}
+		terms = append(terms, key("PartitionKey", odata.Eq, *q.Partition))
+	}
+	if q.Row != nil {
+		if err := rows.CheckKey("row key", *q.Row); err != nil {
+			return nil, err
+		}
+		terms = append(terms, key("RowKey", odata.Eq, *q.Row))
+	}
+	spans, err := q.spans()
+	if err != nil {
+		return nil, err
+	}
+	terms = append(terms, spans...)
+	for _, t := range q.Terms {
+		term, err := t.expr(types)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, term)
+	}
+	for _, filter := range q.Filters {
+		term, err := odata.Parse(filter)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, term)
+	}
+	expr := odata.AllOf(terms...)
+	return expr, q.check(expr)
+}
+
+// spans limits the row keys to the spans.
+func (q Query) spans() ([]odata.Expr, error) {
+	from, to := "", ""
+	for _, span := range q.Spans {
+		if err := span.Err(); err != nil {
+			return nil, err
+		}
+		if q.Row != nil && !span.Contains(*q.Row) {
+			return []odata.Expr{odata.Constant(false)}, nil
+		}
+		if compoundkey.Compare(span.From(), from) > 0 {
+			from = span.From()
+		}
+		if span.To() != "" && (to == "" || compoundkey.Compare(span.To(), to) < 0) {
+			to = span.To()
+		}
+	}
+	var terms []odata.Expr
+	if from != "" && q.Row == nil {
+		terms = append(terms, key("RowKey", odata.Ge, from))
+	}
+	if to != "" && q.Row == nil {
+		terms = append(terms, key("RowKey", odata.Lt, to))
+	}
+	return terms, nil
+}
+
+// check refuses a condition on a property that the rows do not hold: it would find nothing, silently.
+func (q Query) check(expr odata.Expr) error {
+	for _, name := range odata.Properties(expr) {
+		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+			continue
+		}
+		if q.Kept != nil && !slices.Contains(q.Kept, name) {
+			return fmt.Errorf("condition on %s: the index does not store this property; store it by the index's projection, or query the entities", name)
+		}
+		if q.Filterable != nil {
+			if err := q.Filterable(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func key(property string, op odata.Op, key string) odata.Expr {
+	return odata.Comparison{Property: property, Op: op, Value: edm.String(key)}
+}
+
+// Selection is the caller's choice of properties with those that reading needs, nil for all properties.
+func Selection(needed, selected []string) ([]string, error) {
+	if len(selected) == 0 {
+		return nil, nil
+	}
+	names := []string{"PartitionKey", "RowKey", "Timestamp"}
+	for _, name := range slices.Concat(needed, selected) {
+		if strings.ContainsAny(name, ",&# ") || name == "" {
+			return nil, fmt.Errorf("Select has %q, which cannot be the name of a property", name)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// After limits a filter, "" for none, to the rows that come after the one with the given keys. A filter that scans the whole table goes
+// on in the partitions after it, too.
+func After(filter string, scansTable bool, partition, row string) (string, error) {
+	rest := key("RowKey", odata.Gt, row)
+	if scansTable {
+		rest = odata.AnyOf(key("PartitionKey", odata.Gt, partition), odata.AllOf(key("PartitionKey", odata.Eq, partition), rest))
+	}
+	if filter != "" {
+		filter = "(" + filter + ") and "
+	}
+	text, err := odata.Append(nil, rest)
+	return filter + "(" + string(text) + ")", err
+}
