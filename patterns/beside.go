@@ -71,9 +71,8 @@ type ApplyOptions struct {
 	Beside Beside
 }
 
-// Apply is Insert, Replace or Delete with options. It is for packages that build on a repository, such as eventual for its
-// Mover. Meta.WriteID of v is the id of this write afterwards, which the rows beside it hold too. Requests: as the verb.
-func (r *Repository[T]) Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error {
+// apply is Repository.Apply.
+func (r *engine) apply(ctx context.Context, kind ChangeKind, v any, options *ApplyOptions) error {
 	w, err := r.applying(ctx, kind, v)
 	if err != nil {
 		return err
@@ -88,7 +87,7 @@ func (r *Repository[T]) Apply(ctx context.Context, kind ChangeKind, v *T, option
 	return r.run(ctx, w)
 }
 
-func (r *Repository[T]) applying(ctx context.Context, kind ChangeKind, v *T) (*work[T], error) {
+func (r *engine) applying(ctx context.Context, kind ChangeKind, v any) (*work, error) {
 	const op = "Apply"
 	switch kind {
 	case ChangeInsert:

@@ -13,23 +13,23 @@ import (
 )
 
 // work is one change of one entity on its way through the repository.
-type work[T any] struct {
+type work struct {
 	op     string
 	change Change
-	entity *T                // whose Meta is brought up to date, nil for none
+	entity any               // whose Meta is brought up to date, nil for none
 	etag   azcore.ETag       // the condition, with change.old
 	base   tables.Properties // of a merge: the entity's properties as they are stored, nil where the caller read them
 	merged tables.Properties // of a merge: given as it is stored
 
 	fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
-	given           *T              // what the caller gave, where Completers work on a copy of it
-	after           *sighting[T]    // what the transaction left, nil when that is not known
+	given           any             // what the caller gave, where Completers work on a copy of it
+	after           *sighting       // what the transaction left, nil when that is not known
 }
 
 // run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
 // change to Table.commit.
-func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
+func (r *engine) run(ctx context.Context, w *work) error {
 	w.change.ID = newWriteID()
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)
@@ -55,7 +55,7 @@ func (r *Repository[T]) run(ctx context.Context, w *work[T]) error {
 
 // runIntent carries out a change that the intent describes. Once the transaction is applied the change is made, whatever
 // becomes of its effects: the intent is still there then.
-func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent) error {
+func (r *engine) runIntent(ctx context.Context, w *work, intent Intent) error {
 	committed := false
 	err := r.schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
 		ctx, done := r.withinTerm(ctx, w)
@@ -82,12 +82,12 @@ func (r *Repository[T]) runIntent(ctx context.Context, w *work[T], intent Intent
 }
 
 // spills reports whether something is written outside as properties are stored.
-func (r *Repository[T]) spills() bool {
+func (r *engine) spills() bool {
 	return slices.ContainsFunc(r.transformers, func(t PropertyTransformer) bool { return t.Stage() == StageSpill })
 }
 
 // rehearse finds what is wrong with a change before anything is sent for it.
-func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
+func (r *engine) rehearse(ctx context.Context, w *work) error {
 	if r.spills() {
 		trial := *w // it writes as it stores: not before the intent is there
 		trial.change.DryRun = true
@@ -120,7 +120,7 @@ func (r *Repository[T]) rehearse(ctx context.Context, w *work[T]) error {
 }
 
 // located gives the library's own errors the operation and key of the change.
-func (r *Repository[T]) located(w *work[T], err error) error {
+func (r *engine) located(w *work, err error) error {
 	e, ok := err.(*tables.Error) // the outermost only: what a runner or pattern wrapped around one means something
 	if !ok {
 		return err
@@ -134,7 +134,7 @@ func (r *Repository[T]) located(w *work[T], err error) error {
 }
 
 // commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
-func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
+func (r *engine) commitChange(ctx context.Context, w *work) error {
 	w.preparedOutside = w.preparedOutside || r.spills()
 	for attempt := 0; ; {
 		d, err := r.draft(ctx, w)
@@ -146,7 +146,7 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 		if err == nil {
 			r.settle(w.entity, w.change.Kind, d.next, etags[0])
 			d.notifyStaged(etags)
-			w.handBack()
+			r.handBack(w)
 			if w.change.beside != nil {
 				w.change.beside.settle(etags[d.besideAt:])
 			}
@@ -174,7 +174,7 @@ func (r *Repository[T]) commitChange(ctx context.Context, w *work[T]) error {
 // behind, so the copy's ETag would guard nothing. Copies that such a program left behind where the entity's indexes
 // would have them are found, to be taken over or removed. Requests: none, for an entity that was read by its own key
 // and lists all indexes.
-func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
+func (r *engine) ground(ctx context.Context, w *work) error {
 	old := w.change.old
 	if old == nil {
 		return nil
@@ -222,7 +222,7 @@ func (r *Repository[T]) ground(ctx context.Context, w *work[T]) error {
 }
 
 // startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
-func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
+func (r *engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
@@ -262,7 +262,7 @@ func (r *Repository[T]) startsOver(ctx context.Context, c *Change, d *draft, err
 // takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
 // writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
 // written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *Repository[T]) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+func (r *engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return true, false // given up since
@@ -295,7 +295,7 @@ func (c *Change) adopt(row *storedRow) {
 }
 
 // store makes the properties to store of the entity, once for all attempts.
-func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
+func (r *engine) store(ctx context.Context, w *work) error {
 	if w.change.Kind == ChangeDelete || w.change.Stored != nil {
 		return nil
 	}
@@ -312,7 +312,7 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 		}
 		return nil
 	}
-	p, err := r.codec.Encode(w.change.Entity.(*T))
+	p, err := r.codec.Encode(w.change.Entity)
 	if err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func (r *Repository[T]) store(ctx context.Context, w *work[T]) error {
 }
 
 // transform turns properties into those to store.
-func (r *Repository[T]) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
+func (r *engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.transformers {
 		var err error
 		if p, err = t.Store(ctx, c, p); err != nil {
@@ -339,8 +339,8 @@ func (r *Repository[T]) transform(ctx context.Context, c *Change, p tables.Prope
 
 // checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
 // or a field that is not stored, would be others after the next read, and rows would be left behind for good.
-func (r *Repository[T]) checkMirror(c *Change, p tables.Properties) error {
-	v, mirror := c.Entity.(*T), new(T)
+func (r *engine) checkMirror(c *Change, p tables.Properties) error {
+	v, mirror := c.Entity, r.codec.New()
 	if err := r.codec.Decode(p, mirror); err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func (r *Repository[T]) checkMirror(c *Change, p tables.Properties) error {
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
 // settle brings the written value's Meta up to date.
-func (r *Repository[T]) settle(v *T, kind ChangeKind, next *tables.State, etag azcore.ETag) {
+func (r *engine) settle(v any, kind ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return
 	}
@@ -388,7 +388,7 @@ func (r *Repository[T]) settle(v *T, kind ChangeKind, next *tables.State, etag a
 }
 
 // intentOf names everything outside that a change can touch.
-func (r *Repository[T]) intentOf(ctx context.Context, w *work[T]) (Intent, error) {
+func (r *engine) intentOf(ctx context.Context, w *work) (Intent, error) {
 	intent := Intent{ID: w.change.ID, Repository: r.name(), Key: w.change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &intent); err != nil {
 		return intent, err

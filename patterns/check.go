@@ -6,11 +6,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Check refuses an entity that Insert would refuse before any request: a key, a property, a size or a number of rows that the
-// service does not take, or what a pattern cannot store. It is for those who do something else before an insert that must
-// not be done for an entity which cannot be stored. What only the tables can tell is not looked for: a taken key, a list
-// that is full. Requests: 0.
-func (r *Repository[T]) Check(ctx context.Context, v *T) error {
+// check is Repository.Check.
+func (r *engine) check(ctx context.Context, v any) error {
 	w, err := r.inserting("Check", v)
 	if err != nil {
 		return err
@@ -18,9 +15,8 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 	return r.checkInsert(ctx, w)
 }
 
-// CheckUnder is Check for an entity whose key Schema.Key cannot tell yet, such as one that depends on what is still to be read.
-// The given key stands for it, and is as long. Requests: 0.
-func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
+// checkUnder is Repository.CheckUnder.
+func (r *engine) checkUnder(ctx context.Context, key tables.Key, v any) error {
 	w, err := r.inserting("CheckUnder", v)
 	if err != nil {
 		return err
@@ -29,7 +25,7 @@ func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) er
 	return r.checkInsert(ctx, w)
 }
 
-func (r *Repository[T]) checkInsert(ctx context.Context, w *work[T]) error {
+func (r *engine) checkInsert(ctx context.Context, w *work) error {
 	if err := raw(r.table).Usable(); err != nil {
 		return r.located(w, tables.Invalid("", err))
 	}

@@ -36,12 +36,12 @@ func (c *Change) Note(pattern string, v any) {
 func (c *Change) Noted(pattern string) any { return c.notes[pattern] }
 
 // complete has the Completers complete an entity, for the first time.
-func (r *Repository[T]) complete(ctx context.Context, w *work[T]) error {
+func (r *engine) complete(ctx context.Context, w *work) error {
 	return r.completeBy(ctx, w, r.completers)
 }
 
 // completeAgain completes an entity whose change is planned again, since what a Completer has read may be what has changed.
-func (r *Repository[T]) completeAgain(ctx context.Context, w *work[T]) error {
+func (r *engine) completeAgain(ctx context.Context, w *work) error {
 	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p Completer) bool {
 		_, writes := p.(CompanionContributor)
 		return !writes
@@ -52,15 +52,14 @@ func (r *Repository[T]) completeAgain(ctx context.Context, w *work[T]) error {
 	return r.completeBy(ctx, w, beside)
 }
 
-func (r *Repository[T]) completeBy(ctx context.Context, w *work[T], completers []Completer) error {
+func (r *engine) completeBy(ctx context.Context, w *work, completers []Completer) error {
 	if w.change.Kind == ChangeDelete || len(completers) == 0 {
 		return nil
 	}
 	if w.given == nil {
-		w.given = w.change.Entity.(*T)
+		w.given = w.change.Entity
 	}
-	v := new(T)
-	*v = *w.given
+	v := r.codec.Copy(w.given)
 	w.change.Entity, w.entity = v, v
 	before, err := r.givenOf(w, v)
 	if err != nil {
@@ -78,14 +77,14 @@ func (r *Repository[T]) completeBy(ctx context.Context, w *work[T], completers [
 }
 
 // handBack shows the caller the entity as the Completers have left it, and as it was written.
-func (w *work[T]) handBack() {
+func (r *engine) handBack(w *work) {
 	if w.given != nil {
-		*w.given = *w.entity
+		r.codec.Assign(w.given, w.entity)
 	}
 }
 
 // givenOf returns the properties of an entity that is merged, nil for the other kinds of change, which send all properties.
-func (r *Repository[T]) givenOf(w *work[T], v *T) (tables.Properties, error) {
+func (r *engine) givenOf(w *work, v any) (tables.Properties, error) {
 	if w.change.Kind != ChangeMerge {
 		return nil, nil
 	}
@@ -93,7 +92,7 @@ func (r *Repository[T]) givenOf(w *work[T], v *T) (tables.Properties, error) {
 }
 
 // mergeCompleted adds what the Completers have changed to what a merge sends.
-func (r *Repository[T]) mergeCompleted(w *work[T], v *T, before tables.Properties) error {
+func (r *engine) mergeCompleted(w *work, v any, before tables.Properties) error {
 	after, err := r.codec.Encode(v)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ type Pattern interface {
 	Attach(host Host) error
 }
 
-// Host is what a pattern sees of its repository. A *Repository[T] is the only Host; a pattern that knows its T
+// Host is what a pattern sees of its repository. A *engine is the only Host; a pattern that knows its T
 // asserts it.
 type Host interface {
 	Table() *tables.Table

@@ -32,13 +32,11 @@ type ExplainedRow struct {
 	Size       int // bytes, by the service's formula
 }
 
-// Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
-// ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan; these reads
-// are among the requests that it shows, since the change makes them as well.
-func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
+// explain is Repository.Explain.
+func (r *engine) explain(ctx context.Context, kind ChangeKind, v any) (*Explanation, error) {
 	const op = "Explain"
 	ctx, reads := wire.CountReads(ctx)
-	var w *work[T]
+	var w *work
 	var err error
 	switch kind {
 	case ChangeInsert:
@@ -84,13 +82,13 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 }
 
 // reserved counts the outside keys that the change reserves before it writes the entity.
-func (r *Repository[T]) reserved(w *work[T]) int {
+func (r *engine) reserved(w *work) int {
 	n := 0
 	for _, p := range r.outside {
 		if !reserves(p) || w.change.Kind == ChangeDelete {
 			continue
 		}
-		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		copies, err := outsideCopies(p, w.change.Entity)
 		if err != nil {
 			continue // told when the intent was made
 		}

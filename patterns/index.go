@@ -77,7 +77,7 @@ func (d *IndexDefinition[T]) Attach(host Host) error {
 		}
 	}
 	if d.keep != nil {
-		d.kept = slices.Concat(d.keep, repo.sealed())
+		d.kept = slices.Concat(d.keep, repo.engine.sealed())
 	}
 	d.repo = repo
 	return nil

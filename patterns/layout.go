@@ -35,13 +35,13 @@ type spreading struct {
 	whole  *LaidOut // all of stored, laid out once for the entity and its whole copies
 }
 
-func (r *Repository[T]) spreading(stored tables.Properties) *spreading {
+func (r *engine) spreading(stored tables.Properties) *spreading {
 	return &spreading{layout: r.layout, stored: stored}
 }
 
 // spreadAsRead is spreading of a row that was read: the rows that it makes are those that there are, with keys and versions, and
 // without the properties of further ones. A copy outside says nothing of the entity's rows.
-func (r *Repository[T]) spreadAsRead(row *storedRow) (*spreading, error) {
+func (r *engine) spreadAsRead(row *storedRow) (*spreading, error) {
 	s := r.spreading(row.Properties)
 	s.read = true
 	if r.layout == nil || row.outside.is {
@@ -124,7 +124,7 @@ func (row *plannedRow) unchanged(old []plannedRow) bool {
 }
 
 // joinRows puts together what the rows of an entity hold, or those that hold what was selected.
-func (r *Repository[T]) joinRows(ctx context.Context, table *tables.Table, row *storedRow, selected []string) error {
+func (r *engine) joinRows(ctx context.Context, table *tables.Table, row *storedRow, selected []string) error {
 	if row.layout == "" || row.outside.is {
 		return nil
 	}

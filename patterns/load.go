@@ -16,14 +16,14 @@ import (
 
 // load makes an entity of one of its rows: its own, or a copy. selected are the properties that the caller asked for, kept
 // those that the row holds, nil for all. It is nil when the row has gone since it was read.
-func (r *Repository[T]) load(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, error) {
+func (r *engine) load(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (any, error) {
 	v, _, err := r.loadStored(ctx, table, row, selected, kept)
 	return v, err
 }
 
 // loadStored is load that also returns the row that the entity was made of, with the properties of all its rows as stored.
 // What lies in further rows or outside may be replaced while it is read: then everything is read again.
-func (r *Repository[T]) loadStored(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+func (r *engine) loadStored(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (any, *storedRow, error) {
 	if selected != nil {
 		selected = slices.Concat(selected, r.sealed())
 	}
@@ -77,7 +77,7 @@ func asGarbled(err error) error {
 var errNoLayout = errors.New("the entity is spread over several rows, and the repository has no layout")
 
 // loadOnce is one attempt of loadStored.
-func (r *Repository[T]) loadOnce(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, *storedRow, error) {
+func (r *engine) loadOnce(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (any, *storedRow, error) {
 	key := row.Key
 	if row.isCopy {
 		key.Row = row.primary
@@ -94,12 +94,12 @@ func (r *Repository[T]) loadOnce(ctx context.Context, table *tables.Table, row *
 	if err != nil {
 		return nil, nil, err
 	}
-	v := new(T)
+	v, s := r.codec.NewWithState()
 	if err := r.codec.Decode(properties, v); err != nil {
 		return nil, nil, err
 	}
 	r.codec.Finish(row.RawRow, key, v)
-	s := &tables.State{Key: key, Row: row.Key.Row, Incarnation: row.incarnation, WriteID: row.WriteID, Copies: row.copies, Carried: row.carried,
+	*s = tables.State{Key: key, Row: row.Key.Row, Incarnation: row.incarnation, WriteID: row.WriteID, Copies: row.copies, Carried: row.carried,
 		Version: azcore.ETag(row.outside.version), Partial: partial, Owner: r}
 	if !partial {
 		known, err := r.remember(v, key, &read)
@@ -114,7 +114,7 @@ func (r *Repository[T]) loadOnce(ctx context.Context, table *tables.Table, row *
 }
 
 // undoTransforms turns stored properties into the entity's.
-func (r *Repository[T]) undoTransforms(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error) {
+func (r *engine) undoTransforms(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error) {
 	if len(r.transformers) == 0 {
 		return p, nil
 	}
@@ -143,7 +143,7 @@ func notAbsent(err error) error {
 }
 
 // filterable refuses a condition on a property that rows do not hold as it is.
-func (r *Repository[T]) filterable(property string) error {
+func (r *engine) filterable(property string) error {
 	for _, t := range r.transformers {
 		if !t.Filterable(property) {
 			return fmt.Errorf("a condition on property %s, which %s stores in another form", property, t.PatternName())

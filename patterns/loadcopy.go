@@ -8,7 +8,7 @@ import (
 )
 
 // sealed names the properties that every copy holds and every projection reads.
-func (r *Repository[T]) sealed() []string {
+func (r *engine) sealed() []string {
 	if r.seals == nil {
 		return nil
 	}
@@ -18,7 +18,7 @@ func (r *Repository[T]) sealed() []string {
 // loadCopy is load for a copy. With a CopyAuthenticator it also checks that the entity belongs under the copy's key. A copy that
 // was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
 // copy is stale or was put there by somebody else, and is left out.
-func (r *Repository[T]) loadCopy(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (*T, error) {
+func (r *engine) loadCopy(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (any, error) {
 	v, read, err := r.loadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
 		return v, err
@@ -50,7 +50,7 @@ func (r *Repository[T]) loadCopy(ctx context.Context, table *tables.Table, row *
 }
 
 // belongsUnder reports whether an entity has a copy under a key of a table. A key function that refuses the entity made none.
-func (r *Repository[T]) belongsUnder(v *T, table *tables.Table, key tables.Key, outside bool) bool {
+func (r *engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
 	if !outside {
 		for _, p := range r.copies {
 			copies, err := p.Copies(v)

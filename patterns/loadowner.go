@@ -14,7 +14,7 @@ import (
 // write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
 // as its own row has it, projected like the copy; nil if the entity is gone or no longer asks for the copy; and missing as
 // ErrGarbled if the copy is of the entity's present version. Requests: 1, and those of reading the entity.
-func (r *Repository[T]) loadOwner(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string, missing error) (*T, *storedRow, error) {
+func (r *engine) loadOwner(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string, missing error) (any, *storedRow, error) {
 	key := tables.Key{Partition: row.Key.Partition, Row: row.primary}
 	if row.outside.is {
 		key.Partition = row.outside.partition
@@ -54,7 +54,7 @@ func (r *Repository[T]) loadOwner(ctx context.Context, table *tables.Table, row 
 }
 
 // asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
-func (r *Repository[T]) asksFor(v *T, own *storedRow, table *tables.Table, copied *storedRow) (bool, error) {
+func (r *engine) asksFor(v any, own *storedRow, table *tables.Table, copied *storedRow) (bool, error) {
 	if !copied.outside.is {
 		rows, err := r.rowsOf(v, own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err

@@ -75,7 +75,7 @@ func parseOutsideName(name string) (tables.Key, error) {
 }
 
 // outsideCopies returns a pattern's copies of an entity, nil for no entity.
-func outsideCopies[T any](p OutsideCopyContributor, v *T) ([]OutsideCopy, error) {
+func outsideCopies(p OutsideCopyContributor, v any) ([]OutsideCopy, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func outsideCopies[T any](p OutsideCopyContributor, v *T) ([]OutsideCopy, error)
 }
 
 // rememberOutside lists the keys of an entity's outside copies. A key function that refuses the entity made none.
-func (r *Repository[T]) rememberOutside(v *T) []outsideCopy {
+func (r *engine) rememberOutside(v any) []outsideCopy {
 	var list []outsideCopy
 	for _, p := range r.outside {
 		copies, err := outsideCopies(p, v)
@@ -115,13 +115,13 @@ func (r *Repository[T]) rememberOutside(v *T) []outsideCopy {
 }
 
 // nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
-func (r *Repository[T]) nameOutside(w *work[T], intent *Intent) error {
+func (r *engine) nameOutside(w *work, intent *Intent) error {
 	w.fresh = map[string]bool{}
 	for _, p := range r.outside {
 		old := priorOf(w.change.old).outsideOf(p.PatternName())
 		var names []string
 		if w.change.Kind != ChangeDelete {
-			copies, err := outsideCopies(p, w.change.Entity.(*T))
+			copies, err := outsideCopies(p, w.change.Entity)
 			if err != nil {
 				return patternError(p, err, tables.ErrInvalid)
 			}
@@ -147,9 +147,9 @@ func freshName(p Pattern, key tables.Key) string {
 }
 
 // rehearseOutside checks that the outside copies of a change can be stored.
-func (r *Repository[T]) rehearseOutside(w *work[T]) error {
+func (r *engine) rehearseOutside(w *work) error {
 	for _, p := range r.outside {
-		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		copies, err := outsideCopies(p, w.change.Entity)
 		if err != nil {
 			return patternError(p, err, tables.ErrInvalid)
 		}
@@ -167,7 +167,7 @@ func (r *Repository[T]) rehearseOutside(w *work[T]) error {
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
 // checkOutsideMirror is checkMirror for the outside copies.
-func (r *Repository[T]) checkOutsideMirror(given, mirror *T) error {
+func (r *engine) checkOutsideMirror(given, mirror any) error {
 	for _, p := range r.outside {
 		a, err := outsideCopies(p, given)
 		if err != nil {
@@ -181,18 +181,7 @@ func (r *Repository[T]) checkOutsideMirror(given, mirror *T) error {
 	return nil
 }
 
-// OutsideCopies reads the rows of an OutsideCopyContributor, as entities. span is where their row keys lie; keep are
-// the properties that they hold, nil for all. Index packages build their reads on it.
-func (r *Repository[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, r.outsideSource(table, span, keep))
-}
-
-// GetOutsideCopy reads one row of an OutsideCopyContributor, as an entity. Requests: 1.
-func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, r.outsideSource(table, compoundkey.All(), keep), "Get", key)
-}
-
-func (r *Repository[T]) outsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
+func (r *engine) outsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
 	src := r.primary
 	src.Table, src.Kept = table, keep
 	src.Span = span
@@ -201,7 +190,7 @@ func (r *Repository[T]) outsideSource(table *tables.Table, span compoundkey.Span
 	}
 	src.Skips = true // reserved keys
 	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
-	src.Load = loads(func(ctx context.Context, row *storedRow, selected []string) (*T, error) {
+	src.Load = loads(func(ctx context.Context, row *storedRow, selected []string) (any, error) {
 		if !row.outside.is || row.outside.isClaim || row.outside.reserved != "" || row.shared {
 			return nil, nil
 		}

@@ -45,7 +45,7 @@ func (o *outsideWriter) claim(verb wire.Verb, key tables.Key, reserved string) o
 }
 
 // copyOperation makes the row of a copy, to be put over whatever is there.
-func (r *Repository[T]) copyOperation(p Pattern, entity tables.Key, copied *OutsideCopy, stored tables.Properties, incarnation, version string) operation {
+func (r *engine) copyOperation(p Pattern, entity tables.Key, copied *OutsideCopy, stored tables.Properties, incarnation, version string) operation {
 	return operation{verb: wire.VerbReplace, key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
 		primary: &entity.Row, meaning: meaning{pattern: p.PatternName()}, outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
 }
@@ -53,7 +53,7 @@ func (r *Repository[T]) copyOperation(p Pattern, entity tables.Key, copied *Outs
 // agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
 // that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
 // entity's, comes once all others are done.
-func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributor, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+func (r *engine) agreeCopies(ctx context.Context, p OutsideCopyContributor, intent Intent, seen *sighting, fresh map[string]bool) error {
 	o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
 	copies, err := outsideCopies(p, seen.entity)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Repository[T]) agreeCopies(ctx context.Context, p OutsideCopyContributo
 }
 
 // hasCopy reads whether an entity has an outside copy under a key now.
-func (r *Repository[T]) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key tables.Key) (bool, error) {
+func (r *engine) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key tables.Key) (bool, error) {
 	now, err := r.sight(ctx, "Reconcile", entity)
 	if err != nil {
 		return false, err

@@ -25,7 +25,7 @@ type plannedRow struct {
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-func (r *Repository[T]) rowsOf(v *T, key tables.Key, stored tables.Properties) ([]plannedRow, error) {
+func (r *engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]plannedRow, error) {
 	s := r.spreading(stored)
 	rows, err := s.spread(nil, "", key, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func repeats(rows []plannedRow, rowKey string) bool {
 // remember collects what the next change of a stored entity must know: the keys of all of its rows but the first, and what the
 // patterns ask for. row has all properties as stored; rows of patterns that it does not list are orphans. A key function that
 // refuses the entity never made a copy.
-func (r *Repository[T]) remember(v *T, key tables.Key, row *storedRow) (*prior, error) {
+func (r *engine) remember(v any, key tables.Key, row *storedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
 		return &prior{}, nil
 	}
@@ -110,7 +110,7 @@ func (r *Repository[T]) remember(v *T, key tables.Key, row *storedRow) (*prior, 
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
-func (r *Repository[T]) rememberPlanned(v *T, stored tables.Properties, rows []plannedRow) (*prior, error) {
+func (r *engine) rememberPlanned(v any, stored tables.Properties, rows []plannedRow) (*prior, error) {
 	if len(r.patterns) == 0 {
 		return &prior{}, nil
 	}
@@ -119,7 +119,7 @@ func (r *Repository[T]) rememberPlanned(v *T, stored tables.Properties, rows []p
 }
 
 // rememberPatterns adds what the patterns ask for.
-func (r *Repository[T]) rememberPatterns(p *prior, v *T, stored tables.Properties) error {
+func (r *engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Remember(v, stored)
 		if err != nil {
@@ -150,7 +150,7 @@ type stagedDraft struct {
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
-func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
+func (r *engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
 	d := &draft{etag: etag, next: &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r}}
 	if c.old != nil {
 		d.next.Incarnation, d.next.Carried = c.old.Incarnation, c.old.Carried
@@ -199,8 +199,8 @@ func (r *Repository[T]) plan(ctx context.Context, c *Change, etag azcore.ETag, m
 }
 
 // planRows plans the rows that follow from the entity alone.
-func (r *Repository[T]) planRows(c *Change, d *draft, merged tables.Properties) error {
-	v := c.Entity.(*T)
+func (r *engine) planRows(c *Change, d *draft, merged tables.Properties) error {
+	v := c.Entity
 	if r.schema.RowPrefix != "" && !r.primary.Span.Contains(c.Key.Row) {
 		if err := tables.CheckKey(pass, c.Key); err != nil {
 			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not

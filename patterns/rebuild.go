@@ -56,18 +56,8 @@ type RebuildReport struct {
 // nothing is.
 func (r RebuildReport) Token() string { return r.token }
 
-// Rebuild fills patterns that were attached to a table that has entities already, while writers go on. An entity whose row does
-// not list an index is written again as it is, under its ETag, with all its rows; copies outside, and what auditors hold, are
-// looked at, and where they are not right they are brought into agreement under an intent.
-//
-// First all programs that write the entities are given the pattern, then Rebuild is run: what is written behind it by a program
-// without the pattern is not entered. What cannot be entered is told in the report and does not end the run. It can be
-// interrupted anywhere and run again: what is right already is not written. Entities that share a row or list, such as those
-// with one value of an indexentities index, are written one after another, so the run does not conflict with itself.
-//
-// Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1 for each
-// copy outside and each fact, and those of an intent for each entity where one of these is not right.
-func (r *Repository[T]) Rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
+// rebuild is Repository.Rebuild.
+func (r *engine) rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
 	if o == nil {
 		o = &RebuildOptions{}
 	}
@@ -81,12 +71,12 @@ func (r *Repository[T]) Rebuild(ctx context.Context, o *RebuildOptions) (Rebuild
 }
 
 // rebuild is one run of Rebuild.
-type rebuild[T any] struct {
-	*verifier[T] // reads entities and judges copies
-	concurrency  int
-	progress     func(RebuildReport)
-	began        time.Time
-	always       bool // a pattern that tells nothing of what it holds is to be filled
+type rebuild struct {
+	*verifier   // reads entities and judges copies
+	concurrency int
+	progress    func(RebuildReport)
+	began       time.Time
+	always      bool // a pattern that tells nothing of what it holds is to be filled
 
 	mu    sync.Mutex
 	state rebuildState
@@ -104,19 +94,19 @@ type rebuildState struct {
 const rebuildVersion = 1
 
 // rebuilt is an entity on its way.
-type rebuilt[T any] struct {
-	value *T
+type rebuilt struct {
+	value any
 	row   *storedRow // with every property as stored
 }
 
-func (r *Repository[T]) newRebuild(o *RebuildOptions) (*rebuild[T], error) {
+func (r *engine) newRebuild(o *RebuildOptions) (*rebuild, error) {
 	const op = "Rebuild"
 	v, err := r.newVerifier(op, &VerifyOptions{Patterns: o.Patterns, Partitions: o.Partitions, Concurrency: o.Concurrency})
 	if err != nil {
 		return nil, err
 	}
 	v.aim(true, nil, nil)
-	b := &rebuild[T]{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
+	b := &rebuild{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
 	for _, p := range r.patterns {
 		_, audits := p.(Auditor)
 		_, rows := p.(RowContributor)
@@ -168,7 +158,7 @@ func (s *rebuildState) parse(token, run string) error {
 }
 
 // run goes through the entities, page by page.
-func (b *rebuild[T]) run(ctx context.Context) error {
+func (b *rebuild) run(ctx context.Context) error {
 	for b.state.Part < b.parts() {
 		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
 		if err != nil {
@@ -195,9 +185,9 @@ func (b *rebuild[T]) run(ctx context.Context) error {
 }
 
 // query reads the entities of one partition, or all.
-func (b *rebuild[T]) query(part int) tables.Query[rebuilt[T]] {
+func (b *rebuild) query(part int) tables.Query[rebuilt] {
 	src := raw(b.r.table).Source(b.r.primary.Span)
-	src.Load = loads(func(ctx context.Context, row *storedRow, _ []string) (*rebuilt[T], error) {
+	src.Load = loads(func(ctx context.Context, row *storedRow, _ []string) (any, error) {
 		if row.isCopy || !b.mine(row.Key) {
 			return nil, nil
 		}
@@ -210,9 +200,9 @@ func (b *rebuild[T]) query(part int) tables.Query[rebuilt[T]] {
 			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 			return nil, nil
 		}
-		return &rebuilt[T]{e.value, e.row.with(slices.Clone(e.stored))}, nil
+		return &rebuilt{e.value, e.row.with(slices.Clone(e.stored))}, nil
 	})
-	q := tables.QueryOf[rebuilt[T]](pass, src)
+	q := tables.QueryOf[rebuilt](pass, src)
 	if b.scope != nil {
 		return q.Partition(b.options.Partitions[part])
 	}
@@ -220,14 +210,14 @@ func (b *rebuild[T]) query(part int) tables.Query[rebuilt[T]] {
 }
 
 // noteFailures moves what the page could not read to the report.
-func (b *rebuild[T]) noteFailures() {
+func (b *rebuild) noteFailures() {
 	for _, f := range b.failures {
 		b.problem(f.Discrepancy)
 	}
 	b.failures = nil
 }
 
-func (b *rebuild[T]) problem(d Discrepancy) {
+func (b *rebuild) problem(d Discrepancy) {
 	b.add(func(r *RebuildReport) {
 		r.Failed++
 		if len(r.Problems) < maxProblems {
@@ -236,14 +226,14 @@ func (b *rebuild[T]) problem(d Discrepancy) {
 	})
 }
 
-func (b *rebuild[T]) add(count func(*RebuildReport)) {
+func (b *rebuild) add(count func(*RebuildReport)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	count(&b.state.Report)
 }
 
 // fill enters one entity in the patterns that lack it.
-func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
+func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
 		if !startsAgain(ctx, err) || attempt+1 >= b.r.schema.MaxAttempts {
@@ -257,12 +247,12 @@ func (b *rebuild[T]) fill(ctx context.Context, x *rebuilt[T]) error {
 		if err != nil || value == nil {
 			return b.failed(ctx, x, err)
 		}
-		x = &rebuilt[T]{value, row}
+		x = &rebuilt{value, row}
 	}
 }
 
 // fillAlone is fillOnce while no other worker of the run writes what the entity shares with others.
-func (b *rebuild[T]) fillAlone(ctx context.Context, x *rebuilt[T]) error {
+func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
 	release, err := b.locks.acquire(ctx, b.r.sharedBy(x.row.Key, x.value))
 	if err != nil {
 		return err
@@ -285,7 +275,7 @@ func conflicts(err error) bool {
 }
 
 // failed notes why an entity could not be filled, unless the reason says that none can.
-func (b *rebuild[T]) failed(ctx context.Context, x *rebuilt[T], err error) error {
+func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ type lack struct {
 }
 
 // fillOnce writes an entity again, or brings what is outside into agreement, where a pattern lacks it.
-func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
+func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 	unlisted, err := b.unlisted(x)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b *rebuild[T]) fillOnce(ctx context.Context, x *rebuilt[T]) error {
 }
 
 // unlisted reports whether the entity has copies in an index that its row does not list.
-func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
+func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	for _, p := range b.r.copies {
 		if !b.chosen(p.PatternName()) || namesCopies(x.row.copies, p.PatternName()) {
 			continue
@@ -61,9 +61,9 @@ func (b *rebuild[T]) unlisted(x *rebuilt[T]) (bool, error) {
 }
 
 // lacking looks at what patterns hold of an entity elsewhere than in its own rows.
-func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) {
+func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
-	e := &seenEntity[T]{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.incarnation, stored: x.row.Properties}
+	e := &seenEntity{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.incarnation, stored: x.row.Properties}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
@@ -84,7 +84,7 @@ func (b *rebuild[T]) lacking(ctx context.Context, x *rebuilt[T]) (*lack, error) 
 }
 
 // lackingHeld looks at what an auditor holds of an entity.
-func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T], l *lack) error {
+func (b *rebuild) lackingHeld(ctx context.Context, p Auditor, e *seenEntity, l *lack) error {
 	facts, err := p.Facts(e.value)
 	if err != nil {
 		return patternError(p, err, tables.ErrInvalid)
@@ -109,7 +109,7 @@ func (b *rebuild[T]) lackingHeld(ctx context.Context, p Auditor, e *seenEntity[T
 }
 
 // lackingCopies looks at an entity's copies of one pattern.
-func (b *rebuild[T]) lackingCopies(ctx context.Context, a *area, p OutsideCopyContributor, e *seenEntity[T], l *lack) error {
+func (b *rebuild) lackingCopies(ctx context.Context, a *area, p OutsideCopyContributor, e *seenEntity, l *lack) error {
 	copies, err := outsideCopies(p, e.value)
 	if err != nil {
 		return patternError(p, err, tables.ErrInvalid)

@@ -14,42 +14,32 @@ import (
 )
 
 // sighting is an entity as it was at one moment; both are nil when it was not there.
-type sighting[T any] struct {
-	entity *T
+type sighting struct {
+	entity any
 	row    *storedRow // its own row, with every property as stored
 }
 
 // sightingAfter is what a committed change left, nil when its ETag is not known.
-func sightingAfter[T any](w *work[T], d *draft, etag azcore.ETag) *sighting[T] {
+func sightingAfter(w *work, d *draft, etag azcore.ETag) *sighting {
 	if w.change.Kind == ChangeDelete {
-		return &sighting[T]{}
+		return &sighting{}
 	}
 	if etag == "" {
 		return nil
 	}
 	raw := &tables.RawRow{Key: w.change.Key, ETag: etag, Properties: w.change.Stored}
-	return &sighting[T]{entity: w.change.Entity.(*T), row: &storedRow{RawRow: raw, incarnation: d.next.Incarnation, copies: d.next.Copies}}
+	return &sighting{entity: w.change.Entity, row: &storedRow{RawRow: raw, incarnation: d.next.Incarnation, copies: d.next.Copies}}
 }
 
-func (s *sighting[T]) same(other *sighting[T]) bool {
+func (s *sighting) same(other *sighting) bool {
 	if s.row == nil || other.row == nil {
 		return s.row == other.row
 	}
 	return s.row.ETag == other.row.ETag
 }
 
-// Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the
-// intent's message only: eventual.Worker calls it for intents whose writer died.
-//
-// Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
-//
-//   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
-//     pipeline of every client of Account checks it;
-//   - a holder writes only the keys that its message names;
-//   - after its writes the holder reads the entity again, and goes round again if it has changed.
-//
-// Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
-func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
+// reconcile is Repository.Reconcile.
+func (r *engine) reconcile(ctx context.Context, intent Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
@@ -63,7 +53,7 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
 
 // agree goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
 // keys that nobody but this holder's change can have written.
-func (r *Repository[T]) agree(ctx context.Context, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+func (r *engine) agree(ctx context.Context, intent Intent, seen *sighting, fresh map[string]bool) error {
 	const op = "Reconcile"
 	for attempt := range r.schema.MaxAttempts {
 		if seen == nil {
@@ -105,7 +95,7 @@ func labelOutside(op string, t *tables.Table, err error) error {
 
 // agreeOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
 // else, since that one may wait for a key of this: then ErrDuplicate comes once the rest is done.
-func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sighting[T], fresh map[string]bool) error {
+func (r *engine) agreeOnce(ctx context.Context, intent Intent, seen *sighting, fresh map[string]bool) error {
 	var taken error
 	for _, p := range r.outside {
 		keys := intent.Outside[p.PatternName()]
@@ -136,16 +126,16 @@ func (r *Repository[T]) agreeOnce(ctx context.Context, intent Intent, seen *sigh
 }
 
 // sight is look as a sighting.
-func (r *Repository[T]) sight(ctx context.Context, op string, key tables.Key) (*sighting[T], error) {
+func (r *engine) sight(ctx context.Context, op string, key tables.Key) (*sighting, error) {
 	v, row, err := r.look(ctx, op, key)
 	if err != nil {
 		return nil, err
 	}
-	return &sighting[T]{v, row}, nil
+	return &sighting{v, row}, nil
 }
 
 // reachesOutBy reports whether a pattern of this name has effects outside of the partition.
-func (r *Repository[T]) reachesOutBy(name string) bool {
+func (r *engine) reachesOutBy(name string) bool {
 	for _, p := range r.outside {
 		if p.PatternName() == name {
 			return true
@@ -160,7 +150,7 @@ func (r *Repository[T]) reachesOutBy(name string) bool {
 }
 
 // firstOutside names a pattern with effects outside of the partition, if there is one.
-func (r *Repository[T]) firstOutside() (string, bool) {
+func (r *engine) firstOutside() (string, bool) {
 	if len(r.outside) > 0 {
 		return r.outside[0].PatternName(), true
 	}
@@ -171,7 +161,7 @@ func (r *Repository[T]) firstOutside() (string, bool) {
 }
 
 // look reads an entity and its own row, with every property as stored; both are nil when it is not there.
-func (r *Repository[T]) look(ctx context.Context, op string, key tables.Key) (*T, *storedRow, error) {
+func (r *engine) look(ctx context.Context, op string, key tables.Key) (any, *storedRow, error) {
 	row, err := fetch(ctx, r.table, op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil, nil

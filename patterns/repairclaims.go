@@ -28,7 +28,7 @@ func (r *storedRow) evidence() evidence { return evidence{r.Key, string(r.ETag),
 // removeMisplaced removes a claim that says something else than its name, unless a copy is there whose claim has this name: then
 // it makes the claim say so. To delete it would leave that copy without its claim. Both writes are conditional on the row's ETag;
 // a row that somebody else changed meanwhile is left to the next run. Requests: 1, and 1 for each page of the index's partition.
-func (v *verifier[T]) removeMisplaced(ctx context.Context, table *tables.Table, e evidence) error {
+func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e evidence) error {
 	o := operation{verb: wire.VerbDelete, key: e.key}
 	copied, err := copyNamedBy(ctx, table, e.key)
 	if err != nil {

@@ -26,7 +26,7 @@ func fatal(ctx context.Context, err error) error {
 }
 
 // mendAlone is mend while no other worker of the run writes what the finding's entity shares with others.
-func (v *verifier[T]) mendAlone(ctx context.Context, f *finding) error {
+func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 	names := v.r.sharedBy(f.Entity, nil)
 	if a := v.areas[f.site.area].auditor; a != nil {
 		names = append(names, heldName(a, f.Place))
@@ -40,7 +40,7 @@ func (v *verifier[T]) mendAlone(ctx context.Context, f *finding) error {
 }
 
 // mend mends one finding.
-func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
+func (v *verifier) mend(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
 	_, mends := a.auditor.(Mender)
 	_, intends := a.auditor.(IntentContributor)
@@ -62,7 +62,7 @@ func (v *verifier[T]) mend(ctx context.Context, f *finding) error {
 
 // wrongStill looks at a finding again: others may have mended it, or Repair with another one. It returns nil if nothing is
 // wrong, or the finding as it is now. What need not last is exact, the rest was.
-func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
+func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
 	s := &suspect{site: f.site, strays: f.strays}
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *verifier[T]) wrongStill(ctx context.Context, f *finding) (*finding, *se
 
 // removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
 // writes them anew. So a request that arrives late does no harm either.
-func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
+func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
 	}
@@ -107,7 +107,7 @@ func (v *verifier[T]) removeSpurious(ctx context.Context, f *finding) error {
 }
 
 // removeHeld has a Mender remove what no entity asks for.
-func (v *verifier[T]) removeHeld(ctx context.Context, p Mender, f *finding) error {
+func (v *verifier) removeHeld(ctx context.Context, p Mender, f *finding) error {
 	return p.Mend(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
 		if err != nil {
@@ -119,7 +119,7 @@ func (v *verifier[T]) removeHeld(ctx context.Context, p Mender, f *finding) erro
 }
 
 // rewrite writes the entity of a finding again, with all its rows, unless nothing is wrong any more.
-func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
+func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	for attempt := 0; ; attempt++ {
 		is, _, err := v.wrongStill(ctx, f)
 		if err != nil || is == nil {
@@ -140,7 +140,7 @@ func (v *verifier[T]) rewrite(ctx context.Context, f *finding) error {
 
 // rewriteNow reads an entity and writes it again as it is. Its copies are taken for ones that may have been left behind or be
 // another's: none is written over before it was looked at.
-func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key tables.Key) error {
+func (r *engine) rewriteNow(ctx context.Context, op string, key tables.Key) error {
 	value, row, err := r.look(ctx, op, key)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (r *Repository[T]) rewriteNow(ctx context.Context, op string, key tables.Ke
 
 // writeAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
 // entity's own. strays says that all copies are looked at first, which is quicker where most are there.
-func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row *storedRow, strays bool) error {
+func (r *engine) writeAgain(ctx context.Context, op string, value any, row *storedRow, strays bool) error {
 	known, err := r.remember(value, row.Key, row)
 	if err != nil {
 		return err
@@ -164,12 +164,12 @@ func (r *Repository[T]) writeAgain(ctx context.Context, op string, value *T, row
 	}
 	old := *r.state(value)
 	old.Prior, old.Copies = known, row.copies
-	return r.run(ctx, &work[T]{op: op, entity: value, etag: row.ETag,
+	return r.run(ctx, &work{op: op, entity: value, etag: row.ETag,
 		change: Change{Kind: ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, old: &old}})
 }
 
 // mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
-func (v *verifier[T]) mendOutside(ctx context.Context, a *area, f *finding) error {
+func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
 		return err
@@ -213,7 +213,7 @@ func (p *seenPlace) junk() []evidence {
 
 // runAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
 // change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
-func (r *Repository[T]) runAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
+func (r *engine) runAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
 	if change == "" {
 		change = newWriteID()
 	}
@@ -230,7 +230,7 @@ func (r *Repository[T]) runAgree(ctx context.Context, change string, key tables.
 }
 
 // evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
-func (v *verifier[T]) evict(ctx context.Context, f *finding, row *storedRow) error {
+func (v *verifier) evict(ctx context.Context, f *finding, row *storedRow) error {
 	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: ownerOf(row)}
 	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
 	if !row.outside.is || row.shared || row.outside.isClaim || !v.r.keeps(owner) {

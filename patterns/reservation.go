@@ -34,7 +34,7 @@ const errReservedTooLong = "the term of the reserved keys ended before the answe
 
 // withinTerm ends the lease of a change when the term of the keys that it is about to reserve is over. done is called when the
 // transaction was sent: what follows it has no deadline.
-func (r *Repository[T]) withinTerm(ctx context.Context, w *work[T]) (_ context.Context, done func()) {
+func (r *engine) withinTerm(ctx context.Context, w *work) (_ context.Context, done func()) {
 	term := time.Duration(0)
 	for _, p := range r.outside {
 		if reserves(p) && w.addsKeyOf(p) && (term == 0 || p.ReservationTerm() < term) {
@@ -52,7 +52,7 @@ func (r *Repository[T]) withinTerm(ctx context.Context, w *work[T]) (_ context.C
 }
 
 // addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
-func (w *work[T]) addsKeyOf(p Pattern) bool {
+func (w *work) addsKeyOf(p Pattern) bool {
 	for name, fresh := range w.fresh {
 		if fresh && strings.HasPrefix(name, p.PatternName()+keySeparator) {
 			return true
@@ -63,13 +63,13 @@ func (w *work[T]) addsKeyOf(p Pattern) bool {
 
 // reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
 // ErrDuplicate.
-func (r *Repository[T]) reserve(ctx context.Context, w *work[T], intent Intent) error {
+func (r *engine) reserve(ctx context.Context, w *work, intent Intent) error {
 	for _, p := range r.outside {
 		if !reserves(p) || w.change.Kind == ChangeDelete {
 			continue
 		}
 		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-		copies, err := outsideCopies(p, w.change.Entity.(*T))
+		copies, err := outsideCopies(p, w.change.Entity)
 		if err != nil {
 			return patternError(p, err, tables.ErrInvalid)
 		}
@@ -96,7 +96,7 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
 // takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
 // reserve it in place of the copy would hide a copy that readers can see.
-func (r *Repository[T]) ownKeyTaken(ctx context.Context, w *work[T], p Pattern, key tables.Key) error {
+func (r *engine) ownKeyTaken(ctx context.Context, w *work, p Pattern, key tables.Key) error {
 	now, err := r.sight(ctx, w.op, w.change.Key)
 	if err != nil {
 		return err

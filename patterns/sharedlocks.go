@@ -59,7 +59,7 @@ func (l *sharedLocks) release(names []string, free chan struct{}) {
 
 // sharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared rows or other
 // repositories' entities there, and the places at which auditors hold its facts.
-func (r *Repository[T]) sharedBy(key tables.Key, v *T) []string {
+func (r *engine) sharedBy(key tables.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
 		names = append(names, key.Partition)

@@ -9,41 +9,32 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// StageInsert adds the insert of an entity, with all its rows, to a transaction of the caller's own on the same table
-// and partition. Nothing is written before the transaction is committed; then the entity's Meta is brought up to date.
-// Patterns with effects outside of the partition cannot be staged: that is ErrInvalid. A change that was staged does not
-// start over by itself: a copy that another program left behind in its way is ErrDuplicate, and one that is not there when it is
-// to be removed ErrNotFound, each with Error.Pattern. Requests: 0; for a replace or delete, 1 for an entity that was read through
-// an index or a projection.
-func (r *Repository[T]) StageInsert(ctx context.Context, x *tables.Transaction, v *T) error {
+// stageInsert is Repository.StageInsert.
+func (r *engine) stageInsert(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageInsert"
-	return r.stage(ctx, op, x, func() (*work[T], error) { return r.inserting(op, v) })
+	return r.stage(ctx, op, x, func() (*work, error) { return r.inserting(op, v) })
 }
 
-// StageReplace is StageInsert for a Replace.
-func (r *Repository[T]) StageReplace(ctx context.Context, x *tables.Transaction, v *T) error {
+// stageReplace is Repository.StageReplace.
+func (r *engine) stageReplace(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageReplace"
-	return r.stage(ctx, op, x, func() (*work[T], error) { return r.replacing(op, v) })
+	return r.stage(ctx, op, x, func() (*work, error) { return r.replacing(op, v) })
 }
 
-// StageDelete is StageInsert for a Delete.
-func (r *Repository[T]) StageDelete(ctx context.Context, x *tables.Transaction, v *T) error {
+// stageDelete is Repository.StageDelete.
+func (r *engine) stageDelete(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageDelete"
-	return r.stage(ctx, op, x, func() (*work[T], error) { return r.deleting(ctx, op, v) })
+	return r.stage(ctx, op, x, func() (*work, error) { return r.deleting(ctx, op, v) })
 }
 
-// CheckStage is ErrInvalid, naming the pattern, where changes of the repository's entities cannot be staged since they have
-// effects outside of the partition: for those who build on staging, to refuse the repository when they are made. Requests: 0.
-func (r *Repository[T]) CheckStage() error { return r.checkStage("CheckStage") }
-
-func (r *Repository[T]) checkStage(op string) error {
+func (r *engine) checkStage(op string) error {
 	if name, out := r.firstOutside(); out {
 		return r.invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))
 	}
 	return nil
 }
 
-func (r *Repository[T]) stage(ctx context.Context, op string, x *tables.Transaction, prepare func() (*work[T], error)) error {
+func (r *engine) stage(ctx context.Context, op string, x *tables.Transaction, prepare func() (*work, error)) error {
 	if x == nil || x.Table() == nil {
 		return r.invalid(op, tables.Key{}, fmt.Errorf("the transaction was not made by NewTransaction"))
 	}
@@ -72,7 +63,7 @@ func (r *Repository[T]) stage(ctx context.Context, op string, x *tables.Transact
 	tables.StageWrites(pass, x, tables.Staged{Writes: d.writes, Written: func(etags []azcore.ETag) {
 		d.notifyStaged(etags)
 		r.settle(w.entity, w.change.Kind, d.next, etags[0])
-		w.handBack()
+		r.handBack(w)
 	}})
 	return nil
 }
@@ -87,7 +78,7 @@ func (d *draft) notifyStaged(etags []azcore.ETag) {
 }
 
 // draft stores and plans a change.
-func (r *Repository[T]) draft(ctx context.Context, w *work[T]) (*draft, error) {
+func (r *engine) draft(ctx context.Context, w *work) (*draft, error) {
 	if err := r.store(ctx, w); err != nil {
 		return nil, err
 	}

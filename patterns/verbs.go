@@ -13,9 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
-// Insert adds an entity with all its rows. It is ErrExists when there is one with this key, and ErrDuplicate, naming
-// the index in Error.Pattern, when another entity has one of its index keys; nothing is written then. Requests: 1.
-func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
+// insert is Repository.Insert.
+func (r *engine) insert(ctx context.Context, v any) error {
 	w, err := r.inserting("Insert", v)
 	if err != nil {
 		return err
@@ -24,16 +23,16 @@ func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 }
 
 // inserting prepares the insert of an entity.
-func (r *Repository[T]) inserting(op string, v *T) (*work[T], error) {
+func (r *engine) inserting(op string, v any) (*work, error) {
 	key, err := r.wholeKey(op, v)
 	if err != nil {
 		return nil, err
 	}
-	return &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}, nil
+	return &work{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}, nil
 }
 
 // wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
-func (r *Repository[T]) wholeKey(op string, v *T) (tables.Key, error) {
+func (r *engine) wholeKey(op string, v any) (tables.Key, error) {
 	if v == nil {
 		return tables.Key{}, r.invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
 	}
@@ -44,9 +43,8 @@ func (r *Repository[T]) wholeKey(op string, v *T) (tables.Key, error) {
 	return key, nil
 }
 
-// Replace writes the entity in the place of what it was read as. It is ErrConflict when the entity has changed since.
-// Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through an index.
-func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
+// replace is Repository.Replace.
+func (r *engine) replace(ctx context.Context, v any) error {
 	w, err := r.replacing("Replace", v)
 	if err != nil {
 		return err
@@ -55,7 +53,7 @@ func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
 }
 
 // replacing prepares the replacement of an entity that was read or written before.
-func (r *Repository[T]) replacing(op string, v *T) (*work[T], error) {
+func (r *engine) replacing(op string, v any) (*work, error) {
 	key, err := r.wholeKey(op, v)
 	if err != nil {
 		return nil, err
@@ -67,13 +65,13 @@ func (r *Repository[T]) replacing(op string, v *T) (*work[T], error) {
 	if key != stateOf(meta).Key {
 		return nil, r.invalid(op, stateOf(meta).Key, errKeyChanged)
 	}
-	return &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: stateOf(meta)}}, nil
+	return &work{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: stateOf(meta)}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
 
 // known returns the Meta of an entity that was read or written before.
-func (r *Repository[T]) known(op string, v *T) (*tables.Meta, error) {
+func (r *engine) known(op string, v any) (*tables.Meta, error) {
 	if v == nil {
 		return nil, r.invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
 	}
@@ -84,35 +82,33 @@ func (r *Repository[T]) known(op string, v *T) (*tables.Meta, error) {
 	return meta, nil
 }
 
-func (r *Repository[T]) invalid(op string, key tables.Key, err error) error {
+func (r *engine) invalid(op string, key tables.Key, err error) error {
 	e := tables.Invalid(op, err)
 	e.Table, e.Key = r.table.Name(), tables.Loggable(pass, key)
 	return e
 }
 
-// ReplaceUnconditional writes the entity in the place of whatever is there; changes of other writers are lost. It is
-// ErrNotFound when there is none. Requests: 2, more under rivals.
-func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
+// replaceUnconditional is Repository.ReplaceUnconditional.
+func (r *engine) replaceUnconditional(ctx context.Context, v any) error {
 	return r.overwrite(ctx, "ReplaceUnconditional", v, false)
 }
 
-// Upsert inserts the entity or writes it in the place of whatever is there; changes of other writers are lost.
-// Requests: 2, more under rivals. It reads first, since the old index rows must be known to be removed.
-func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
+// upsert is Repository.Upsert.
+func (r *engine) upsert(ctx context.Context, v any) error {
 	return r.overwrite(ctx, "Upsert", v, true)
 }
 
-func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert bool) error {
+func (r *engine) overwrite(ctx context.Context, op string, v any, insert bool) error {
 	key, err := r.wholeKey(op, v)
 	if err != nil {
 		return err
 	}
-	return r.retry(ctx, func() (*work[T], error) {
+	return r.retry(ctx, func() (*work, error) {
 		old, _, err := r.look(ctx, op, key)
 		if err != nil {
 			return nil, err
 		}
-		w := &work[T]{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}
+		w := &work{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}
 		switch {
 		case old != nil:
 			meta := r.codec.Meta(old)
@@ -125,7 +121,7 @@ func (r *Repository[T]) overwrite(ctx context.Context, op string, v *T, insert b
 }
 
 // retry reads and prepares a change, carries it out, and does so again while rivals come between, with jitter.
-func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], error)) error {
+func (r *engine) retry(ctx context.Context, prepare func() (*work, error)) error {
 	for n := 0; ; n++ {
 		w, err := prepare()
 		if err != nil {
@@ -141,15 +137,13 @@ func (r *Repository[T]) retry(ctx context.Context, prepare func() (*work[T], err
 	}
 }
 
-// Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between, at
-// most Schema.MaxAttempts times. change may run several times and must not have effects of its own; its error ends
-// the update, and nothing is written. The entity as written is returned. Requests: 2, more under rivals.
-func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
+// update is Repository.Update.
+func (r *engine) update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
 	if change == nil {
 		return nil, r.invalid("Update", key, errors.New("there is no function that changes the entity"))
 	}
-	var v *T
-	err := r.retry(ctx, func() (*work[T], error) {
+	var v any
+	err := r.retry(ctx, func() (*work, error) {
 		var err error
 		if v, err = r.get(ctx, "Update", key); err != nil {
 			return nil, err
@@ -165,9 +159,8 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	return v, nil
 }
 
-// Delete removes the entity with all its rows. It is ErrConflict when the entity has changed since it was read.
-// Requests: 1, and 1 more for an entity that was read through an index or a projection.
-func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
+// delete is Repository.Delete.
+func (r *engine) delete(ctx context.Context, v any) error {
 	w, err := r.deleting(ctx, "Delete", v)
 	if err != nil {
 		return err
@@ -176,12 +169,12 @@ func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
 }
 
 // deleting prepares the delete of an entity that was read or written before.
-func (r *Repository[T]) deleting(ctx context.Context, op string, v *T) (*work[T], error) {
+func (r *engine) deleting(ctx context.Context, op string, v any) (*work, error) {
 	meta, err := r.known(op, v)
 	if err != nil {
 		return nil, err
 	}
-	w := &work[T]{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: stateOf(meta).Key, Entity: v, old: stateOf(meta)}}
+	w := &work{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: stateOf(meta).Key, Entity: v, old: stateOf(meta)}}
 	if stateOf(meta).Partial {
 		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
 		if err != nil {
@@ -193,11 +186,10 @@ func (r *Repository[T]) deleting(ctx context.Context, op string, v *T) (*work[T]
 	return w, nil
 }
 
-// DeleteUnconditional removes the entity whatever it is now. It is ErrNotFound when there is none. Requests: 2, more
-// under rivals.
-func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
+// deleteUnconditional is Repository.DeleteUnconditional.
+func (r *engine) deleteUnconditional(ctx context.Context, key tables.Key) error {
 	const op = "DeleteUnconditional"
-	return r.retry(ctx, func() (*work[T], error) {
+	return r.retry(ctx, func() (*work, error) {
 		old, _, err := r.look(ctx, op, key)
 		if err != nil {
 			return nil, err
@@ -206,12 +198,12 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key)
 			return nil, &tables.Error{Op: op, Table: r.table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
 		}
 		meta := r.codec.Meta(old)
-		return &work[T]{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: stateOf(meta)}}, nil
+		return &work{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: stateOf(meta)}}, nil
 	})
 }
 
 // whole reads all of an entity that was read in part, and is ErrConflict when it has changed since.
-func (r *Repository[T]) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (*T, *storedRow, error) {
+func (r *engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (any, *storedRow, error) {
 	v, row, err := r.look(ctx, op, old.Key)
 	if err != nil {
 		return nil, nil, err
@@ -230,12 +222,8 @@ func (r *Repository[T]) whole(ctx context.Context, op string, old *tables.State,
 	return v, row, nil
 }
 
-// Merge writes the named properties, all of v's when none are named, and leaves the entity's others as they are
-// stored. It is ErrConflict when the entity has changed since it was read. An entity that was read through a
-// projection must name them. Where a pattern cannot store some properties without the others, as encryption cannot, Merge
-// is ErrInvalid. Requests: 2; 1 for an entity that was read whole in a repository without patterns. What an index holds
-// follows from the whole entity.
-func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
+// merge is Repository.Merge.
+func (r *engine) merge(ctx context.Context, v any, properties ...string) error {
 	const op = "Merge"
 	meta, err := r.known(op, v)
 	if err != nil {
@@ -245,7 +233,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	if err != nil {
 		return r.invalid(op, stateOf(meta).Key, err)
 	}
-	w := &work[T]{op: op, etag: meta.ETag, entity: new(T), change: Change{Kind: ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, old: stateOf(meta), given: merged}}
+	w := &work{op: op, etag: meta.ETag, entity: r.codec.New(), change: Change{Kind: ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, old: stateOf(meta), given: merged}}
 	if len(r.patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
@@ -263,7 +251,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 }
 
 // mergeIntoWhole makes the entity as the merge will leave it, for the patterns to follow.
-func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *tables.Meta) error {
+func (r *engine) mergeIntoWhole(ctx context.Context, w *work, meta *tables.Meta) error {
 	old, row, err := r.whole(ctx, w.op, stateOf(meta), meta.ETag)
 	if err != nil {
 		return err
@@ -287,7 +275,7 @@ func (r *Repository[T]) mergeIntoWhole(ctx context.Context, w *work[T], meta *ta
 }
 
 // merging returns the properties to merge.
-func (r *Repository[T]) merging(v *T, meta *tables.Meta, names []string) (tables.Properties, error) {
+func (r *engine) merging(v any, meta *tables.Meta, names []string) (tables.Properties, error) {
 	for _, t := range r.transformers {
 		if err := t.RefusesMerge(); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.PatternName(), err)

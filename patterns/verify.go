@@ -119,30 +119,8 @@ type OutsideOwner interface {
 	OwnsOutside(key tables.Key) bool
 }
 
-// Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
-// own partitions, copies and claims outside of them, and what Auditors hold. An error comes once, last.
-//
-// It is made for tables that are in use and of any size. The scans keep sums, not rows, and no more than some 100,000 places at
-// once, which are 30 MiB with keys of usual length: what an entity asks for is added to one of 4,096 sums, and what is stored
-// is taken off the same one. Where a sum is not zero in the end, the rows behind it are read once more and joined; what has no
-// counterpart is a suspect, and each suspect is looked at by itself.
-//
-// There is no false alarm. A suspect counts where two readings of one row with the same ETag enclose the reading of the other:
-// then both were there at one moment. ETags do not come again, so that of a row outside, which is written later than the
-// entity, more is known: a copy that was wrong at one moment is wrong for as long as it keeps its ETag, whatever becomes of
-// its entity, since every write of the entity writes it anew. So it counts when it has the same ETag still after Lag; and what
-// is missing counts when the entity has. A suspect that has changed is looked at again, three times at most: what changes
-// all the time is set right by its own writes. A difference that was there all the time is found.
-//
-// An entity that a concurrent writer deletes or replaces while the scan reads its blobs or further rows is skipped by the scan;
-// its copies are suspects then, and looked at by themselves.
-//
-// A table that holds several types of entities needs Schema.RowPrefix, so that they are told apart.
-//
-// Requests: 1 for each page of at most 1,000 rows of the table, and of each table outside; the same again for runs of
-// partitions, some 50,000 rows each, in which sums differ, and for all where sums of outside copies do; 3 to 10 for each
-// suspect. One more for each entity that a Layout spreads over rows.
-func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
+// verify is Repository.Verify.
+func (r *engine) verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
 	return func(yield func(Discrepancy, error) bool) {
 		v, err := r.newVerifier("Verify", o)
 		if err != nil {

@@ -22,8 +22,8 @@ type area struct {
 const nearArea = 0
 
 // verifier is one run of Verify or Repair.
-type verifier[T any] struct {
-	r       *Repository[T]
+type verifier struct {
+	r       *engine
 	op      string
 	options VerifyOptions
 	areas   []area
@@ -43,12 +43,12 @@ type verifier[T any] struct {
 	token    func() string
 }
 
-func (r *Repository[T]) newVerifier(op string, o *VerifyOptions) (*verifier[T], error) {
+func (r *engine) newVerifier(op string, o *VerifyOptions) (*verifier, error) {
 	options, err := o.checked(r.patterns)
 	if err != nil {
 		return nil, r.invalid(op, tables.Key{}, err)
 	}
-	v := &verifier[T]{r: r, op: op, options: options, areas: []area{{table: r.table}}, began: time.Now()}
+	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.table}}, began: time.Now()}
 	if options.Partitions != nil {
 		v.scope = map[string]bool{}
 		for _, p := range options.Partitions {
@@ -72,7 +72,7 @@ func (r *Repository[T]) newVerifier(op string, o *VerifyOptions) (*verifier[T], 
 
 // addOutside notes where a pattern keeps its copies. In one table the rows of all patterns are looked at, since a row does
 // not say whose it is.
-func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
+func (v *verifier) addOutside(p OutsideCopyContributor) error {
 	table := p.OutsideTable()
 	if table == nil {
 		return fmt.Errorf("pattern %q has no table", p.PatternName())
@@ -94,7 +94,7 @@ func (v *verifier[T]) addOutside(p OutsideCopyContributor) error {
 }
 
 // lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
-func (v *verifier[T]) lagOf(p Auditor) time.Duration {
+func (v *verifier) lagOf(p Auditor) time.Duration {
 	if _, mends := p.(Mender); mends {
 		return 0
 	}
@@ -102,27 +102,27 @@ func (v *verifier[T]) lagOf(p Auditor) time.Duration {
 }
 
 // chosen reports whether a pattern is to be looked at. Whose nobody can tell is, too.
-func (v *verifier[T]) chosen(pattern string) bool {
+func (v *verifier) chosen(pattern string) bool {
 	return pattern == "" || v.options.Patterns == nil || slices.Contains(v.options.Patterns, pattern)
 }
 
 // mine reports whether an entity is in the scope, and one of the repository's as far as its key tells.
-func (v *verifier[T]) mine(entity tables.Key) bool {
+func (v *verifier) mine(entity tables.Key) bool {
 	return (v.scope == nil || v.scope[entity.Partition]) && v.r.keeps(entity)
 }
 
 // keeps reports whether a row key can be that of an entity of the repository.
-func (r *Repository[T]) keeps(entity tables.Key) bool {
+func (r *engine) keeps(entity tables.Key) bool {
 	return r.schema.RowPrefix == "" || r.primary.Span.Contains(entity.Row)
 }
 
 // outsideIn returns the index of the area of copies in a table, -1 for none.
-func (v *verifier[T]) outsideIn(table *tables.Table) int {
+func (v *verifier) outsideIn(table *tables.Table) int {
 	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
 
 // far reports whether there is anything outside of the near area.
-func (v *verifier[T]) far() bool { return len(v.areas) > 1 }
+func (v *verifier) far() bool { return len(v.areas) > 1 }
 
 // ownerName tells whose pattern's a row outside is, as far as its key does. known is false for a row of another repository.
 func (a *area) ownerName(key tables.Key) (name string, known bool) {

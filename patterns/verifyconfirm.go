@@ -45,7 +45,7 @@ const rounds = 3
 const atOnce = 10_000
 
 // confirm looks at suspects by themselves, and reports those at which something is wrong indeed.
-func (v *verifier[T]) confirm(ctx context.Context, all []*suspect) error {
+func (v *verifier) confirm(ctx context.Context, all []*suspect) error {
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Suspects += int64(len(group))
 		if err := each(ctx, v.options.Concurrency, group, v.lookFirst); err != nil {
@@ -81,7 +81,7 @@ func (v *verifier[T]) confirm(ctx context.Context, all []*suspect) error {
 }
 
 // lookFirst looks at a suspect for the first time. What need not last is confirmed at once.
-func (v *verifier[T]) lookFirst(ctx context.Context, s *suspect) error {
+func (v *verifier) lookFirst(ctx context.Context, s *suspect) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (v *verifier[T]) lookFirst(ctx context.Context, s *suspect) error {
 }
 
 // lookAgain looks at a suspect that was wrong before.
-func (v *verifier[T]) lookAgain(ctx context.Context, s *suspect) error {
+func (v *verifier) lookAgain(ctx context.Context, s *suspect) error {
 	if s.done {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (v *verifier[T]) lookAgain(ctx context.Context, s *suspect) error {
 // lookOnce reads the place again, behind a reading of the entity, and decides. The entity was read between two readings of
 // the place, or, where nothing is at the place that has an ETag, the place is between two readings of the entity: so if the
 // outer ones are the same, both were there at one moment.
-func (v *verifier[T]) lookOnce(ctx context.Context, s *suspect, e *seenEntity[T]) error {
+func (v *verifier) lookOnce(ctx context.Context, s *suspect, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 // visit takes the facts of one row of the entities' table.
-func (v *verifier[T]) visit(ctx context.Context, row *storedRow) error {
+func (v *verifier) visit(ctx context.Context, row *storedRow) error {
 	v.countRow()
 	v.hash.nextRow()
 	switch {
@@ -27,7 +27,7 @@ func (v *verifier[T]) visit(ctx context.Context, row *storedRow) error {
 }
 
 // visitCopy takes the fact that a further row of an entity is there.
-func (v *verifier[T]) visitCopy(row *storedRow) {
+func (v *verifier) visitCopy(row *storedRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.primary}
 	if v.nearTo == nil || !v.mine(owner) {
 		return
@@ -36,7 +36,7 @@ func (v *verifier[T]) visitCopy(row *storedRow) {
 }
 
 // visitOutside takes the fact that a copy or a claim is there.
-func (v *verifier[T]) visitOutside(at int, row *storedRow) {
+func (v *verifier) visitOutside(at int, row *storedRow) {
 	f, ok := v.outsideFact(at, row)
 	if v.farTo == nil || !ok {
 		return
@@ -45,7 +45,7 @@ func (v *verifier[T]) visitOutside(at int, row *storedRow) {
 }
 
 // outsideFact makes the fact of a stored row outside, unless it is none of the scope's.
-func (v *verifier[T]) outsideFact(at int, row *storedRow) (f fact, ok bool) {
+func (v *verifier) outsideFact(at int, row *storedRow) (f fact, ok bool) {
 	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
 	if !row.outside.is || row.shared || !v.mine(owner) {
 		return f, false
@@ -81,7 +81,7 @@ func outsideMark(row *storedRow) string {
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity takes the facts that an entity asks for.
-func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
+func (v *verifier) visitEntity(ctx context.Context, row *storedRow) error {
 	if !v.mine(row.Key) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (v *verifier[T]) visitEntity(ctx context.Context, row *storedRow) error {
 }
 
 // fail notes something that cannot be read, once, if there is an error.
-func (v *verifier[T]) fail(d Discrepancy) {
+func (v *verifier) fail(d Discrepancy) {
 	if d.Err == nil || !v.first || !v.chosen(d.Pattern) {
 		return
 	}
@@ -121,9 +121,9 @@ func (v *verifier[T]) fail(d Discrepancy) {
 }
 
 // seenEntity is an entity as one reading of its own row shows it.
-type seenEntity[T any] struct {
+type seenEntity struct {
 	key         tables.Key
-	value       *T // nil when it is not there, or cannot be read
+	value       any // nil when it is not there, or cannot be read
 	row         *storedRow
 	etag        string
 	writeID     string
@@ -135,17 +135,17 @@ type seenEntity[T any] struct {
 }
 
 // mark is the outsideMark of the entity's copies.
-func (e *seenEntity[T]) mark() string { return versionMark(e.incarnation, e.etag) }
+func (e *seenEntity) mark() string { return versionMark(e.incarnation, e.etag) }
 
 // gone reports whether the entity is not there.
-func (e *seenEntity[T]) gone() bool { return e.value == nil && e.known() }
+func (e *seenEntity) gone() bool { return e.value == nil && e.known() }
 
 // known reports whether the reading tells what the entity asks for.
-func (e *seenEntity[T]) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
+func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
 
 // decode makes an entity of its own row. An error is one of reading further rows.
-func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T], error) {
-	e := &seenEntity[T]{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.incarnation}
+func (v *verifier) decode(ctx context.Context, row *storedRow) (*seenEntity, error) {
+	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.incarnation}
 	var err error
 	if v.r.layout == nil && len(v.r.transformers) == 0 {
 		e.value, e.stored, err = v.r.decodePlain(row)
@@ -154,7 +154,7 @@ func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T
 		if e.value, now, err = v.r.loadStored(ctx, v.r.table, row, nil, nil); now != nil {
 			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.incarnation
 		} else if err == nil {
-			return &seenEntity[T]{key: row.Key}, nil // it has gone since the row was read
+			return &seenEntity{key: row.Key}, nil // it has gone since the row was read
 		}
 	}
 	switch {
@@ -176,8 +176,8 @@ func (v *verifier[T]) decode(ctx context.Context, row *storedRow) (*seenEntity[T
 }
 
 // decodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
-func (r *Repository[T]) decodePlain(row *storedRow) (*T, tables.Properties, error) {
-	value := new(T)
+func (r *engine) decodePlain(row *storedRow) (any, tables.Properties, error) {
+	value := r.codec.New()
 	if row.layout != "" {
 		return nil, nil, errNoLayout
 	}
@@ -200,7 +200,7 @@ func nearMark(layout, writeID, incarnation string) string {
 }
 
 // wantNear takes the rows that an entity asks for in its partition.
-func (v *verifier[T]) wantNear(e *seenEntity[T]) {
+func (v *verifier) wantNear(e *seenEntity) {
 	if v.nearTo == nil {
 		return
 	}
@@ -215,7 +215,7 @@ func (v *verifier[T]) wantNear(e *seenEntity[T]) {
 
 // nearRows are the rows that follow from an entity, but for its own first. A key function that refuses the entity never
 // made a copy; that is a refusal of its pattern's.
-func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals []*tables.Error) {
+func (r *engine) nearRows(e *seenEntity) (rows []plannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
 	}
@@ -243,7 +243,7 @@ func (r *Repository[T]) nearRows(e *seenEntity[T]) (rows []plannedRow, refusals 
 }
 
 // wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
-func (v *verifier[T]) wantOutside(at int, p OutsideCopyContributor, e *seenEntity[T]) {
+func (v *verifier) wantOutside(at int, p OutsideCopyContributor, e *seenEntity) {
 	copies, err := outsideCopies(p, e.value)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
@@ -256,7 +256,7 @@ func (v *verifier[T]) wantOutside(at int, p OutsideCopyContributor, e *seenEntit
 }
 
 // wantHeld takes what an entity asks of an auditor.
-func (v *verifier[T]) wantHeld(at int, e *seenEntity[T]) {
+func (v *verifier) wantHeld(at int, e *seenEntity) {
 	p := v.areas[at].auditor
 	facts, err := p.Facts(e.value)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Entity: e.key, Err: err})
@@ -269,7 +269,7 @@ func (v *verifier[T]) wantHeld(at int, e *seenEntity[T]) {
 }
 
 // visitHeld takes a fact that an auditor holds.
-func (v *verifier[T]) visitHeld(at int, held *Fact) {
+func (v *verifier) visitHeld(at int, held *Fact) {
 	v.countRow()
 	p := v.areas[at].auditor
 	if held.Err != nil {
@@ -282,7 +282,7 @@ func (v *verifier[T]) visitHeld(at int, held *Fact) {
 }
 
 // count gives a fact to the scan's tally.
-func (v *verifier[T]) count(f *fact, wanted bool) {
+func (v *verifier) count(f *fact, wanted bool) {
 	to := v.farTo
 	if f.area == nearArea {
 		to = v.nearTo

@@ -79,7 +79,7 @@ func (p *seenPlace) occupant() error {
 }
 
 // readPlace reads what is at a suspect's site.
-func (v *verifier[T]) readPlace(ctx context.Context, s *suspect) (*seenPlace, error) {
+func (v *verifier) readPlace(ctx context.Context, s *suspect) (*seenPlace, error) {
 	p := &seenPlace{entity: s.entity}
 	a := &v.areas[s.area]
 	var err error
@@ -98,7 +98,7 @@ func (v *verifier[T]) readPlace(ctx context.Context, s *suspect) (*seenPlace, er
 }
 
 // readOutside reads a copy and its claims.
-func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *seenPlace) error {
+func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seenPlace) error {
 	key, err := parseOutsideName(s.place)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (v *verifier[T]) readOutside(ctx context.Context, a *area, s *suspect, p *s
 }
 
 // readRow reads a row with all its properties, nil for none.
-func (v *verifier[T]) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*storedRow, error) {
+func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*storedRow, error) {
 	row, err := fetch(ctx, table, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
@@ -139,20 +139,20 @@ func (v *verifier[T]) readRow(ctx context.Context, table *tables.Table, key tabl
 }
 
 // readEntity reads an entity as it is now.
-func (v *verifier[T]) readEntity(ctx context.Context, key tables.Key) (*seenEntity[T], error) {
+func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity, error) {
 	row, err := v.readRow(ctx, v.r.table, key)
 	if err != nil {
 		return nil, err
 	}
 	if row == nil || row.isCopy {
-		return &seenEntity[T]{key: key}, nil
+		return &seenEntity{key: key}, nil
 	}
 	return v.decode(ctx, row)
 }
 
 // judge says what is wrong at a suspect's site, given an entity and a place that were there at one moment; nil for nothing, or
 // for what nobody can tell.
-func (v *verifier[T]) judge(s *suspect, e *seenEntity[T], p *seenPlace) *finding {
+func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
 	if !e.known() {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (v *verifier[T]) judge(s *suspect, e *seenEntity[T], p *seenPlace) *finding
 }
 
 // judgeNear compares a further row of an entity with what the entity asks for.
-func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) bool {
+func (v *verifier) judgeNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	var wanted *plannedRow
 	if e.value != nil {
 		rows, refusals := v.r.nearRows(e)
@@ -207,7 +207,7 @@ func (v *verifier[T]) judgeNear(e *seenEntity[T], p *seenPlace, d *Discrepancy) 
 }
 
 // judgeOutside compares a copy and its claims with what the entity asks for.
-func (v *verifier[T]) judgeOutside(a *area, e *seenEntity[T], p *seenPlace, d *Discrepancy) bool {
+func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	key, _ := parseOutsideName(d.Place) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
@@ -253,7 +253,7 @@ var (
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
 // nobody can tell.
-func wantedOutside[T any](a *area, e *seenEntity[T], key tables.Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := outsideCopies(p, e.value)
 		refused = refused || err != nil
@@ -267,7 +267,7 @@ func wantedOutside[T any](a *area, e *seenEntity[T], key tables.Key) (wanted *Ou
 }
 
 // judgeHeld compares what an auditor holds with what the entity asks for.
-func (v *verifier[T]) judgeHeld(p Auditor, e *seenEntity[T], place *seenPlace, d *Discrepancy) bool {
+func (v *verifier) judgeHeld(p Auditor, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
 	d.Pattern = p.PatternName()
 	wanted, refused := wantedHeld(p, e, d.Place)
 	switch {
@@ -287,7 +287,7 @@ func (v *verifier[T]) judgeHeld(p Auditor, e *seenEntity[T], place *seenPlace, d
 }
 
 // wantedHeld finds what an entity asks of an auditor at a place.
-func wantedHeld[T any](p Auditor, e *seenEntity[T], place string) (wanted *Fact, refused bool) {
+func wantedHeld(p Auditor, e *seenEntity, place string) (wanted *Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
 	}

@@ -38,7 +38,7 @@ type partitionRun struct {
 }
 
 // run scans, settles what is found and reports it, from where the state says.
-func (v *verifier[T]) run(ctx context.Context) error {
+func (v *verifier) run(ctx context.Context) error {
 	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.settleFar}
 	if v.scope != nil && len(v.scope) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (v *verifier[T]) run(ctx context.Context) error {
 }
 
 // parts is the number of scans of the entities' table: one for each partition, or one.
-func (v *verifier[T]) parts() int {
+func (v *verifier) parts() int {
 	if v.scope == nil {
 		return 1
 	}
@@ -64,7 +64,7 @@ func (v *verifier[T]) parts() int {
 
 // scanEntities goes through the entities' table for the first time. Whenever a run of partitions is long enough it is
 // settled.
-func (v *verifier[T]) scanEntities(ctx context.Context) error {
+func (v *verifier) scanEntities(ctx context.Context) error {
 	if err := v.settleRun(ctx); err != nil {
 		return err
 	}
@@ -90,18 +90,18 @@ func (v *verifier[T]) scanEntities(ctx context.Context) error {
 }
 
 // aim says where the facts of the next rows go.
-func (v *verifier[T]) aim(first bool, near, far tally) {
+func (v *verifier) aim(first bool, near, far tally) {
 	v.first, v.nearTo, v.farTo = first, near, far
 }
 
-func (v *verifier[T]) nearSums() tally {
+func (v *verifier) nearSums() tally {
 	if !v.near {
 		return nil
 	}
 	return &v.state.Near.sums
 }
 
-func (v *verifier[T]) farSums() tally {
+func (v *verifier) farSums() tally {
 	if !v.far() {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (v *verifier[T]) farSums() tally {
 }
 
 // entities is the query of one part of the entities' table. copies says that the further rows are wanted, too.
-func (v *verifier[T]) entities(part int, copies bool) tables.Query[tables.RawRow] {
+func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
 	q := v.rowsOf(v.r.table, func(ctx context.Context, row *storedRow) error {
 		if v.first && v.scope == nil {
 			v.enter(row.Key.Partition)
@@ -126,13 +126,13 @@ func (v *verifier[T]) entities(part int, copies bool) tables.Query[tables.RawRow
 }
 
 // rowsOf is a query that shows each row to a function while it is read, and keeps none.
-func (v *verifier[T]) rowsOf(table *tables.Table, visit func(context.Context, *storedRow) error) tables.Query[tables.RawRow] {
+func (v *verifier) rowsOf(table *tables.Table, visit func(context.Context, *storedRow) error) tables.Query[tables.RawRow] {
 	return raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, rowOf(row)) })
 }
 
 // enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
 // come in no order, there is one run.
-func (v *verifier[T]) enter(partition string) {
+func (v *verifier) enter(partition string) {
 	s := &v.state
 	if s.At != nil && *s.At == partition {
 		return
@@ -145,14 +145,14 @@ func (v *verifier[T]) enter(partition string) {
 }
 
 // endPartition is enter for a list of partitions.
-func (v *verifier[T]) endPartition() {
+func (v *verifier) endPartition() {
 	if v.scope != nil && v.state.Near.sums.facts >= v.options.runFacts {
 		v.closeRun(nil)
 	}
 }
 
 // closeRun ends the run of partitions, to be settled once the page is read; to is the partition that begins the next.
-func (v *verifier[T]) closeRun(to *string) {
+func (v *verifier) closeRun(to *string) {
 	s := &v.state
 	if s.Near.sums.facts == 0 || s.Closing != nil {
 		return
@@ -163,7 +163,7 @@ func (v *verifier[T]) closeRun(to *string) {
 }
 
 // settleRun settles the run of partitions that has ended, if one has.
-func (v *verifier[T]) settleRun(ctx context.Context) error {
+func (v *verifier) settleRun(ctx context.Context) error {
 	run := v.state.Closing
 	if run == nil {
 		return nil
@@ -179,7 +179,7 @@ func (v *verifier[T]) settleRun(ctx context.Context) error {
 }
 
 // rescan goes through the partitions of a run once more.
-func (v *verifier[T]) rescan(ctx context.Context, run *partitionRun) error {
+func (v *verifier) rescan(ctx context.Context, run *partitionRun) error {
 	if v.scope != nil {
 		for part := run.FromPart; part < run.ToPart; part++ {
 			if err := v.drain(ctx, v.entities(part, true)); err != nil {
@@ -199,7 +199,7 @@ func (v *verifier[T]) rescan(ctx context.Context, run *partitionRun) error {
 }
 
 // drain reads a query to its end.
-func (v *verifier[T]) drain(ctx context.Context, q tables.Query[tables.RawRow]) error {
+func (v *verifier) drain(ctx context.Context, q tables.Query[tables.RawRow]) error {
 	for token := ""; ; {
 		page, err := q.Page(ctx, token)
 		if err != nil {
@@ -213,7 +213,7 @@ func (v *verifier[T]) drain(ctx context.Context, q tables.Query[tables.RawRow]) 
 }
 
 // settle looks at the facts behind sums that are not equal, in groups that fit in memory.
-func (v *verifier[T]) settle(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
+func (v *verifier) settle(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
 	unequal := s.unequal()
 	size := int(max(1, v.options.openFacts*buckets/max(1, s.facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
@@ -231,7 +231,7 @@ func (v *verifier[T]) settle(ctx context.Context, s *sums, group *int, collect f
 }
 
 // scanOutside goes through the tables of outside copies that are not seen with the entities.
-func (v *verifier[T]) scanOutside(ctx context.Context) error {
+func (v *verifier) scanOutside(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
 		if !v.apart(v.state.Part) {
 			continue
@@ -256,7 +256,7 @@ func (v *verifier[T]) scanOutside(ctx context.Context) error {
 }
 
 // apart reports whether an area is a table of outside copies with a scan of its own.
-func (v *verifier[T]) apart(at int) bool {
+func (v *verifier) apart(at int) bool {
 	a := &v.areas[at]
 	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.table))
 }
@@ -264,7 +264,7 @@ func (v *verifier[T]) apart(at int) bool {
 // fewPartitions are asked for by name where rows of all partitions are together.
 const fewPartitions = 10
 
-func (v *verifier[T]) outsideRows(at int) tables.Query[tables.RawRow] {
+func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
 	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *storedRow) error {
 		v.countRow()
 		v.hash.nextRow()
@@ -282,7 +282,7 @@ func (v *verifier[T]) outsideRows(at int) tables.Query[tables.RawRow] {
 }
 
 // scanHeld goes through what auditors hold.
-func (v *verifier[T]) scanHeld(ctx context.Context) error {
+func (v *verifier) scanHeld(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
 		v.aim(true, nil, v.farSums())
 		if err := v.held(ctx, v.state.Part); err != nil {
@@ -294,7 +294,7 @@ func (v *verifier[T]) scanHeld(ctx context.Context) error {
 
 // held goes through what one auditor holds. The sums count what it held only once all of it has been, so that a token that
 // was given on the way begins with the auditor anew.
-func (v *verifier[T]) held(ctx context.Context, at int) error {
+func (v *verifier) held(ctx context.Context, at int) error {
 	p := v.areas[at].auditor
 	if p == nil {
 		return nil
@@ -318,7 +318,7 @@ func (v *verifier[T]) held(ctx context.Context, at int) error {
 }
 
 // settleFar settles the sums of all that is outside.
-func (v *verifier[T]) settleFar(ctx context.Context) error {
+func (v *verifier) settleFar(ctx context.Context) error {
 	return v.settle(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
 		v.aim(false, nil, c)
 		for part := range v.parts() {
@@ -341,7 +341,7 @@ func (v *verifier[T]) settleFar(ctx context.Context) error {
 }
 
 // afterPage reports what could not be read, and how far the run is.
-func (v *verifier[T]) afterPage(ctx context.Context) error {
+func (v *verifier) afterPage(ctx context.Context) error {
 	if err := v.flush(ctx); err != nil {
 		return err
 	}
@@ -350,7 +350,7 @@ func (v *verifier[T]) afterPage(ctx context.Context) error {
 }
 
 // flush reports what could not be read.
-func (v *verifier[T]) flush(ctx context.Context) error {
+func (v *verifier) flush(ctx context.Context) error {
 	failures := v.failures
 	v.failures = nil
 	return v.report(ctx, failures)

@@ -35,7 +35,7 @@ type verifyState struct {
 const verifyVersion = 1
 
 // begin sets the state to the beginning, or to where an earlier run was.
-func (v *verifier[T]) begin() error {
+func (v *verifier) begin() error {
 	run := v.fingerprint()
 	v.state = verifyState{Version: verifyVersion, Run: run, Near: &partitionRun{}}
 	v.token = v.state.text
@@ -55,7 +55,7 @@ func (v *verifier[T]) begin() error {
 var errNowhere = errors.New("the token is broken: it says nowhere to go on")
 
 // fingerprint tells runs apart by what they look at.
-func (v *verifier[T]) fingerprint() string {
+func (v *verifier) fingerprint() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %q %t %q", v.r.table.Account().Endpoints().Table, v.r.table.Name(), v.scope == nil, v.options.Partitions)
 	for i := range v.areas {
@@ -121,13 +121,13 @@ func (s *verifyState) parse(token, run string) error {
 }
 
 // countRow counts a row that a scan has gone through.
-func (v *verifier[T]) countRow() {
+func (v *verifier) countRow() {
 	v.state.Rows++
 	v.rowsHere++
 }
 
 // progressed tells the caller how far the run is.
-func (v *verifier[T]) progressed() {
+func (v *verifier) progressed() {
 	if v.options.Progress == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (v *verifier[T]) progressed() {
 }
 
 // estimate is the number of rows to go through, as far as can be told: by an earlier run, or by the partitions done.
-func (v *verifier[T]) estimate(done int) int64 {
+func (v *verifier) estimate(done int) int64 {
 	switch {
 	case v.options.Rows > 0:
 		return max(v.options.Rows, v.state.Rows)
@@ -158,7 +158,7 @@ func (v *verifier[T]) estimate(done int) int64 {
 }
 
 // report hands findings on.
-func (v *verifier[T]) report(ctx context.Context, findings []*finding) error {
+func (v *verifier) report(ctx context.Context, findings []*finding) error {
 	if len(findings) == 0 {
 		return nil
 	}

@@ -124,11 +124,24 @@ func (c *RawCodec) IsBag() bool { return c.plan == nil }
 // HasMeta reports whether T embeds a Meta.
 func (c *RawCodec) HasMeta() bool { return c.plan != nil && c.plan.HasMeta() }
 
-// New makes a T.
-func (c *RawCodec) New() any {
-	v, _ := c.room()
-	return v
+// Type returns the type T.
+func (c *RawCodec) Type() reflect.Type { return c.typ }
+
+// Copy makes a T that is a plain copy of v.
+func (c *RawCodec) Copy(v any) any {
+	copied := c.New()
+	c.Assign(copied, v)
+	return copied
 }
+
+// Assign sets what to points to to what from points to.
+func (c *RawCodec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
+
+// New makes a T.
+func (c *RawCodec) New() any { return reflect.New(c.typ).Interface() }
+
+// NewWithState makes a T, and the State of its Meta if it has one, in one allocation.
+func (c *RawCodec) NewWithState() (any, *State) { return c.room() }
 
 // Encode is Codec.Encode.
 func (c *RawCodec) Encode(v any) (Properties, error) {

@@ -67,6 +67,11 @@ func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, k
 	return as[T](source.get(ctx, op, key))
 }
 
+// GetAny is GetOf for a type that is not known at compile time: a pointer to the type of the source's codec.
+func GetAny(ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (any, error) {
+	return source.get(ctx, op, key)
+}
+
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return getMany[T](ctx, source, keys, options.concurrency())
