@@ -5,13 +5,13 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Facts implements patterns.Auditor. With Find the holders are not known to the source: then there are none, and Held
+// Facts implements driver.Auditor. With Find the holders are not known to the source: then there are none, and Held
 // compares.
-func (s *sourceEnd[S, H]) Facts(entity any) ([]patterns.Fact, error) {
+func (s *sourceEnd[S, H]) Facts(entity any) ([]driver.Fact, error) {
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
@@ -24,26 +24,26 @@ func (s *sourceEnd[S, H]) Facts(entity any) ([]patterns.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := make([]patterns.Fact, len(keys))
+	facts := make([]driver.Fact, len(keys))
 	for i, key := range keys {
-		facts[i] = patterns.Fact{Place: placeOf(key), Entity: s.sources.KeyOf(source), Digest: digest}
+		facts[i] = driver.Fact{Place: placeOf(key), Entity: s.sources.KeyOf(source), Digest: digest}
 	}
 	return facts, nil
 }
 
-// Held implements patterns.Auditor. With Find it yields only holders that are not in step, each of which is held without
+// Held implements driver.Auditor. With Find it yields only holders that are not in step, each of which is held without
 // reason; it keeps the sources that it meets in memory. Requests: 1 for each page of the holders' table; with Find 1 more
 // for each source.
-func (s *sourceEnd[S, H]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+func (s *sourceEnd[S, H]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		if err := s.ready(); err != nil {
-			yield(patterns.Fact{}, err)
+			yield(driver.Fact{}, err)
 			return
 		}
 		seen := map[tables.Key]*S{}
 		for holder, err := range s.scan(ctx, scope) {
 			if err != nil {
-				yield(patterns.Fact{}, err)
+				yield(driver.Fact{}, err)
 				return
 			}
 			source, is := s.link.SourceOf(holder)
@@ -54,7 +54,7 @@ func (s *sourceEnd[S, H]) Held(ctx context.Context, scope patterns.Scope) iter.S
 			if s.link.Find != nil {
 				wrong, err := s.isWrong(ctx, seen, holder, source)
 				if err != nil {
-					yield(patterns.Fact{}, err)
+					yield(driver.Fact{}, err)
 					return
 				}
 				if !wrong {
@@ -69,7 +69,7 @@ func (s *sourceEnd[S, H]) Held(ctx context.Context, scope patterns.Scope) iter.S
 }
 
 // scan reads the holders that may have copies of sources in the scope.
-func (s *sourceEnd[S, H]) scan(ctx context.Context, scope patterns.Scope) iter.Seq2[*H, error] {
+func (s *sourceEnd[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*H, error] {
 	query := s.holders.Query()
 	if scope.Partitions != nil && s.inPartition {
 		return query.AllPartitions(ctx, scope.Partitions, nil)
@@ -78,9 +78,9 @@ func (s *sourceEnd[S, H]) scan(ctx context.Context, scope patterns.Scope) iter.S
 }
 
 // fact is what a holder has of a source.
-func (s *sourceEnd[S, H]) fact(holder *H, source tables.Key) patterns.Fact {
+func (s *sourceEnd[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	digest, err := s.digest(holder)
-	return patterns.Fact{Place: placeOf(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
+	return driver.Fact{Place: placeOf(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
 // isWrong reports whether a holder is not in step with the source that it refers to. seen are sources that were read before,
@@ -98,23 +98,23 @@ func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, h
 	return !right, err
 }
 
-// Look implements patterns.Auditor. A holder that is not there cannot hold anything, and is taken for one that is in step.
+// Look implements driver.Auditor. A holder that is not there cannot hold anything, and is taken for one that is in step.
 // Requests: 1; with Find, and for a holder that is not there, 1 more.
-func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
+func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := parsePlace(place)
 	if err = errors.Join(err, s.ready()); err != nil {
-		return patterns.Fact{}, false, err
+		return driver.Fact{}, false, err
 	}
 	holder, err := s.holders.Get(ctx, key)
 	if tables.IsAbsent(err) {
 		return s.lookWithout(ctx, key, entity)
 	}
 	if err != nil {
-		return patterns.Fact{}, false, err
+		return driver.Fact{}, false, err
 	}
 	source, is := s.link.SourceOf(holder)
 	if !is || source != entity {
-		return patterns.Fact{}, false, nil
+		return driver.Fact{}, false, nil
 	}
 	fact := s.fact(holder, source)
 	if s.link.Find == nil {
@@ -125,14 +125,14 @@ func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.
 }
 
 // lookWithout looks at a holder that does not exist.
-func (s *sourceEnd[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (patterns.Fact, bool, error) {
+func (s *sourceEnd[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
 	if s.link.Find != nil {
-		return patterns.Fact{}, false, nil
+		return driver.Fact{}, false, nil
 	}
 	source, err := s.read(ctx, entity)
 	if err != nil || !s.names(source, holder) {
-		return patterns.Fact{}, false, err
+		return driver.Fact{}, false, err
 	}
 	digest, err := s.copyOf(source)
-	return patterns.Fact{Place: placeOf(holder), Entity: entity, Digest: digest}, err == nil, err
+	return driver.Fact{Place: placeOf(holder), Entity: entity, Digest: digest}, err == nil, err
 }

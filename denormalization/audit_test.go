@@ -7,13 +7,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // held collects what an auditor holds, as texts.
-func held(t testing.TB, a patterns.Auditor, scope patterns.Scope) []string {
+func held(t testing.TB, a driver.Auditor, scope driver.Scope) []string {
 	t.Helper()
 	var all []string
 	for fact, err := range a.Held(t.Context(), scope) {
@@ -24,15 +24,15 @@ func held(t testing.TB, a patterns.Auditor, scope patterns.Scope) []string {
 	return all
 }
 
-func textOfFact(f patterns.Fact) string {
+func textOfFact(f driver.Fact) string {
 	return fmt.Sprintf("%q for %q: %x", f.Place, f.Entity.Row, f.Digest)
 }
 
-func facts(t testing.TB, a patterns.Auditor, entities ...any) []string {
+func facts(t testing.TB, a driver.Auditor, entities ...any) []string {
 	t.Helper()
 	var all []string
 	for _, e := range entities {
-		for _, fact := range must[[]patterns.Fact](t)(a.Facts(e)) {
+		for _, fact := range must[[]driver.Fact](t)(a.Facts(e)) {
 			all = append(all, textOfFact(fact))
 		}
 	}
@@ -49,18 +49,18 @@ func TestAudit(t *testing.T) {
 		ken.ManagesSite, ken.Manages = "Sales", "B"
 		check(t, t.employees.Insert(ctx, june), t.employees.Insert(ctx, ken), drainNow(ctx, t.queue))
 		asked := facts(t, t.details, june, ken)
-		if got := held(t, t.details, patterns.Scope{}); !slices.Equal(got, asked) || len(got) != 2 {
+		if got := held(t, t.details, driver.Scope{}); !slices.Equal(got, asked) || len(got) != 2 {
 			t.Fatalf("held: %q, asked for: %q", got, asked)
 		}
-		if got := held(t, t.details, patterns.Scope{Partitions: []string{"Sales"}}); len(got) != 2 {
+		if got := held(t, t.details, driver.Scope{Partitions: []string{"Sales"}}); len(got) != 2 {
 			t.Fatalf("held for Sales: %q", got)
 		}
-		if got := held(t, t.details, patterns.Scope{Partitions: []string{"Marketing"}}); len(got) != 0 {
+		if got := held(t, t.details, driver.Scope{Partitions: []string{"Marketing"}}); len(got) != 0 {
 			t.Fatalf("held for Marketing: %q", got)
 		}
 		_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.ManagerName = "?"; return nil })
 		check(t, err)
-		if got := held(t, t.details, patterns.Scope{}); slices.Equal(got, asked) {
+		if got := held(t, t.details, driver.Scope{}); slices.Equal(got, asked) {
 			t.Fatal("the change was not seen")
 		}
 		t.looks(june.key(), "A", true, false)
@@ -97,7 +97,7 @@ func TestMend(t *testing.T) {
 	w := newWorld(t, s, inPartition)
 	p := must[*process](t)(w.start(s))
 	check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
-	mender := p.details.(patterns.Mender)
+	mender := p.details.(driver.Mender)
 	place := "Sales\t" + departmentKey("Sales", "A").Row
 	says := func(wanted bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return wanted, err }
@@ -143,8 +143,8 @@ func TestAuditOfFanOut(t *testing.T) {
 		})
 		check(t, err)
 	}
-	city := p.city.(patterns.Auditor)
-	if got := held(t, city, patterns.Scope{}); len(got) != 1 {
+	city := p.city.(driver.Auditor)
+	if got := held(t, city, driver.Scope{}); len(got) != 1 {
 		t.Fatalf("held: %q", got)
 	}
 	if asked := facts(t, city, london); len(asked) != 0 {
@@ -156,8 +156,8 @@ func TestAuditOfFanOut(t *testing.T) {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	check(t, p.city.(patterns.IntentContributor).Reconcile(ctx, &patterns.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
-	if got := held(t, city, patterns.Scope{}); len(got) != 0 {
+	check(t, p.city.(driver.IntentContributor).Reconcile(ctx, &driver.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -32,7 +32,7 @@ type namedBy struct {
 	keys map[tables.Key]bool
 }
 
-func (r *relation[S, H]) newFanOut(of *patterns.Reconciliation) (*fanOut[S, H], error) {
+func (r *relation[S, H]) newFanOut(of *driver.Reconciliation) (*fanOut[S, H], error) {
 	source, _ := of.Entity.(*S)
 	keys, err := r.holdersOf(source)
 	if err != nil {

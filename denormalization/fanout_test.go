@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -49,7 +50,7 @@ type offices struct {
 type officeProcess struct {
 	offices *patterns.Repository[office]
 	members *patterns.Repository[member]
-	city    patterns.Pattern // the link's Source
+	city    driver.Pattern // the link's Source
 	queue   *eventual.Queue
 }
 
@@ -72,7 +73,7 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 	return p, err
 }
 
-func memberSchema(intents patterns.IntentRunner) patterns.Schema[member] {
+func memberSchema(intents driver.IntentRunner) patterns.Schema[member] {
 	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Intents: intents, Key: func(m *member) tables.Key { return memberKey(m.ID) }}
 }
 
@@ -306,5 +307,5 @@ func TestPanicOfACopy(t *testing.T) {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = source.(patterns.IntentContributor).Reconcile(ctx, &patterns.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = source.(driver.IntentContributor).Reconcile(ctx, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -113,7 +114,7 @@ func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
 type process struct {
 	employees   *patterns.Repository[employee]
 	departments *patterns.Repository[department]
-	details     patterns.Auditor // the link's Source
+	details     driver.Auditor // the link's Source
 	queue       *eventual.Queue
 }
 
@@ -140,14 +141,14 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		return nil, err
 	}
 	details := copies.Source()
-	p.details = details.(patterns.Auditor)
+	p.details = details.(driver.Auditor)
 	p.employees, err = patterns.NewRepository(account.Table(w.employees), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: intents,
 		MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, details)
 	return p, err
 }
 
 // link makes the link, and what runs its intents: nil where none are needed.
-func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], patterns.IntentRunner) {
+func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], driver.IntentRunner) {
 	switch w.placement {
 	case inPartition:
 		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
@@ -158,7 +159,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
-func (w *world) openDepartments(account *tables.Account, intents patterns.IntentRunner, attached ...patterns.Pattern) (*patterns.Repository[department], error) {
+func (w *world) openDepartments(account *tables.Account, intents driver.IntentRunner, attached ...driver.Pattern) (*patterns.Repository[department], error) {
 	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -21,7 +21,7 @@ const holderSuffix = ".holder"
 func (h *holderEnd[S, H]) PatternName() string { return h.name + holderSuffix }
 
 // Attach is called by NewRepository of the holders, with nil where the link is free again.
-func (h *holderEnd[S, H]) Attach(host patterns.Host) error {
+func (h *holderEnd[S, H]) Attach(host driver.Host) error {
 	if host == nil {
 		h.holders = nil
 		return nil
@@ -68,9 +68,9 @@ type completion[S any] struct {
 	sources []*S     // those of them that exist
 }
 
-// Complete implements patterns.Completer: it fills in the copy of a holder that is inserted, or that a change gives another
+// Complete implements driver.Completer: it fills in the copy of a holder that is inserted, or that a change gives another
 // source or other properties of the copy.
-func (h *holderEnd[S, H]) Complete(ctx context.Context, c *patterns.Change) error {
+func (h *holderEnd[S, H]) Complete(ctx context.Context, c *driver.Change) error {
 	c.Note(h.PatternName(), nil)
 	if isBy(ctx, bySource, h.relation) {
 		return nil // the source has written the copy
@@ -80,7 +80,7 @@ func (h *holderEnd[S, H]) Complete(ctx context.Context, c *patterns.Change) erro
 	}
 	holder := c.Entity.(*H)
 	before := c.Remembered(h.PatternName())
-	if now, err := h.Remember(holder, nil); err != nil || c.Kind != patterns.ChangeInsert && slices.Equal(now, before) {
+	if now, err := h.Remember(holder, nil); err != nil || c.Kind != driver.ChangeInsert && slices.Equal(now, before) {
 		return err
 	}
 	keys, err := h.candidates(c.Key, holder, before)
@@ -166,17 +166,17 @@ func (h *holderEnd[S, H]) fill(holder *H, source *S) error {
 // holder is the Holder of a link whose holders are anywhere.
 type holder[S, H any] struct{ holderEnd[S, H] }
 
-// OutsideKeys implements patterns.IntentContributor: the intent of a holder names the sources that it may belong to.
-func (h *holder[S, H]) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+// OutsideKeys implements driver.IntentContributor: the intent of a holder names the sources that it may belong to.
+func (h *holder[S, H]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	if done, _ := c.Noted(h.PatternName()).(*completion[S]); done != nil {
 		return done.places, nil
 	}
 	return nil, nil
 }
 
-// Reconcile implements patterns.IntentContributor. It reads the sources again, since a source that was written after the holder
+// Reconcile implements driver.IntentContributor. It reads the sources again, since a source that was written after the holder
 // was completed and before the holder was committed has not found the holder.
-func (h *holder[S, H]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+func (h *holder[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	if err := h.ready(); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (h *holder[S, H]) agree(ctx context.Context, key, source tables.Key) error 
 		if err != nil {
 			return h.sourceError(source, err)
 		}
-		f, err := h.newFanOut(&patterns.Reconciliation{Key: source, Entity: entityOf(entity)})
+		f, err := h.newFanOut(&driver.Reconciliation{Key: source, Entity: entityOf(entity)})
 		if err != nil {
 			return err
 		}
@@ -248,11 +248,11 @@ func (r *relation[S, H]) sourceError(key tables.Key, err error) error {
 // holderInPartition is the Holder of a link whose holders are in their sources' partitions.
 type holderInPartition[S, H any] struct{ holderEnd[S, H] }
 
-// Companions implements patterns.CompanionContributor: it stages the sources that were read for the copy, unchanged. A source
+// Companions implements driver.CompanionContributor: it stages the sources that were read for the copy, unchanged. A source
 // that has changed since, or that is being changed without having seen the holder, refuses one of the two transactions.
-func (h *holderInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *tables.Transaction) error {
+func (h *holderInPartition[S, H]) Companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
 	done, _ := c.Noted(h.PatternName()).(*completion[S])
-	if done == nil || c.Kind == patterns.ChangeDelete {
+	if done == nil || c.Kind == driver.ChangeDelete {
 		return nil
 	}
 	for _, source := range done.sources {

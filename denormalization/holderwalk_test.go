@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,7 +21,7 @@ type holderWalk struct {
 	cities  map[string]string // of the offices, by code
 	member  *member           // as it is in the beginning, nil for none
 	steps   []func(ctx context.Context, p *officeProcess) error
-	runner  func(*eventual.Queue) patterns.IntentRunner // of the members' intents; nil is the queue
+	runner  func(*eventual.Queue) driver.IntentRunner // of the members' intents; nil is the queue
 	crashes int
 }
 
@@ -64,7 +65,7 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, copies, intents := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), patterns.IntentRunner(queue)
+	p, copies, intents := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), driver.IntentRunner(queue)
 	if w.runner != nil {
 		intents = w.runner(queue)
 	}
@@ -179,7 +180,7 @@ type waived struct {
 	looks bool
 }
 
-func (r waived) Run(ctx context.Context, _ patterns.Intent, commit, settle func(context.Context) error) error {
+func (r waived) Run(ctx context.Context, _ driver.Intent, commit, settle func(context.Context) error) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (r waived) Run(ctx context.Context, _ patterns.Intent, commit, settle func(
 func TestWalkHolderCanFail(t *testing.T) {
 	for name, looks := range map[string]bool{"without the look after the commit": false, "without a message": true} {
 		w := &holderWalk{cities: map[string]string{"L": "x"}, steps: []func(context.Context, *officeProcess) error{insertsMember("L"), putsOffice("L", "y")},
-			runner: func(q *eventual.Queue) patterns.IntentRunner { return waived{q, looks} }}
+			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{q, looks} }}
 		if looks {
 			w.crashes = 1
 		}
@@ -210,7 +211,7 @@ type insideWalk struct {
 }
 
 // blindHolder is a Holder that does not write the source: it has no Companions.
-type blindHolder struct{ patterns.Completer }
+type blindHolder struct{ driver.Completer }
 
 func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
@@ -220,7 +221,7 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	p, copies := &walkProcess{}, denormalization.NewInPartition("manager", managing(), nil)
 	holder := copies.Holder()
 	if w.blind {
-		holder = blindHolder{holder.(patterns.Completer)}
+		holder = blindHolder{holder.(driver.Completer)}
 	}
 	p.departments, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[department]{RowPrefix: "dept",
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, holder)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -75,7 +76,7 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 
 // Source returns the pattern of the sources' repository: it writes the copies when a source changes, and compares them for
 // Repository.Verify of the sources.
-func (c *Copies[S, H]) Source() patterns.Pattern {
+func (c *Copies[S, H]) Source() driver.Pattern {
 	if c.inPartition {
 		return &sourceInPartition[S, H]{sourceEnd[S, H]{&c.relation}}
 	}
@@ -84,7 +85,7 @@ func (c *Copies[S, H]) Source() patterns.Pattern {
 
 // Holder returns the pattern of the holders' repository: it fills in the copy of a holder that is inserted, or that changes
 // its source or its copy.
-func (c *Copies[S, H]) Holder() patterns.Pattern {
+func (c *Copies[S, H]) Holder() driver.Pattern {
 	if c.inPartition {
 		return &holderInPartition[S, H]{holderEnd[S, H]{&c.relation}}
 	}
@@ -122,7 +123,7 @@ func (r *relation[S, H]) check() error {
 }
 
 // attachTo holds what both ends check about the repository that they are given to.
-func attachTo[T any](r interface{ check() error }, host patterns.Host, had *patterns.Repository[T], inPartition bool) (*patterns.Repository[T], error) {
+func attachTo[T any](r interface{ check() error }, host driver.Host, had *patterns.Repository[T], inPartition bool) (*patterns.Repository[T], error) {
 	repository, ok := host.(*patterns.Repository[T])
 	switch {
 	case !ok:

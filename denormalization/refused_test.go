@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -15,7 +16,7 @@ import (
 type link = denormalization.Link[employee, department]
 
 // linked makes repositories of both ends of a link on the tables of a world.
-func linked(p *process, copies *denormalization.Copies[employee, department], attached ...patterns.Pattern) (*patterns.Repository[employee], *patterns.Repository[department], error) {
+func linked(p *process, copies *denormalization.Copies[employee, department], attached ...driver.Pattern) (*patterns.Repository[employee], *patterns.Repository[department], error) {
 	departments, err := patterns.NewRepository(p.departments.Table(),
 		patterns.Schema[department]{Name: "other departments", Key: p.departments.KeyOf, Intents: p.queue}, append(attached, copies.Holder())...)
 	if err != nil {
@@ -90,7 +91,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		source := made.Source()
 		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: p.queue}, source))
 		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
-		_, err := source.(patterns.Auditor).Facts(jones())
+		_, err := source.(driver.Auditor).Facts(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
 		}
@@ -126,8 +127,8 @@ func TestLinkOfOneRepository(t *testing.T) {
 // broken is a pattern that no repository takes.
 type broken struct{ orphaned }
 
-func (*broken) PatternName() string        { return "broken" }
-func (*broken) Attach(patterns.Host) error { return errors.New("broken on purpose") }
+func (*broken) PatternName() string      { return "broken" }
+func (*broken) Attach(driver.Host) error { return errors.New("broken on purpose") }
 
 // TestRefusedChanges: what a link does not allow is refused before anything is sent.
 func TestRefusedChanges(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -15,10 +16,10 @@ import (
 type orphaned struct{ refuses bool }
 
 func (*orphaned) PatternName() string                               { return "orphaned" }
-func (*orphaned) Attach(patterns.Host) error                        { return nil }
+func (*orphaned) Attach(driver.Host) error                          { return nil }
 func (*orphaned) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 
-func (o *orphaned) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
+func (o *orphaned) ContributeRows(context.Context, *driver.Change) ([]driver.RowOperation, error) {
 	if o.refuses {
 		return nil, &tables.Error{Pattern: "orphaned", Kind: tables.ErrNotFound, Err: errors.New("the parent is not there")}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -18,7 +18,7 @@ type sourceEnd[S, H any] struct{ *relation[S, H] }
 func (s *sourceEnd[S, H]) PatternName() string { return s.name }
 
 // Attach is called by NewRepository of the sources, with nil where the link is free again.
-func (s *sourceEnd[S, H]) Attach(host patterns.Host) error {
+func (s *sourceEnd[S, H]) Attach(host driver.Host) error {
 	if host == nil {
 		s.sources = nil
 		return nil
@@ -51,9 +51,9 @@ func (s *sourceEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, e
 }
 
 // touched returns the holders that a change concerns: those that the source will have, then those that it had.
-func (s *sourceEnd[S, H]) touched(c *patterns.Change) (now, before []tables.Key, err error) {
+func (s *sourceEnd[S, H]) touched(c *driver.Change) (now, before []tables.Key, err error) {
 	named := map[tables.Key]bool{}
-	if c.Kind != patterns.ChangeDelete {
+	if c.Kind != driver.ChangeDelete {
 		if now, err = s.holdersOf(c.Entity.(*S)); err != nil {
 			return nil, nil, err
 		}
@@ -83,8 +83,8 @@ const allHolders = "*"
 // is: a writer that read it before, and is about to give it the copy of a source that this one follows, is refused then.
 const newlyNamed = placeSeparator + "new"
 
-// OutsideKeys implements patterns.IntentContributor.
-func (s *source[S, H]) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+// OutsideKeys implements driver.IntentContributor.
+func (s *source[S, H]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *source[S, H]) OutsideKeys(_ context.Context, c *patterns.Change) ([]str
 		}
 		places = s.placesOf(c, now, before)
 	}
-	if len(places) > 0 && c.Kind != patterns.ChangeDelete {
+	if len(places) > 0 && c.Kind != driver.ChangeDelete {
 		if _, err := s.copyOf(c.Entity.(*S)); err != nil {
 			return nil, err // before anything is written
 		}
@@ -105,7 +105,7 @@ func (s *source[S, H]) OutsideKeys(_ context.Context, c *patterns.Change) ([]str
 }
 
 // placesOf names holders in an intent.
-func (s *source[S, H]) placesOf(c *patterns.Change, now, before []tables.Key) []string {
+func (s *source[S, H]) placesOf(c *driver.Change, now, before []tables.Key) []string {
 	had := map[string]bool{}
 	for _, place := range c.Remembered(s.name) {
 		had[place] = true
@@ -124,9 +124,9 @@ func (s *source[S, H]) placesOf(c *patterns.Change, now, before []tables.Key) []
 	return places
 }
 
-// Reconcile implements patterns.IntentContributor. A holder that cannot be written does not keep the others from being
+// Reconcile implements driver.IntentContributor. A holder that cannot be written does not keep the others from being
 // written; the first such error is returned in the end, and the intent is carried out again.
-func (s *source[S, H]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+func (s *source[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func (s *source[S, H]) Reconcile(ctx context.Context, r *patterns.Reconciliation
 // sourceInPartition is the Source of a link whose holders are in their sources' partitions.
 type sourceInPartition[S, H any] struct{ sourceEnd[S, H] }
 
-// Companions implements patterns.CompanionContributor: it stages the holders of the source. Each one that the source names is
+// Companions implements driver.CompanionContributor: it stages the holders of the source. Each one that the source names is
 // written, also when nothing in it changes: a writer that read it before is refused then.
-func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *patterns.Change, x *tables.Transaction) error {
+func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // the source stays as it is
 	}
@@ -182,7 +182,7 @@ func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *patterns.Ch
 }
 
 // stage stages one holder, unless the change leaves it alone.
-func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *patterns.Change, x *tables.Transaction, key tables.Key, names bool) error {
+func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *driver.Change, x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.Get(ctx, key)
 	if tables.IsAbsent(err) {
 		return nil
@@ -201,7 +201,7 @@ func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *patterns.Change,
 	return s.holders.StageReplace(by(ctx, bySource, s.relation), x, holder)
 }
 
-// Mend implements patterns.Mender. Requests: 2, and those of wanted; 2 more for each conflict.
+// Mend implements driver.Mender. Requests: 2, and those of wanted; 2 more for each conflict.
 func (s *sourceInPartition[S, H]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	if err := s.ready(); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -46,7 +47,7 @@ func BenchmarkEntity(b *testing.B) {
 	c := &customer{PartitionKey: "Sales", RowKey: "empid_000223", First: "June", Last: "Jones", Email: "jonesj@contoso.com", City: "Seattle", Street: "1 Main Street", Age: 40,
 		Orders: 12, Rating: 4.5, Since: time.Unix(1_700_000_000, 0), Number: "078-05-1120", Salary: 71_000, Badge: uuid.UUID{1}}
 	plain := must[tables.Properties](b)(codec.Encode(c))
-	change := &patterns.Change{Key: aKey}
+	change := &driver.Change{Key: aKey}
 	stored := must[tables.Properties](b)(e.Store(b.Context(), change, plain))
 	block := must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
 	gcm := must[cipher.AEAD](b)(cipher.NewGCM(block))
@@ -85,7 +86,7 @@ func BenchmarkEntity(b *testing.B) {
 	})
 	clear(nonce)
 	b.Run("Decrypt", func(b *testing.B) {
-		compare(b, func() { check(b, second(e.Load(b.Context(), patterns.Reading{Key: aKey}, stored))) }, func() {
+		compare(b, func() { check(b, second(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
 			for _, s := range sealed {
 				_, err := gcm.Open(nil, make([]byte, 12), s, nil)
 				check(b, err)
@@ -108,7 +109,7 @@ func BenchmarkChecks(b *testing.B) {
 	required := func(context.Context, tables.Key) (map[string]string, error) {
 		return map[string]string{"tenant": "contoso"}, nil
 	}
-	var indexes []patterns.Pattern
+	var indexes []driver.Pattern
 	for i := range 4 {
 		indexes = append(indexes, intrapartition.NewIndex(fmt.Sprintf("index%d", i), func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }))
 	}
@@ -144,7 +145,7 @@ func BenchmarkChecks(b *testing.B) {
 	write := []func(){func() { check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
 	read := []func(){func() { check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
 	for _, c := range cases {
-		change := &patterns.Change{Key: aKey, Entity: c.entity}
+		change := &driver.Change{Key: aKey, Entity: c.entity}
 		stored := must[tables.Properties](b)(c.Store(b.Context(), change, plain))
 		write = append(write, func() { check(b, second(c.Store(b.Context(), change, plain))) })
 		read = append(read, func() { check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -36,7 +37,7 @@ func TestAttaching(t *testing.T) {
 			t.Errorf("registry: %s: %v", what, err)
 		}
 	}
-	if _, err := e.Store(t.Context(), &patterns.Change{Kind: patterns.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != e.RefusesMerge().Error() {
+	if _, err := e.Store(t.Context(), &driver.Change{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != e.RefusesMerge().Error() {
 		t.Errorf("a merge that comes all the same: %v", err)
 	}
 	type stamp struct {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -20,7 +20,7 @@ type Options struct {
 	Plain []string
 	// Sign says which of the other properties are signed, beside those with the tag `encrypt:"sign"`: they are stored as they are, and
 	// can be in conditions, and a read of one that somebody has changed, added or removed is ErrNotAuthentic. It is pure. What a
-	// patterns.SealedContributor stores, such as type and version of package heterogeneous, is always signed.
+	// driver.SealedContributor stores, such as type and version of package heterogeneous, is always signed.
 	Sign func(partitionKey, rowKey, property string) bool
 	// Context returns what everything is bound to beyond the row, such as the tenant for which the request runs: pairs that
 	// are not stored, and that whoever reads must have. With others, a read is ErrNotAuthentic. It runs at each write and
@@ -51,7 +51,7 @@ type Encryption struct {
 	name     string
 	registry *Registry
 	options  Options
-	host     patterns.Host
+	host     driver.Host
 	tagged   []string // properties to encrypt, sorted
 	signed   []string // properties to sign, sorted
 	sealed   []string // those that other patterns have added, sorted
@@ -72,11 +72,11 @@ func New(name string, registry *Registry, o *Options) *Encryption {
 	return e
 }
 
-// PatternName implements patterns.Pattern.
+// PatternName implements driver.Pattern.
 func (e *Encryption) PatternName() string { return e.name }
 
-// Attach implements patterns.Pattern; NewRepository calls it.
-func (e *Encryption) Attach(host patterns.Host) error {
+// Attach implements driver.Pattern; NewRepository calls it.
+func (e *Encryption) Attach(host driver.Host) error {
 	if host == nil {
 		e.host, e.tagged, e.signed, e.sealed = nil, nil, nil, nil
 		return nil
@@ -102,7 +102,7 @@ func (e *Encryption) Attach(host patterns.Host) error {
 	}
 	e.host, e.tagged, e.signed = host, tagged, signed
 	for _, p := range patternsOf(host) {
-		if x, ok := p.(patterns.SealedContributor); ok {
+		if x, ok := p.(driver.SealedContributor); ok {
 			e.sealed = append(e.sealed, x.SealedProperties()...)
 		}
 	}
@@ -111,7 +111,7 @@ func (e *Encryption) Attach(host patterns.Host) error {
 }
 
 // checkNames refuses tags and names that do not fit the type, and patterns that do not fit the encryption.
-func (e *Encryption) checkNames(host patterns.Host, tagged, signed []string) error {
+func (e *Encryption) checkNames(host driver.Host, tagged, signed []string) error {
 	known := host.PropertyNames()
 	for _, name := range slices.Concat(tagged, signed) {
 		if known != nil && !slices.Contains(known, name) {
@@ -135,10 +135,10 @@ func (e *Encryption) checkNames(host patterns.Host, tagged, signed []string) err
 }
 
 // refuseSpilled refuses properties that another pattern takes out of the row before they can be encrypted.
-func (e *Encryption) refuseSpilled(host patterns.Host, names, tagged []string) error {
+func (e *Encryption) refuseSpilled(host driver.Host, names, tagged []string) error {
 	for _, p := range patternsOf(host) {
-		t, ok := p.(patterns.PropertyTransformer)
-		if !ok || t.Stage() != patterns.StageSpill {
+		t, ok := p.(driver.PropertyTransformer)
+		if !ok || t.Stage() != driver.StageSpill {
 			continue
 		}
 		for _, name := range append(names, p.PatternName()) { // of a property that nobody lists, it may be called by
@@ -152,8 +152,8 @@ func (e *Encryption) refuseSpilled(host patterns.Host, names, tagged []string) e
 }
 
 // patternsOf are all patterns of the repository, those too that are attached later.
-func patternsOf(host patterns.Host) []patterns.Pattern {
-	if r, ok := host.(interface{ Patterns() []patterns.Pattern }); ok {
+func patternsOf(host driver.Host) []driver.Pattern {
+	if r, ok := host.(interface{ Patterns() []driver.Pattern }); ok {
 		return r.Patterns()
 	}
 	return nil
@@ -197,13 +197,13 @@ func (e *Encryption) place(ctx context.Context, key tables.Key) (place, error) {
 	return at, nil
 }
 
-// Stage implements patterns.PropertyTransformer.
-func (e *Encryption) Stage() patterns.Stage { return patterns.StageEncrypt }
+// Stage implements driver.PropertyTransformer.
+func (e *Encryption) Stage() driver.Stage { return driver.StageEncrypt }
 
-// RefusesMerge implements patterns.PropertyTransformer, with the guide's reason.
+// RefusesMerge implements driver.PropertyTransformer, with the guide's reason.
 func (e *Encryption) RefusesMerge() error { return errMerge }
 
-// Filterable implements patterns.PropertyTransformer.
+// Filterable implements driver.PropertyTransformer.
 func (e *Encryption) Filterable(property string) bool {
 	if isOurs(property) || slices.Contains(e.tagged, property) {
 		return false
@@ -211,24 +211,24 @@ func (e *Encryption) Filterable(property string) bool {
 	return e.options.Resolver == nil || slices.Contains(e.options.Plain, property)
 }
 
-// Protects implements patterns.PropertyProtector.
-func (e *Encryption) Protects(entity tables.Key, property string) patterns.Protection {
+// Protects implements driver.PropertyProtector.
+func (e *Encryption) Protects(entity tables.Key, property string) driver.Protection {
 	switch {
 	case e.declared(entity, property):
-		return patterns.Encrypted
+		return driver.Encrypted
 	case e.signs(entity, property):
-		return patterns.Signed
+		return driver.Signed
 	}
-	return patterns.Unprotected
+	return driver.Unprotected
 }
 
-// SealProperties implements patterns.CopyAuthenticator.
+// SealProperties implements driver.CopyAuthenticator.
 func (e *Encryption) SealProperties() []string { return []string{SealProperty} }
 
-// NotAuthentic implements patterns.CopyAuthenticator.
+// NotAuthentic implements driver.CopyAuthenticator.
 func (e *Encryption) NotAuthentic() error { return ErrNotAuthentic }
 
 var (
-	_ patterns.CopyAuthenticator = (*Encryption)(nil)
-	_ patterns.PropertyProtector = (*Encryption)(nil)
+	_ driver.CopyAuthenticator = (*Encryption)(nil)
+	_ driver.PropertyProtector = (*Encryption)(nil)
 )

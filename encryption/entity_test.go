@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -117,7 +118,7 @@ func TestEveryValue(t *testing.T) {
 			p.Set(string(rune('A'+i)), v)
 		}
 		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
-		stored, err := e.Store(background(), &patterns.Change{Key: key}, p)
+		stored, err := e.Store(background(), &driver.Change{Key: key}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,7 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := must[tables.Properties](t)(padded.Store(t.Context(), &patterns.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
 		read := must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
@@ -203,7 +204,7 @@ func TestDryRun(t *testing.T) {
 	account := open(t, &counted)
 	registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
 	r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
-	x := must[*patterns.Explanation](t)(r.Explain(t.Context(), patterns.ChangeInsert, june("Sales", 1)))
+	x := must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))
 	if counter.Count() != 0 || len(x.Rows) != 1 {
 		t.Errorf("%d requests, %d rows", counter.Count(), len(x.Rows))
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -58,7 +58,7 @@ func FuzzEncryptedRow(f *testing.F) {
 		}
 		changed := with(with(with(p, "A", tables.Binary(gotValue)), encryption.SealProperty, tables.Binary(gotSeal)), "S", tables.String(signed))
 		same := bytes.Equal(gotValue, value) && bytes.Equal(gotSeal, seal) && signed == "signed"
-		for _, of := range []patterns.Reading{allOf(aKey), partOf(aKey)} {
+		for _, of := range []driver.Reading{allOf(aKey), partOf(aKey)} {
 			read, err := a.Load(t.Context(), of, changed)
 			if same != (err == nil) || err != nil && !errors.Is(err, encryption.ErrNotAuthentic) {
 				t.Fatalf("read %v, %v; the same: %v", read, err, same)

@@ -21,7 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -214,7 +214,7 @@ func writeGolden(t *testing.T, file string) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}

@@ -5,13 +5,13 @@ import (
 	"crypto/subtle"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Load implements patterns.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read nobody
+// Load implements driver.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read nobody
 // can tell what was left out from what somebody has removed; each value that is there is checked.
-func (e *Encryption) Load(ctx context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (e *Encryption) Load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
 		return nil, s.note(e, key, p)
@@ -184,9 +184,9 @@ func (e *Encryption) loadProjected(ctx context.Context, key tables.Key, p tables
 	return out, nil
 }
 
-// ProvesCopy implements patterns.CopyAuthenticator: the seal lists the rows that held copies when the entity was written. A copy in
+// ProvesCopy implements driver.CopyAuthenticator: the seal lists the rows that held copies when the entity was written. A copy in
 // another row may belong to an index that was attached later.
-func (e *Encryption) ProvesCopy(ctx context.Context, of patterns.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
+func (e *Encryption) ProvesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
 	if !ok || s.version == version1 {

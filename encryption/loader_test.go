@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,7 +25,7 @@ func loader(t testing.TB, o *encryption.Options) attached {
 	return loaderIn(t, worldOn(t, storagetest.Simulator(t, nil)), "Employees", o)
 }
 
-func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, others ...patterns.Pattern) attached {
+func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, others ...driver.Pattern) attached {
 	t.Helper()
 	options := encryption.Options{Resolver: func(_, _, property string) bool { return len(property) == 1 && property <= "H" }}
 	if o != nil {
@@ -38,14 +39,14 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, other
 	a := attached{Encryption: encryption.New("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
 	must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
-	}, append([]patterns.Pattern{a.Encryption}, others...)...))
+	}, append([]driver.Pattern{a.Encryption}, others...)...))
 	return a
 }
 
 // stored encrypts properties for a key.
 func (a attached) stored(t testing.TB, key tables.Key, p ...tables.Property) tables.Properties {
 	t.Helper()
-	return must[tables.Properties](t)(a.Store(t.Context(), &patterns.Change{Key: key}, p))
+	return must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: key}, p))
 }
 
 func text(name, s string) tables.Property {
@@ -53,5 +54,5 @@ func text(name, s string) tables.Property {
 }
 
 // allOf and partOf are readings of a whole row, and of some of its properties.
-func allOf(key tables.Key) patterns.Reading  { return patterns.Reading{Key: key} }
-func partOf(key tables.Key) patterns.Reading { return patterns.Reading{Key: key, Partial: true} }
+func allOf(key tables.Key) driver.Reading  { return driver.Reading{Key: key} }
+func partOf(key tables.Key) driver.Reading { return driver.Reading{Key: key, Partial: true} }

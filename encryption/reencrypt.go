@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -218,5 +219,5 @@ func (s *survey) note(e *Encryption, entity tables.Key, p tables.Properties) err
 	s.mu.Lock()
 	s.found = append(s.found, surveyed{entity: entity, done: done})
 	s.mu.Unlock()
-	return tables.ErrLeftOut
+	return driver.ErrSkipped
 }

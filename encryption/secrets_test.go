@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -72,7 +72,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	for _, err := range []error{
 		second(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
-		second(a.Store(t.Context(), &patterns.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
+		second(a.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
 		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
 		second(encryption.NewLocalKey("x", raw[:9])),
 	} {

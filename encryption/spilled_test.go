@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,7 +35,7 @@ func TestSpilledIsRefused(t *testing.T) {
 			if sealed {
 				options.Sealer = streamOf(t, w.registry, "")
 			}
-			both := []patterns.Pattern{largeentities.NewProperty[person](property, w.account.Container("photos"), options), encryption.New("encryption", w.registry, o)}
+			both := []driver.Pattern{largeentities.NewProperty[person](property, w.account.Container("photos"), options), encryption.New("encryption", w.registry, o)}
 			if !spillFirst {
 				both[0], both[1] = both[1], both[0]
 			}

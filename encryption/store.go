@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store implements patterns.PropertyTransformer: it encrypts what is declared, under keys of this write alone, and adds the
+// Store implements driver.PropertyTransformer: it encrypts what is declared, under keys of this write alone, and adds the
 // seal. A dry run makes no request and uses a key that is thrown away; what it returns has the right size.
-func (e *Encryption) Store(ctx context.Context, change *patterns.Change, p tables.Properties) (tables.Properties, error) {
-	if change.Kind == patterns.ChangeMerge {
+func (e *Encryption) Store(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
+	if change.Kind == driver.ChangeMerge {
 		return nil, errMerge
 	}
 	var c contents
@@ -49,9 +49,9 @@ func (e *Encryption) Store(ctx context.Context, change *patterns.Change, p table
 
 // copiesOf lists the rows that hold copies of the entity. Where a key function refuses the entity there are none: then the
 // repository refuses the change.
-func (e *Encryption) copiesOf(change *patterns.Change, keys *writeKeys) (copies []digest) {
+func (e *Encryption) copiesOf(change *driver.Change, keys *writeKeys) (copies []digest) {
 	for _, p := range patternsOf(e.host) {
-		if x, ok := p.(patterns.CopyContributor); ok {
+		if x, ok := p.(driver.CopyContributor); ok {
 			made, err := x.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
@@ -59,7 +59,7 @@ func (e *Encryption) copiesOf(change *patterns.Change, keys *writeKeys) (copies 
 				}
 			}
 		}
-		if x, ok := p.(patterns.OutsideCopyContributor); ok {
+		if x, ok := p.(driver.OutsideCopyContributor); ok {
 			made, err := x.OutsideCopies(change.Entity)
 			for i := range made {
 				if err == nil {

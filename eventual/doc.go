@@ -26,7 +26,7 @@
 // others and kept so; when that fails, the handler's context ends, with the cause ErrLeaseLost, before another process
 // can get the message, and no request under that context is sent any more.
 //
-// A Queue is the patterns.IntentRunner of repositories: given as Schema.Intents, it carries their intents, and every worker
+// A Queue is the driver.IntentRunner of repositories: given as Schema.Intents, it carries their intents, and every worker
 // of the queue, in any process that makes the same repositories, carries out those whose writers died. What an intent names
 // agrees with its entity in the end, whatever crashes or comes between: docs/reference/eventual.md has the argument. It holds as
 // long as clocks run alike to within a sixth of the visibility timeout, and requests arrive within that time or never.

@@ -8,13 +8,13 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of a patterns.Intent. It is API, like the envelope around it.
+// intentBody is the stored form of a driver.Intent. It is API, like the envelope around it.
 type intentBody struct {
 	ID         string              `json:"id"`
 	Repository string              `json:"repository"`
@@ -26,14 +26,14 @@ type intentBody struct {
 // reconcilers are the repositories whose intents go over a queue, by name.
 type reconcilers struct {
 	mu     sync.RWMutex
-	byName map[string]func(context.Context, patterns.Intent) error
+	byName map[string]func(context.Context, driver.Intent) error
 }
 
-func (r *reconcilers) add(name string, reconcile func(context.Context, patterns.Intent) error) error {
+func (r *reconcilers) add(name string, reconcile func(context.Context, driver.Intent) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
-		r.byName = map[string]func(context.Context, patterns.Intent) error{}
+		r.byName = map[string]func(context.Context, driver.Intent) error{}
 	}
 	if _, taken := r.byName[name]; taken {
 		return fmt.Errorf("another repository named %q has its intents on the queue; share the repository, or give one a Schema.Name", name)
@@ -42,41 +42,41 @@ func (r *reconcilers) add(name string, reconcile func(context.Context, patterns.
 	return nil
 }
 
-func (r *reconcilers) get(name string) func(context.Context, patterns.Intent) error {
+func (r *reconcilers) get(name string) func(context.Context, driver.Intent) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byName[name]
 }
 
-// Register implements patterns.IntentRunner. Workers of the queue carry on with the repository's intents whose writers died.
-func (q *Queue) Register(repository string, reconcile func(context.Context, patterns.Intent) error) error {
+// Register implements driver.IntentRunner. Workers of the queue carry on with the repository's intents whose writers died.
+func (q *Queue) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
 	if q == nil || q.account == nil {
 		return invalidf("Register", "", "the queue is nil, or was not made by NewQueue")
 	}
 	return q.repositories.add(repository, reconcile)
 }
 
-// Run implements patterns.IntentRunner: the intent is put on the queue, hidden; the change is committed, its effects are
+// Run implements driver.IntentRunner: the intent is put on the queue, hidden; the change is committed, its effects are
 // applied, and the message is deleted. Requests: 2, and those of the change.
-func (q *Queue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
+func (q *Queue) Run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error) error {
 	return q.run(ctx, intent, commit, settle, q.settleCommitted)
 }
 
 // Async returns a runner that leaves the effects of changes to the queue's workers: the writer shows them the message as
 // soon as the change is committed. Requests: 2, and those of the commit.
-func (q *Queue) Async() patterns.IntentRunner { return asyncQueue{q} }
+func (q *Queue) Async() driver.IntentRunner { return asyncQueue{q} }
 
 type asyncQueue struct{ *Queue }
 
-// Run implements patterns.IntentRunner.
-func (q asyncQueue) Run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error) error {
-	return q.run(ctx, intent, commit, settle, func(h *holding, intent *patterns.Intent, _ func(context.Context) error) { q.giveAway(h, intent) })
+// Run implements driver.IntentRunner.
+func (q asyncQueue) Run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error) error {
+	return q.run(ctx, intent, commit, settle, func(h *holding, intent *driver.Intent, _ func(context.Context) error) { q.giveAway(h, intent) })
 }
 
 // run holds a message while it commits, and applies the effects of a change that was committed. A change that surely was
 // not may have reserved something outside, which settle undoes. Where nobody knows, the message is left: by the time it
 // appears, whatever was under way has arrived.
-func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle func(context.Context) error, apply func(*holding, *patterns.Intent, func(context.Context) error)) error {
+func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error, apply func(*holding, *driver.Intent, func(context.Context) error)) error {
 	h, err := q.putIntent(ctx, intent)
 	if err != nil {
 		return err
@@ -94,12 +94,12 @@ func (q *Queue) run(ctx context.Context, intent patterns.Intent, commit, settle 
 	return err
 }
 
-func (q *Queue) settleCommitted(h *holding, intent *patterns.Intent, settle func(context.Context) error) {
+func (q *Queue) settleCommitted(h *holding, intent *driver.Intent, settle func(context.Context) error) {
 	q.settleNow(h, intent, true, settle)
 }
 
 // settleNow applies the effects, and leaves to the workers what cannot be done.
-func (q *Queue) settleNow(h *holding, intent *patterns.Intent, committed bool, settle func(context.Context) error) {
+func (q *Queue) settleNow(h *holding, intent *driver.Intent, committed bool, settle func(context.Context) error) {
 	if err := settle(h.context()); err != nil {
 		q.logEffect(intent, committed, err)
 		q.giveAway(h, intent)
@@ -118,7 +118,7 @@ func (q *Queue) settleNow(h *holding, intent *patterns.Intent, committed bool, s
 }
 
 // giveAway shows the message to the workers. If that fails, it appears by itself.
-func (q *Queue) giveAway(h *holding, intent *patterns.Intent) {
+func (q *Queue) giveAway(h *holding, intent *driver.Intent) {
 	if err := h.release(0); err != nil {
 		q.logMessage(intent, "an intent stays hidden from workers until its visibility timeout is over", err)
 	}
@@ -127,7 +127,7 @@ func (q *Queue) giveAway(h *holding, intent *patterns.Intent) {
 
 // putIntent makes an intent durable. A failure is certain to the caller, whatever became of the message: the change was not
 // begun, and an intent without one does nothing.
-func (q *Queue) putIntent(ctx context.Context, intent patterns.Intent) (*holding, error) {
+func (q *Queue) putIntent(ctx context.Context, intent driver.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, intentBody{intent.ID, intent.Repository, intent.Key.Partition, intent.Key.Row, intent.Outside})
 	if err != nil {
@@ -157,9 +157,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if reconcile == nil {
 		return verdict.Verdict{Delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
 	}
-	intent := patterns.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
+	intent := driver.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
-	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrUnknownPattern) {
+	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, driver.ErrUnknownPattern) {
 		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
 		// timeout at most, and this one is not to be poison before.
 		return verdict.Verdict{Delay: q.visibility}, err

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -220,7 +221,7 @@ type clerk struct {
 	Office string
 }
 
-func byOffice() patterns.Pattern {
+func byOffice() driver.Pattern {
 	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) })
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/tables"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
 // During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
@@ -38,7 +38,7 @@ func (d *delivery) awaitsNewerBuild() bool {
 	if d.message == nil || d.message.Type != intentType || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
 		return false
 	}
-	return errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, tables.ErrUnknownPattern)
+	return errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)
 }
 
 // postpone releases the intent, and writes into it that this delivery does not count.

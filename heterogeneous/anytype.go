@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,7 +45,7 @@ func (t *Type[T]) current(p tables.Properties) bool {
 // filterable reports whether a condition on a property finds the entities of the type.
 func (t *Type[T]) filterable(property string) bool {
 	for _, p := range t.repo.Patterns() {
-		if rewrites, ok := p.(patterns.PropertyTransformer); ok && !rewrites.Filterable(property) {
+		if rewrites, ok := p.(driver.PropertyTransformer); ok && !rewrites.Filterable(property) {
 			return false
 		}
 	}

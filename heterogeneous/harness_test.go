@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -114,7 +115,7 @@ func startOld(s *storagetest.Service, name string) (*program, error) {
 }
 
 // start is the current program. more are patterns of the employees, after the type.
-func start(s *storagetest.Service, name string, more ...patterns.Pattern) (*program, error) {
+func start(s *storagetest.Service, name string, more ...driver.Pattern) (*program, error) {
 	table, err := tableOf(s, name)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func start(s *storagetest.Service, name string, more ...patterns.Pattern) (*prog
 	p := &program{table: table, employee: heterogeneous.NewType[employee]("Employee", 3, versions())}
 	if p.employees, err = patterns.NewRepository(table, patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
-	}, append([]patterns.Pattern{p.employee}, more...)...); err != nil {
+	}, append([]driver.Pattern{p.employee}, more...)...); err != nil {
 		return nil, err
 	}
 	typ := heterogeneous.NewType[department]("Department", 1, nil)
@@ -136,14 +137,14 @@ func start(s *storagetest.Service, name string, more ...patterns.Pattern) (*prog
 }
 
 // byVisits is an index of employees, whose copies lie in their partition.
-func byVisits() patterns.Pattern {
+func byVisits() driver.Pattern {
 	return intrapartition.NewIndex("visits", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Int(e.Visits, 6), compoundkey.Int(e.ID, 6))
 	})
 }
 
 // newTable creates a table, and returns its name with a current program on it.
-func newTable(t testing.TB, s *storagetest.Service, more ...patterns.Pattern) (string, *program) {
+func newTable(t testing.TB, s *storagetest.Service, more ...driver.Pattern) (string, *program) {
 	t.Helper()
 	name := s.TableName(t)
 	p := must[*program](t)(start(s, name, more...))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,7 +22,7 @@ func visit(e *tables.Entity) error {
 // TestModify: of a known type, an old version, one with copies, and an unknown type.
 func TestModify(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	for what, more := range map[string][]patterns.Pattern{"plain": nil, "with copies": {byVisits()}} {
+	for what, more := range map[string][]driver.Pattern{"plain": nil, "with copies": {byVisits()}} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s, more...)
 			before := must[*program](t)(startOld(s, name))

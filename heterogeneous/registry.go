@@ -9,12 +9,13 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // AnyType is a *Type[T] of any T.
 type AnyType interface {
-	patterns.Pattern
+	driver.Pattern
 	fmt.Stringer
 
 	attached() (*tables.Table, bool)
@@ -183,10 +184,10 @@ const spreadMark = " spread"
 
 var errReadOnly = errors.New("the reader of several types does not write")
 
-func (firstRows) PatternName() string        { return "any type" }
-func (firstRows) Attach(patterns.Host) error { return nil }
+func (firstRows) PatternName() string      { return "any type" }
+func (firstRows) Attach(driver.Host) error { return nil }
 
-func (firstRows) Split(p tables.Properties) (*patterns.LaidOut, error) { return nil, errReadOnly }
+func (firstRows) Split(p tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly }
 
 // Versions makes the core take the row for one of several, which nothing may write by itself.
 func (firstRows) Versions(string) ([]string, error) { return []string{""}, nil }

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 	"github.com/tablepatterns/tablepatterns/widentities"
@@ -143,11 +144,11 @@ type report struct {
 }
 
 // rot is a pattern that rewrites a property.
-type rot struct{ patterns.Pattern }
+type rot struct{ driver.Pattern }
 
 func (rot) PatternName() string             { return "rot" }
-func (rot) Attach(patterns.Host) error      { return nil }
-func (rot) Stage() patterns.Stage           { return patterns.StageSpill }
+func (rot) Attach(driver.Host) error        { return nil }
+func (rot) Stage() driver.Stage             { return driver.StageSpill }
 func (rot) RefusesMerge() error             { return nil }
 func (rot) Filterable(property string) bool { return property != "Text" }
 
@@ -161,20 +162,20 @@ func (rot) turn(p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 
-func (r rot) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (r rot) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 	return r.turn(p)
 }
 
-func (r rot) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (r rot) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	return r.turn(p)
 }
 
 // reports keeps reports on a table; more are its patterns after the type.
-func reports(table *tables.Table, more ...patterns.Pattern) (*patterns.Repository[report], *heterogeneous.Registry, error) {
+func reports(table *tables.Table, more ...driver.Pattern) (*patterns.Repository[report], *heterogeneous.Registry, error) {
 	typ := heterogeneous.NewType[report]("Report", 1, nil)
 	repo, err := patterns.NewRepository(table, patterns.Schema[report]{RowPrefix: "report", Key: func(r *report) tables.Key {
 		return tables.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
-	}}, append([]patterns.Pattern{typ}, more...)...)
+	}}, append([]driver.Pattern{typ}, more...)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +187,7 @@ func longReport(id int) *report {
 	return &report{Department: "Sales", ID: id, Text: strings.Repeat("long text ", 7000) + fmt.Sprint(id)}
 }
 
-func wide() patterns.Pattern {
+func wide() driver.Pattern {
 	return widentities.New(&widentities.Options{FirstRow: []string{"EntityType"}})
 }
 
@@ -219,7 +220,7 @@ func TestUnknownEntitiesAreGuarded(t *testing.T) {
 // place among the others.
 func TestRowsThatTheRepositoryReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	for what, more := range map[string]patterns.Pattern{"several rows": wide(), "rewritten": rot{}} {
+	for what, more := range map[string]driver.Pattern{"several rows": wide(), "rewritten": rot{}} {
 		t.Run(what, func(t *testing.T) {
 			table := must[*tables.Table](t)(tableOf(s, s.TableName(t)))
 			check(t, table.Create(ctx))
@@ -314,12 +315,12 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		return &heterogeneous.TypeOptions{Steps: steps}
 	}
 	one, two := heterogeneous.From(1, splitName), heterogeneous.From(2, addEmail)
-	attach := func(attached ...patterns.Pattern) error {
+	attach := func(attached ...driver.Pattern) error {
 		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(*employee) tables.Key { return tables.Key{} }}, attached...)
 		return err
 	}
 	type unstorable struct{ F func() }
-	for what, typ := range map[string]patterns.Pattern{
+	for what, typ := range map[string]driver.Pattern{
 		"no name":             heterogeneous.NewType[employee]("", 1, nil),
 		"a name with @":       heterogeneous.NewType[employee]("A@1", 1, nil),
 		"version 0":           heterogeneous.NewType[employee]("A", 0, nil),

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -29,7 +30,7 @@ type Type[T any] struct {
 	strip   bool  // T does not know EntityType
 	repo    *patterns.Repository[T]
 	rewrite bool // other patterns rewrite properties
-	spread  patterns.Layout
+	spread  driver.Layout
 	only    bool // there is no other pattern
 }
 
@@ -65,14 +66,14 @@ func (t *Type[T]) check() error {
 // oldest is the oldest version that can be read.
 func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
 
-// PatternName implements patterns.Pattern.
+// PatternName implements driver.Pattern.
 func (t *Type[T]) PatternName() string { return "type" }
 
 // String is the name and the current version, as EntityType has them.
 func (t *Type[T]) String() string { return t.tag.String() }
 
 // Attach is called by patterns.NewRepository, with nil where the type is free again.
-func (t *Type[T]) Attach(host patterns.Host) error {
+func (t *Type[T]) Attach(host driver.Host) error {
 	if host == nil {
 		t.repo = nil
 		return nil
@@ -91,10 +92,10 @@ func (t *Type[T]) Attach(host patterns.Host) error {
 	attached := repo.Patterns()
 	t.only, t.rewrite, t.spread = len(attached) == 1, false, nil
 	for _, p := range attached {
-		if layout, ok := p.(patterns.Layout); ok {
+		if layout, ok := p.(driver.Layout); ok {
 			t.spread = layout
 		}
-		if _, rewrites := p.(patterns.PropertyTransformer); rewrites && p != patterns.Pattern(t) {
+		if _, rewrites := p.(driver.PropertyTransformer); rewrites && p != driver.Pattern(t) {
 			t.rewrite = true
 		}
 		if x, ok := p.(interface{ Kept() []string }); ok && len(t.options.Steps) > 0 && x.Kept() != nil && !slices.Contains(x.Kept(), EntityType) {
@@ -116,10 +117,10 @@ func (t *Type[T]) Is() tables.Condition {
 		tables.And(tables.Gt(EntityType, all+versionMark), tables.Lt(EntityType, all+behindMark)))
 }
 
-// Stage implements patterns.PropertyTransformer: the first on writing, so that steps get what all others have undone.
-func (t *Type[T]) Stage() patterns.Stage { return patterns.StageType }
+// Stage implements driver.PropertyTransformer: the first on writing, so that steps get what all others have undone.
+func (t *Type[T]) Stage() driver.Stage { return driver.StageType }
 
-// SealedProperties implements patterns.SealedContributor: whoever changed EntityType would choose the steps that the entity is
+// SealedProperties implements driver.SealedContributor: whoever changed EntityType would choose the steps that the entity is
 // read by.
 func (t *Type[T]) SealedProperties() []string {
 	if t.options.ByKey {
@@ -128,10 +129,10 @@ func (t *Type[T]) SealedProperties() []string {
 	return []string{EntityType}
 }
 
-// RefusesMerge implements patterns.PropertyTransformer.
+// RefusesMerge implements driver.PropertyTransformer.
 func (t *Type[T]) RefusesMerge() error { return nil }
 
-// Filterable implements patterns.PropertyTransformer. A condition on a property that some version does not have, or has in
+// Filterable implements driver.PropertyTransformer. A condition on a property that some version does not have, or has in
 // another form, would miss entities.
 func (t *Type[T]) Filterable(property string) bool {
 	if property == EntityType {
@@ -140,7 +141,7 @@ func (t *Type[T]) Filterable(property string) bool {
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
 }
 
-// Remember implements patterns.Rememberer: what EntityType says in the row.
+// Remember implements driver.Rememberer: what EntityType says in the row.
 func (t *Type[T]) Remember(_ any, stored tables.Properties) ([]string, error) {
 	text, ok := stored.Get(EntityType).Text()
 	if !ok {
@@ -149,13 +150,13 @@ func (t *Type[T]) Remember(_ any, stored tables.Properties) ([]string, error) {
 	return []string{text}, nil
 }
 
-// Store implements patterns.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes the whole
+// Store implements driver.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes the whole
 // row as the current one: what the steps have dropped would be read as the current version's otherwise.
-func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (t *Type[T]) Store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
 	}
-	if c.Kind == patterns.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Remembered(t.PatternName()), []string{t.tag.String()}) {
+	if c.Kind == driver.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Remembered(t.PatternName()), []string{t.tag.String()}) {
 		if t.rewrite {
 			return nil, fmt.Errorf("it is stored in a version older than %s, with properties that other patterns rewrite: Replace or Upgrade it", t.tag)
 		}
@@ -170,7 +171,7 @@ func (t *Type[T]) Store(_ context.Context, c *patterns.Change, p tables.Properti
 }
 
 // merged is what a merge makes of an entity of an older version: what is stored, upgraded, and what the current version has.
-func (t *Type[T]) merged(c *patterns.Change) (tables.Properties, error) {
+func (t *Type[T]) merged(c *driver.Change) (tables.Properties, error) {
 	stored := c.MergeWhole()
 	version, err := t.versionOf(stored)
 	if err != nil {
@@ -186,8 +187,8 @@ func (t *Type[T]) merged(c *patterns.Change) (tables.Properties, error) {
 	return stored, err
 }
 
-// Load implements patterns.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.
-func (t *Type[T]) Load(_ context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
+// Load implements driver.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.
+func (t *Type[T]) Load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
 		return nil, err

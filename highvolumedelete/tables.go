@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -169,12 +170,12 @@ type opened[T any] struct {
 // Of an IntentContributor nobody knows where it writes; those that there are write lists, blobs and other entities.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range repo.Patterns() {
-		if x, ok := p.(patterns.OutsideCopyContributor); ok {
+		if x, ok := p.(driver.OutsideCopyContributor); ok {
 			if table := x.OutsideTable(); table == nil || !table.Same(repo.Table()) {
 				return fmt.Errorf("pattern %q keeps copies in another table, which would stay there when the period is dropped", p.PatternName())
 			}
 		}
-		if _, ok := p.(patterns.IntentContributor); ok {
+		if _, ok := p.(driver.IntentContributor); ok {
 			return fmt.Errorf("pattern %q has effects that may be outside of the table, and would stay there when the period is dropped", p.PatternName())
 		}
 	}

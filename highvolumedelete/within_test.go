@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,19 +23,19 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 	address := func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }
 	elsewhere := func(table *tables.Table) *tables.Table { return table.Account().Table("Elsewhere") }
 	for name, c := range map[string]struct {
-		pattern func(*tables.Table) patterns.Pattern
+		pattern func(*tables.Table) driver.Pattern
 		refused bool
 	}{
-		"copies in the table": {func(table *tables.Table) patterns.Pattern {
+		"copies in the table": {func(table *tables.Table) driver.Pattern {
 			return interpartition.NewIndex("address", address).In(table)
 		}, false},
-		"copies in another": {func(table *tables.Table) patterns.Pattern {
+		"copies in another": {func(table *tables.Table) driver.Pattern {
 			return interpartition.NewIndex("address", address).In(elsewhere(table))
 		}, true},
-		"lists in another": {func(table *tables.Table) patterns.Pattern {
+		"lists in another": {func(table *tables.Table) driver.Pattern {
 			return indexentities.NewOutside("address", address).In(elsewhere(table))
 		}, true},
-		"lists in blobs": {func(table *tables.Table) patterns.Pattern {
+		"lists in blobs": {func(table *tables.Table) driver.Pattern {
 			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"))
 		}, true},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -33,7 +34,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	// and the next attempt must know it for its own.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
-		err := r.Apply(ctx, patterns.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
+		err := r.Apply(ctx, driver.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
 		if again && errors.Is(err, tables.ErrExists) {
 			return recognize(ctx, r, v, incarnation, err)
 		}

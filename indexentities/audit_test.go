@@ -11,7 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,7 +34,7 @@ func TestAudit(t *testing.T) {
 					if err := p.repo.Insert(ctx, e); err != nil {
 						t.Fatal(err)
 					}
-					facts := must[[]patterns.Fact](t)(p.index.Facts(e))
+					facts := must[[]driver.Fact](t)(p.index.Facts(e))
 					if len(facts) != map[bool]int{true: 1}[name != ""] {
 						t.Fatalf("%s has facts %+v", name, facts)
 					}
@@ -53,11 +53,11 @@ func TestAudit(t *testing.T) {
 			for what, c := range map[string][]string{"Sales": {"Sales"}, "two": {"", "Marketing"}, "all": nil, "none": {}} {
 				want := map[string]int{}
 				for department, of := range wanted {
-					if (patterns.Scope{Partitions: c}).Contains(tables.Key{Partition: department}) {
+					if (driver.Scope{Partitions: c}).Contains(tables.Key{Partition: department}) {
 						maps.Copy(want, of)
 					}
 				}
-				got, err := heldBy(ctx, p.index, patterns.Scope{Partitions: c})
+				got, err := heldBy(ctx, p.index, driver.Scope{Partitions: c})
 				if err != nil || !maps.Equal(got, want) {
 					t.Errorf("%s: held is\n%s\nwant\n%s\n%v", what, lines(got), lines(want), err)
 				}
@@ -67,7 +67,7 @@ func TestAudit(t *testing.T) {
 }
 
 // mender is how a list of the partition is mended.
-func mender(p *process) patterns.Mender { return p.index.(patterns.Mender) }
+func mender(p *process) driver.Mender { return p.index.(driver.Mender) }
 
 // TestMend: what is held without reason goes, what is wanted stays, and a write that comes between is seen.
 func TestMend(t *testing.T) {
@@ -216,7 +216,7 @@ func TestUnreadableLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			unreadable, readable := 0, 0
-			for fact, err := range p.index.Held(ctx, patterns.Scope{}) {
+			for fact, err := range p.index.Held(ctx, driver.Scope{}) {
 				switch {
 				case err != nil:
 					t.Fatal(err)
@@ -272,5 +272,5 @@ func TestMissingContainer(t *testing.T) {
 	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[tables.Key]string{at(1): "Jones: first"}) {
 		t.Errorf("%v, %v", found, err)
 	}
-	var _ patterns.IntentContributor = p.index.(*indexentities.InBlobs[employee])
+	var _ driver.IntentContributor = p.index.(*indexentities.InBlobs[employee])
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -126,7 +126,7 @@ func TestGoldenPlaces(t *testing.T) {
 		s := storagetest.Open(t)
 		w := (&world{option: o}).open(t, s)
 		p := must[*process](t)(w.start(s))
-		x, err := p.repo.Explain(t.Context(), patterns.ChangeInsert, with(1, "O'Brien/Ng"))
+		x, err := p.repo.Explain(t.Context(), driver.ChangeInsert, with(1, "O'Brien/Ng"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,7 +53,7 @@ var options = []option{inPartition, outside, inBlobs}
 
 // reader is what all options have in common.
 type reader interface {
-	patterns.Auditor
+	driver.Auditor
 	Keys(ctx context.Context, group, text string) ([]tables.Key, error)
 	KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
 	Find(ctx context.Context, group, text string) iter.Seq2[*employee, error]
@@ -197,7 +198,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 			wanted[factText(fact)]++
 		}
 	}
-	got, err := heldBy(ctx, p.index, patterns.Scope{})
+	got, err := heldBy(ctx, p.index, driver.Scope{})
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 }
 
 // heldBy is what an index's lists hold, and how often.
-func heldBy(ctx context.Context, index patterns.Auditor, scope patterns.Scope) (map[string]int, error) {
+func heldBy(ctx context.Context, index driver.Auditor, scope driver.Scope) (map[string]int, error) {
 	got := map[string]int{}
 	for fact, err := range index.Held(ctx, scope) {
 		if err := cmp.Or(err, fact.Err); err != nil {
@@ -219,7 +220,7 @@ func heldBy(ctx context.Context, index patterns.Auditor, scope patterns.Scope) (
 	return got, nil
 }
 
-func factText(f patterns.Fact) string {
+func factText(f driver.Fact) string {
 	return fmt.Sprintf("%q: %s %s", f.Place, f.Entity.Partition, f.Entity.Row)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -47,7 +48,7 @@ func (x *InBlobs[T]) GroupBy(group func(*T) string) *InBlobs[T] {
 }
 
 // Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *InBlobs[T]) Attach(host patterns.Host) error {
+func (x *InBlobs[T]) Attach(host driver.Host) error {
 	if host != nil && x.blobs.container == nil {
 		return errors.New("the container is nil; an account without a blob endpoint has none")
 	}
@@ -59,13 +60,13 @@ func (x *InBlobs[T]) Attach(host patterns.Host) error {
 	return x.IndexDefinition.Attach(host)
 }
 
-// OutsideKeys implements patterns.IntentContributor: the lists that the entity enters or leaves.
-func (x *InBlobs[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]string, error) {
+// OutsideKeys implements driver.IntentContributor: the lists that the entity enters or leaves.
+func (x *InBlobs[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
 	return x.changed(change)
 }
 
-// Reconcile implements patterns.IntentContributor.
-func (x *InBlobs[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+// Reconcile implements driver.IntentContributor.
+func (x *InBlobs[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	return x.reconcile(r, func(place string, in bool) error {
 		if !r.Owns(ctx, place) {
 			return fmt.Errorf("the message does not name %q", place)
@@ -180,10 +181,10 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements patterns.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where GroupBy
+// Held implements driver.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where GroupBy
 // has made them.
-func (x *InBlobs[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+func (x *InBlobs[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		all := x.group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
@@ -193,7 +194,7 @@ func (x *InBlobs[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[p
 			prefix := groupPrefix(x.PatternName(), group)
 			for b, err := range x.blobs.under(ctx, prefix) {
 				if err != nil {
-					yield(patterns.Fact{}, x.failed("Held", err))
+					yield(driver.Fact{}, x.failed("Held", err))
 					return
 				}
 				if _, ok := valueOf(prefix, b.name); !ok && !all {
@@ -208,10 +209,10 @@ func (x *InBlobs[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[p
 }
 
 // heldIn yields what one blob holds. It returns false when that is the end.
-func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope patterns.Scope, yield func(patterns.Fact, error) bool) bool {
+func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil && !errors.Is(err, tables.ErrGarbled) {
-		yield(patterns.Fact{}, x.failed("Held", err))
+		yield(driver.Fact{}, x.failed("Held", err))
 		return false
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,14 +69,14 @@ func (x *index[T]) stored(v *T) []string {
 	return places
 }
 
-// Remember implements patterns.Rememberer: the lists that the entity is in.
+// Remember implements driver.Rememberer: the lists that the entity is in.
 func (x *index[T]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return x.stored(entity.(*T)), nil
 }
 
 // after returns the lists that an entity belongs to once a change is made.
-func (x *index[T]) after(change *patterns.Change) ([]string, error) {
-	if change.Kind == patterns.ChangeDelete {
+func (x *index[T]) after(change *driver.Change) ([]string, error) {
+	if change.Kind == driver.ChangeDelete {
 		return nil, nil
 	}
 	return x.places(change.Entity.(*T))
@@ -83,7 +84,7 @@ func (x *index[T]) after(change *patterns.Change) ([]string, error) {
 
 // changed names the lists that an entity enters or leaves. Those that it stays in need no writing: whatever brings
 // it in or out is a change that names them.
-func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
+func (x *index[T]) changed(change *driver.Change) ([]string, error) {
 	before := change.Remembered(x.PatternName())
 	after, err := x.after(change)
 	if err != nil {
@@ -94,7 +95,7 @@ func (x *index[T]) changed(change *patterns.Change) ([]string, error) {
 
 // reconcile has agree make each list that an intent names hold the entity, or not. The entity enters its lists before it
 // leaves others, so that it is found all the time.
-func (x *index[T]) reconcile(r *patterns.Reconciliation, agree func(place string, in bool) error) error {
+func (x *index[T]) reconcile(r *driver.Reconciliation, agree func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
 			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
@@ -126,8 +127,8 @@ func minus(a, b []string) []string {
 	return left
 }
 
-// Facts implements patterns.Auditor: the entity is in the list of each of its values.
-func (x *index[T]) Facts(entity any) ([]patterns.Fact, error) {
+// Facts implements driver.Auditor: the entity is in the list of each of its values.
+func (x *index[T]) Facts(entity any) ([]driver.Fact, error) {
 	v := entity.(*T)
 	places, err := x.places(v)
 	if err != nil {
@@ -137,33 +138,33 @@ func (x *index[T]) Facts(entity any) ([]patterns.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := make([]patterns.Fact, len(places))
+	facts := make([]driver.Fact, len(places))
 	for i, place := range places {
-		facts[i] = patterns.Fact{Place: place, Entity: repo.KeyOf(v)}
+		facts[i] = driver.Fact{Place: place, Entity: repo.KeyOf(v)}
 	}
 	return facts, nil
 }
 
-// Look implements patterns.Auditor. A list that makes no sense is a Fact with an Err. Requests: 1.
-func (x *index[T]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
+// Look implements driver.Auditor. A list that makes no sense is a Fact with an Err. Requests: 1.
+func (x *index[T]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, err := x.shelves.load(ctx, place)
 	if err = x.failed("Look", err); errors.Is(err, tables.ErrGarbled) {
-		return patterns.Fact{Place: place, Entity: entity, Err: err}, true, nil
+		return driver.Fact{Place: place, Entity: entity, Err: err}, true, nil
 	}
 	if err != nil {
-		return patterns.Fact{}, false, err
+		return driver.Fact{}, false, err
 	}
 	id := x.shelves.idOf(entity)
 	if key, err := x.shelves.keyOf(place, id); err != nil || key != entity {
-		return patterns.Fact{}, false, nil // the lists of a partition name none of another's entities
+		return driver.Fact{}, false, nil // the lists of a partition name none of another's entities
 	}
 	_, held := slices.BinarySearchFunc(ids, id, compoundkey.Compare)
-	return patterns.Fact{Place: place, Entity: entity}, held, nil
+	return driver.Fact{Place: place, Entity: entity}, held, nil
 }
 
 // unreadable is the fact of a list that makes no sense. Whose it is is known as far as the place tells.
-func (x *index[T]) unreadable(place string, err error) patterns.Fact {
-	fact := patterns.Fact{Place: place, Err: x.failed("Held", err)}
+func (x *index[T]) unreadable(place string, err error) driver.Fact {
+	fact := driver.Fact{Place: place, Err: x.failed("Held", err)}
 	if entity, err := x.shelves.keyOf(place, ""); err == nil {
 		fact.Entity = entity
 	}
@@ -171,11 +172,11 @@ func (x *index[T]) unreadable(place string, err error) patterns.Fact {
 }
 
 // facts are those of one list's ids.
-func (x *index[T]) facts(place string, ids []string, scope patterns.Scope) iter.Seq[patterns.Fact] {
-	return func(yield func(patterns.Fact) bool) {
+func (x *index[T]) facts(place string, ids []string, scope driver.Scope) iter.Seq[driver.Fact] {
+	return func(yield func(driver.Fact) bool) {
 		for _, id := range ids {
 			key, err := x.shelves.keyOf(place, id)
-			fact := patterns.Fact{Place: place, Entity: key, Err: err}
+			fact := driver.Fact{Place: place, Entity: key, Err: err}
 			if err == nil && !scope.Contains(key) {
 				continue
 			}

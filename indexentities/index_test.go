@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -213,8 +214,8 @@ func TestAttach(t *testing.T) {
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
 	for want, c := range map[string]struct {
-		x       patterns.Pattern
-		intents patterns.IntentRunner
+		x       driver.Pattern
+		intents driver.IntentRunner
 	}{
 		"prefix":           {indexentities.NewInPartition("empid", byLastName), nil},
 		"container is nil": {indexentities.NewInBlobs("lastname", byLastName, nil), queue},

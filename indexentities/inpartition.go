@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,16 +31,16 @@ func NewMultiInPartition[T any](name string, values func(*T) []compoundkey.Part)
 }
 
 // Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *InPartition[T]) Attach(host patterns.Host) error {
+func (x *InPartition[T]) Attach(host driver.Host) error {
 	if host != nil && x.PatternName() == host.RowPrefix() {
 		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
 	}
 	return x.IndexDefinition.Attach(host)
 }
 
-// ContributeRows implements patterns.RowContributor. Each list that the entity is in, or was, is read. One that it enters is
+// ContributeRows implements driver.RowContributor. Each list that the entity is in, or was, is read. One that it enters is
 // written, also where it is in it already: so no such write goes unseen by who looks at the list meanwhile (Mend).
-func (x *InPartition[T]) ContributeRows(ctx context.Context, change *patterns.Change) ([]patterns.RowOperation, error) {
+func (x *InPartition[T]) ContributeRows(ctx context.Context, change *driver.Change) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (x *InPartition[T]) ContributeRows(ctx context.Context, change *patterns.Ch
 	if err != nil {
 		return nil, err
 	}
-	var operations []patterns.RowOperation
+	var operations []driver.RowOperation
 	for i, l := range lists {
 		if i >= len(after) {
 			operations = append(operations, l.leave(x.idOf(change.Key))...)
@@ -70,7 +71,7 @@ func (x *InPartition[T]) ContributeRows(ctx context.Context, change *patterns.Ch
 }
 
 // checkSize refuses what no transaction takes, together with the entity's own row.
-func checkSize(operations []patterns.RowOperation) error {
+func checkSize(operations []driver.RowOperation) error {
 	if len(operations) > tables.MaxTransactionOperations-1 {
 		return tooLarge("the change rewrites %d rows of lists, and a transaction has %d operations", len(operations), tables.MaxTransactionOperations)
 	}
@@ -129,13 +130,13 @@ func (x *InPartition[T]) values(ctx context.Context, group string, of compoundke
 	}
 }
 
-// Held implements patterns.Auditor. Requests: 1 for each page of lists.
-func (x *InPartition[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+// Held implements driver.Auditor. Requests: 1 for each page of lists.
+func (x *InPartition[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
-func (x *InPartition[T]) partitions(table *tables.Table, scope patterns.Scope) []tables.Query[tables.Entity] {
+func (x *InPartition[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
 	if scope.Partitions == nil {
 		return []tables.Query[tables.Entity]{all.AllowTableScan()}

@@ -6,7 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -53,8 +53,8 @@ func (r *listRow) holds(id string) bool {
 
 // enter returns what to write so that the list holds id, in one row. With touch the row is written also when it holds id
 // already, so that its ETag changes.
-func (l *list) enter(id string, touch bool) ([]patterns.RowOperation, error) {
-	var operations []patterns.RowOperation
+func (l *list) enter(id string, touch bool) ([]driver.RowOperation, error) {
+	var operations []driver.RowOperation
 	found := false
 	for i := range l.rows {
 		row := &l.rows[i]
@@ -65,7 +65,7 @@ func (l *list) enter(id string, touch bool) ([]patterns.RowOperation, error) {
 		default:
 			found = true
 			if touch {
-				operations = append(operations, l.write(patterns.ReplaceRow, row.number, row.etag, encodeIDs(row.ids)))
+				operations = append(operations, l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(row.ids)))
 			}
 		}
 	}
@@ -76,19 +76,19 @@ func (l *list) enter(id string, touch bool) ([]patterns.RowOperation, error) {
 		row := &l.rows[i]
 		at, _ := slices.BinarySearchFunc(row.ids, id, compoundkey.Compare)
 		if ids := slices.Insert(slices.Clone(row.ids), at, id); hasRoom(ids) {
-			return append(operations, l.write(patterns.ReplaceRow, row.number, row.etag, encodeIDs(ids))), nil
+			return append(operations, l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(ids))), nil
 		}
 	}
 	number, err := l.free()
 	if err != nil {
 		return nil, err
 	}
-	return append(operations, l.write(patterns.InsertRow, number, "", encodeIDs([]string{id}))), nil
+	return append(operations, l.write(driver.InsertRow, number, "", encodeIDs([]string{id}))), nil
 }
 
 // leave returns what to write so that the list does not hold id.
-func (l *list) leave(id string) []patterns.RowOperation {
-	var operations []patterns.RowOperation
+func (l *list) leave(id string) []driver.RowOperation {
+	var operations []driver.RowOperation
 	for i := range l.rows {
 		if l.rows[i].holds(id) {
 			operations = append(operations, l.without(&l.rows[i], id))
@@ -98,18 +98,18 @@ func (l *list) leave(id string) []patterns.RowOperation {
 }
 
 // without writes a row without an id that it holds, or deletes it.
-func (l *list) without(row *listRow, id string) patterns.RowOperation {
+func (l *list) without(row *listRow, id string) driver.RowOperation {
 	if len(row.ids) == 1 {
-		return l.write(patterns.DeleteRow, row.number, row.etag, nil)
+		return l.write(driver.DeleteRow, row.number, row.etag, nil)
 	}
 	at, _ := slices.BinarySearchFunc(row.ids, id, compoundkey.Compare)
 	left := slices.Delete(slices.Clone(row.ids), at, at+1)
-	return l.write(patterns.ReplaceRow, row.number, row.etag, encodeIDs(left))
+	return l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(left))
 }
 
-func (l *list) write(verb patterns.RowVerb, number int, etag azcore.ETag, p tables.Properties) patterns.RowOperation {
+func (l *list) write(verb driver.RowVerb, number int, etag azcore.ETag, p tables.Properties) driver.RowOperation {
 	key := tables.Key{Partition: l.first.Partition, Row: numberedRow(l.first.Row, number)}
-	return patterns.RowOperation{Verb: verb, Row: &tables.Entity{Key: key, ETag: etag, Properties: p}}
+	return driver.RowOperation{Verb: verb, Row: &tables.Entity{Key: key, ETag: etag, Properties: p}}
 }
 
 // free returns the least number that no row has.

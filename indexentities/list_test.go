@@ -12,19 +12,19 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // apply carries operations out on a list, as the service would.
-func (l *list) apply(t *rapid.T, operations []patterns.RowOperation) {
+func (l *list) apply(t *rapid.T, operations []driver.RowOperation) {
 	for _, o := range operations {
 		first, number := firstRow(o.Row.Key.Row)
 		at := slices.IndexFunc(l.rows, func(r listRow) bool { return r.number == number })
-		if first != l.first.Row || (o.Verb == patterns.InsertRow) != (at < 0) {
+		if first != l.first.Row || (o.Verb == driver.InsertRow) != (at < 0) {
 			t.Fatalf("operation %d on row %q, which is at %d", o.Verb, o.Row.Key.Row, at)
 		}
-		if o.Verb == patterns.DeleteRow {
+		if o.Verb == driver.DeleteRow {
 			l.rows = slices.Delete(l.rows, at, at+1)
 			continue
 		}
@@ -108,7 +108,7 @@ func TestRepeatedIDs(t *testing.T) {
 		t.Errorf("ids are %q", got)
 	}
 	operations, err := l.enter("b", false)
-	if err != nil || len(operations) != 1 || operations[0].Verb != patterns.DeleteRow || operations[0].Row.Key.Row != "Jones!0002" {
+	if err != nil || len(operations) != 1 || operations[0].Verb != driver.DeleteRow || operations[0].Row.Key.Row != "Jones!0002" {
 		t.Errorf("entered by %+v, %v", operations, err)
 	}
 	if operations := l.leave("b"); len(operations) != 2 {
@@ -139,17 +139,17 @@ func TestNumbers(t *testing.T) {
 
 // TestChangesThatFitNoTransaction are refused, with the option that takes them.
 func TestChangesThatFitNoTransaction(t *testing.T) {
-	row := func(units int) patterns.RowOperation {
-		return patterns.RowOperation{Row: &tables.Entity{Properties: tables.Properties{{Name: "Keys", Value: tables.String(strings.Repeat("x", units))}}}}
+	row := func(units int) driver.RowOperation {
+		return driver.RowOperation{Row: &tables.Entity{Properties: tables.Properties{{Name: "Keys", Value: tables.String(strings.Repeat("x", units))}}}}
 	}
 	for what, c := range map[string]struct {
-		operations []patterns.RowOperation
+		operations []driver.RowOperation
 		fits       bool
 	}{
-		"99 rows":  {slices.Repeat([]patterns.RowOperation{row(1)}, 99), true},
-		"100 rows": {slices.Repeat([]patterns.RowOperation{row(1)}, 100), false},
-		"4 MiB":    {slices.Repeat([]patterns.RowOperation{row(1 << 20)}, 4), true},
-		"more":     {append(slices.Repeat([]patterns.RowOperation{row(1 << 20)}, 4), row(1)), false},
+		"99 rows":  {slices.Repeat([]driver.RowOperation{row(1)}, 99), true},
+		"100 rows": {slices.Repeat([]driver.RowOperation{row(1)}, 100), false},
+		"4 MiB":    {slices.Repeat([]driver.RowOperation{row(1 << 20)}, 4), true},
+		"more":     {append(slices.Repeat([]driver.RowOperation{row(1 << 20)}, 4), row(1)), false},
 	} {
 		err := checkSize(c.operations)
 		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs")) {

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // attempts bounds how often a list is read and written again while rivals change it.
 const attempts = 10
 
-// Mend implements patterns.Mender. Requests: 2, and those of wanted; 2 more for each rival.
+// Mend implements driver.Mender. Requests: 2, and those of wanted; 2 more for each rival.
 func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {
@@ -41,6 +41,6 @@ func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.K
 }
 
 // writeAlone writes rows of a list by themselves.
-func (x *InPartition[T]) writeAlone(ctx context.Context, table *tables.Table, place string, entity tables.Key, operations []patterns.RowOperation) error {
-	return patterns.NewReconciliation(x, entity, place).Write(ctx, place, table, operations...)
+func (x *InPartition[T]) writeAlone(ctx context.Context, table *tables.Table, place string, entity tables.Key, operations []driver.RowOperation) error {
+	return driver.NewReconciliation(x, entity, place).Write(ctx, place, table, operations...)
 }

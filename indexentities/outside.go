@@ -7,6 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -46,13 +47,13 @@ func (x *Outside[T]) In(table *tables.Table) *Outside[T] {
 	return x
 }
 
-// OutsideKeys implements patterns.IntentContributor: the lists that the entity enters or leaves.
-func (x *Outside[T]) OutsideKeys(_ context.Context, change *patterns.Change) ([]string, error) {
+// OutsideKeys implements driver.IntentContributor: the lists that the entity enters or leaves.
+func (x *Outside[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
 	return x.changed(change)
 }
 
-// Reconcile implements patterns.IntentContributor.
-func (x *Outside[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+// Reconcile implements driver.IntentContributor.
+func (x *Outside[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (x *Outside[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) 
 
 // agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
 // nothing to write.
-func (x *Outside[T]) agree(ctx context.Context, rows rowLists, r *patterns.Reconciliation, place string, in bool) error {
+func (x *Outside[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation, place string, in bool) error {
 	for attempt := 0; ; {
 		l, err := rows.read(ctx, place)
 		if err != nil {
@@ -141,13 +142,13 @@ func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements patterns.Auditor. Requests: 1 for each page of lists, those of all groups where GroupBy has made them.
-func (x *Outside[T]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
+// Held implements driver.Auditor. Requests: 1 for each page of lists, those of all groups where GroupBy has made them.
+func (x *Outside[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
-func (x *Outside[T]) partitions(table *tables.Table, scope patterns.Scope) []tables.Query[tables.Entity] {
+func (x *Outside[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
 	if x.group != nil || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.PatternName())

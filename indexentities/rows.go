@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -128,11 +128,11 @@ func loadRows(ctx context.Context, open func() (rowLists, error), place string) 
 
 // heldByRows yields what lists in rows hold, those that partitions asks for.
 func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error),
-	partitions func(*tables.Table, patterns.Scope) []tables.Query[tables.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+	partitions func(*tables.Table, driver.Scope) []tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		rows, err := open()
 		if err != nil {
-			yield(patterns.Fact{}, err)
+			yield(driver.Fact{}, err)
 			return
 		}
 		for _, q := range partitions(rows.table, scope) {
@@ -146,11 +146,11 @@ func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error)
 }
 
 // held yields what the rows of a query hold, row by row.
-func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range q.All(ctx) {
 			if err != nil {
-				yield(patterns.Fact{}, x.failed("Held", err))
+				yield(driver.Fact{}, x.failed("Held", err))
 				return
 			}
 			first, _ := firstRow(row.Key.Row)

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -94,9 +95,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	all := []patterns.Pattern{p.email, p.badge}
+	all := []driver.Pattern{p.email, p.badge}
 	if w.term > 0 {
-		all = []patterns.Pattern{briefly{p.email, w.term}, briefly{p.badge, w.term}}
+		all = []driver.Pattern{briefly{p.email, w.term}, briefly{p.badge, w.term}}
 	}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, all...)
 	return p, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,7 +69,7 @@ func (x *Index[T]) Unique() *Index[T] {
 	return x
 }
 
-// OutsideTable implements patterns.OutsideCopyContributor.
+// OutsideTable implements driver.OutsideCopyContributor.
 func (x *Index[T]) OutsideTable() *tables.Table {
 	if x.table != nil {
 		return x.table
@@ -80,7 +81,7 @@ func (x *Index[T]) OutsideTable() *tables.Table {
 	return repo.Table()
 }
 
-// OwnsOutside implements patterns.OutsideOwner: other indexes may keep their copies in the same table.
+// OwnsOutside implements driver.OutsideOwner: other indexes may keep their copies in the same table.
 func (x *Index[T]) OwnsOutside(key tables.Key) bool {
 	return key.Partition == x.PatternName() || strings.HasPrefix(key.Partition, x.PatternName()+"_")
 }
@@ -89,7 +90,7 @@ func (x *Index[T]) OwnsOutside(key tables.Key) bool {
 // keys of writers that died, so it is waited for only where an intent was lost.
 const reservationTerm = time.Hour
 
-// ReservationTerm implements patterns.OutsideCopyContributor.
+// ReservationTerm implements driver.OutsideCopyContributor.
 func (x *Index[T]) ReservationTerm() time.Duration {
 	if x.unique {
 		return reservationTerm
@@ -97,20 +98,20 @@ func (x *Index[T]) ReservationTerm() time.Duration {
 	return 0
 }
 
-// OutsideCopies implements patterns.OutsideCopyContributor.
-func (x *Index[T]) OutsideCopies(entity any) ([]patterns.OutsideCopy, error) {
+// OutsideCopies implements driver.OutsideCopyContributor.
+func (x *Index[T]) OutsideCopies(entity any) ([]driver.OutsideCopy, error) {
 	v := entity.(*T)
 	group, err := x.GroupOf(v, x.group)
 	if err != nil {
 		return nil, err
 	}
-	var copies []patterns.OutsideCopy
+	var copies []driver.OutsideCopy
 	for _, part := range x.IndexKeys(v) {
 		key := x.key(group, part)
 		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
 			return nil, err
 		}
-		copies = append(copies, patterns.OutsideCopy{Key: key, Keep: x.Kept()})
+		copies = append(copies, driver.OutsideCopy{Key: key, Keep: x.Kept()})
 	}
 	return copies, nil
 }

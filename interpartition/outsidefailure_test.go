@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,13 +53,13 @@ type build struct {
 	log *logged
 }
 
-func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intents func(*eventual.Queue) patterns.IntentRunner) *build {
+func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intents func(*eventual.Queue) driver.IntentRunner) *build {
 	t.Helper()
 	b := &build{log: &logged{}}
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(b.log, nil))}))
 	b.queue = must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
-	var indexes []patterns.Pattern
+	var indexes []driver.Pattern
 	if !older {
 		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }).GroupBy(func(*employee) string { return interpartition.Organisation }).In(account.Table(w.badges)).Keep("Name")
 		indexes = append(indexes, b.badge)
@@ -91,7 +92,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b := newBuild(t, faulty, w, false, func(q *eventual.Queue) patterns.IntentRunner { return q })
+			b := newBuild(t, faulty, w, false, func(q *eventual.Queue) driver.IntentRunner { return q })
 			if err := b.repo.Insert(ctx, jones()); err != nil {
 				t.Fatalf("the entity is there, and Insert returned %v", err)
 			}
@@ -143,12 +144,12 @@ func TestFailureOutsideIsSeenByDefault(t *testing.T) {
 func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 	for name, older := range map[string]func(testing.TB, *storagetest.Service, *world) *build{
 		"pattern": func(t testing.TB, s *storagetest.Service, w *world) *build {
-			return newBuild(t, s, w, true, func(q *eventual.Queue) patterns.IntentRunner { return q })
+			return newBuild(t, s, w, true, func(q *eventual.Queue) driver.IntentRunner { return q })
 		},
 		"repository": func(t testing.TB, s *storagetest.Service, w *world) *build {
 			other := *w
 			other.table = w.badges
-			return newBuild(t, s, &other, true, func(q *eventual.Queue) patterns.IntentRunner { return q })
+			return newBuild(t, s, &other, true, func(q *eventual.Queue) driver.IntentRunner { return q })
 		},
 	} {
 		for _, deployed := range []bool{true, false} {
@@ -156,7 +157,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					ctx, cancel := context.WithCancel(t.Context())
 					w := newWorld(t, s, kind{})
-					newer := newBuild(t, s, w, false, func(q *eventual.Queue) patterns.IntentRunner { return q.Async() })
+					newer := newBuild(t, s, w, false, func(q *eventual.Queue) driver.IntentRunner { return q.Async() })
 					if err := newer.repo.Insert(ctx, jones()); err != nil {
 						t.Fatal(err)
 					}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,7 +41,7 @@ func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.
 // has reports whether an entity has a copy under a key.
 func (x *Index[T]) has(v *T, key tables.Key) (bool, error) {
 	copies, err := x.OutsideCopies(v)
-	return slices.ContainsFunc(copies, func(c patterns.OutsideCopy) bool { return c.Key == key }), err
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
 // verifiedAtOnce is how many copies are followed together.

@@ -40,7 +40,7 @@ type briefly struct {
 	term time.Duration
 }
 
-// ReservationTerm implements patterns.OutsideCopyContributor.
+// ReservationTerm implements driver.OutsideCopyContributor.
 func (b briefly) ReservationTerm() time.Duration { return b.term }
 
 // repair is a process that runs Repair, with a Lag that is as short as callers can make it.

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -179,7 +180,7 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	var index patterns.Pattern = p.email
+	var index driver.Pattern = p.email
 	if w.term > 0 {
 		index = briefly{p.email, w.term}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,7 +41,7 @@ func quietTable(t *testing.T) *tables.Table {
 	return account.Table("Employees")
 }
 
-func attach(t *testing.T, attached ...patterns.Pattern) (*patterns.Repository[employee], error) {
+func attach(t *testing.T, attached ...driver.Pattern) (*patterns.Repository[employee], error) {
 	t.Helper()
 	return patterns.NewRepository(quietTable(t), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key {
@@ -53,7 +54,7 @@ func emailKey(e *employee) compoundkey.Part { return compoundkey.String(e.Email)
 
 // TestIndexesThatCannotWork: what would fail or find nothing later is refused when it is declared.
 func TestIndexesThatCannotWork(t *testing.T) {
-	for want, x := range map[string]patterns.Pattern{
+	for want, x := range map[string]driver.Pattern{
 		"no key function":        intrapartition.NewIndex[employee]("email", nil),
 		"has no key function":    intrapartition.NewMultiIndex[employee]("tag", nil),
 		"Emial":                  intrapartition.NewIndex("email", emailKey).Keep("LastName", "Emial"),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,22 +38,22 @@ func (x *Index[T]) Keep(properties ...string) *Index[T] {
 }
 
 // Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *Index[T]) Attach(host patterns.Host) error {
+func (x *Index[T]) Attach(host driver.Host) error {
 	if host != nil && x.PatternName() == host.RowPrefix() {
 		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
 	}
 	return x.IndexDefinition.Attach(host)
 }
 
-// Copies implements patterns.CopyContributor.
-func (x *Index[T]) Copies(entity any) ([]patterns.Copy, error) {
-	var copies []patterns.Copy
+// Copies implements driver.CopyContributor.
+func (x *Index[T]) Copies(entity any) ([]driver.Copy, error) {
+	var copies []driver.Copy
 	for _, part := range x.IndexKeys(entity.(*T)) {
 		rowKey, err := compoundkey.Encode(x.PatternName(), part)
 		if err != nil {
 			return nil, err
 		}
-		copies = append(copies, patterns.Copy{RowKey: rowKey, Keep: x.Kept()})
+		copies = append(copies, driver.Copy{RowKey: rowKey, Keep: x.Kept()})
 	}
 	return copies, nil
 }

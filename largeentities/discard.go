@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -48,10 +49,10 @@ func salvageOf(ctx context.Context) *salvage {
 // leavesOut reports whether a value that read has failed to read is to be left out. A blob that is not there may have been
 // replaced just now: then the entity's ETag is another one, and nothing is written. A sealed blob that does not open is not
 // lost: it may be the key that is wrong.
-func (s *salvage) leavesOut(of patterns.Reading, property string, sealed bool, err error, read func() error) bool {
+func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
 		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed
-		return damaged || errors.Is(err, tables.ErrOutdated)
+		return damaged || errors.Is(err, driver.ErrOutdated)
 	}
 	if s == nil || of.Key != s.key || !isLost(err) || !isLost(read()) {
 		return false

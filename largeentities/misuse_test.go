@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,14 +25,14 @@ import (
 type encrypting struct{}
 
 func (encrypting) PatternName() string             { return "secret" }
-func (encrypting) Attach(patterns.Host) error      { return nil }
-func (encrypting) Stage() patterns.Stage           { return patterns.StageEncrypt }
+func (encrypting) Attach(driver.Host) error        { return nil }
+func (encrypting) Stage() driver.Stage             { return driver.StageEncrypt }
 func (encrypting) RefusesMerge() error             { return nil }
 func (encrypting) Filterable(property string) bool { return property != "Photo" }
-func (encrypting) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (encrypting) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
-func (encrypting) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (encrypting) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 
@@ -40,11 +41,11 @@ func TestMisuse(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
 	p := must[*process](t)(w.start(s))
-	photo := func(o largeentities.Options) patterns.Pattern {
+	photo := func(o largeentities.Options) driver.Pattern {
 		return largeentities.NewProperty[employee]("Photo", p.blobs, &o)
 	}
 	other := func(e *employee) *largeentities.Stream { return &largeentities.Stream{} }
-	for name, attached := range map[string][]patterns.Pattern{
+	for name, attached := range map[string][]driver.Pattern{
 		"no container":     {largeentities.NewProperty[employee]("Photo", nil, nil)},
 		"no such property": {largeentities.NewProperty[employee]("Picture", p.blobs, nil)},
 		"a number":         {largeentities.NewProperty[employee]("ID", p.blobs, nil)},

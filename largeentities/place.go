@@ -11,7 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,7 +37,7 @@ type placement struct {
 }
 
 // place decides where the value of a change goes. v is what the codec made of it.
-func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v tables.Value) (placement, error) {
+func (x *Property[T]) place(ctx context.Context, change *driver.Change, v tables.Value) (placement, error) {
 	if x.form == streamForm {
 		return x.placeStream(ctx, change)
 	}
@@ -70,7 +70,7 @@ func (x *Property[T]) place(ctx context.Context, change *patterns.Change, v tabl
 }
 
 // placeStream is place for a Stream, which is taken from the entity: the codec's text does not have its source.
-func (x *Property[T]) placeStream(ctx context.Context, change *patterns.Change) (placement, error) {
+func (x *Property[T]) placeStream(ctx context.Context, change *driver.Change) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
 		holder = change.Given // what a merge makes of the stored entity has the text of a Stream, and not its source
@@ -93,7 +93,7 @@ func (x *Property[T]) placeStream(ctx context.Context, change *patterns.Change) 
 	return placement{}, invalid("Store", "property %s: %w", x.name, errReaderUsed)
 }
 
-func (x *Property[T]) placeSource(ctx context.Context, change *patterns.Change, s *Stream, src *source) (placement, error) {
+func (x *Property[T]) placeSource(ctx context.Context, change *driver.Change, s *Stream, src *source) (placement, error) {
 	kind := src.kind
 	if kind == "" {
 		kind = x.options.ContentType
@@ -132,7 +132,7 @@ func (x *Property[T]) placeSource(ctx context.Context, change *patterns.Change, 
 }
 
 // placeCopy is for a Stream that is in a blob which is not this entity's: another entity's, or one of an earlier attempt.
-func (x *Property[T]) placeCopy(change *patterns.Change, s *Stream) placement {
+func (x *Property[T]) placeCopy(change *driver.Change, s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
 		home = x.blobs
@@ -150,7 +150,7 @@ func (x *Property[T]) placeCopy(change *patterns.Change, s *Stream) placement {
 }
 
 // keep finds that the entity has the same value already.
-func (x *Property[T]) keep(ctx context.Context, change *patterns.Change, data []byte, kind string) *placement {
+func (x *Property[T]) keep(ctx context.Context, change *driver.Change, data []byte, kind string) *placement {
 	old := x.old(change)
 	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
 		return nil
@@ -162,7 +162,7 @@ func (x *Property[T]) keep(ctx context.Context, change *patterns.Change, data []
 }
 
 // old is the pointer that the entity has before the change, nil for none.
-func (x *Property[T]) old(change *patterns.Change) *pointer {
+func (x *Property[T]) old(change *driver.Change) *pointer {
 	for _, text := range change.Remembered(x.name) {
 		p, err := parsePointer(change.Key, text)
 		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
@@ -172,12 +172,12 @@ func (x *Property[T]) old(change *patterns.Change) *pointer {
 	return nil
 }
 
-func (x *Property[T]) anew(change *patterns.Change, length int64, kind string) placement {
+func (x *Property[T]) anew(change *driver.Change, length int64, kind string) placement {
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
 // upload stores a value in its blob. From then on the change has until the deadline to point at it.
-func (x *Property[T]) upload(ctx context.Context, change *patterns.Change, l placement) (*pointer, error) {
+func (x *Property[T]) upload(ctx context.Context, change *driver.Change, l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
 		return nil, invalid("Store", "property %s: Schema.Intents is none of package eventual, so that nothing says for how long the change may go on", x.name)
 	}
@@ -204,10 +204,10 @@ func (x *Property[T]) upload(ctx context.Context, change *patterns.Change, l pla
 	return &s.pointer, nil
 }
 
-// OutsideKeys implements patterns.IntentContributor: the blob that the change leaves, and the one that it makes.
-func (x *Property[T]) OutsideKeys(ctx context.Context, change *patterns.Change) ([]string, error) {
+// OutsideKeys implements driver.IntentContributor: the blob that the change leaves, and the one that it makes.
+func (x *Property[T]) OutsideKeys(ctx context.Context, change *driver.Change) ([]string, error) {
 	old := x.old(change)
-	if change.Kind == patterns.ChangeDelete {
+	if change.Kind == driver.ChangeDelete {
 		if old == nil {
 			return nil, nil
 		}
@@ -229,13 +229,13 @@ func (x *Property[T]) OutsideKeys(ctx context.Context, change *patterns.Change) 
 		names = append(names, l.pointer.name)
 	}
 	// A merge of no value leaves what there is.
-	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != patterns.ChangeMerge) {
+	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != driver.ChangeMerge) {
 		names = append(names, old.name)
 	}
 	return names, nil
 }
 
-// Remember implements patterns.Rememberer: the pointer as stored, and, of a sealed value that is in memory, what keep needs.
+// Remember implements driver.Rememberer: the pointer as stored, and, of a sealed value that is in memory, what keep needs.
 func (x *Property[T]) Remember(entity any, p tables.Properties) ([]string, error) {
 	if x.field != nil {
 		if v, ok := entity.(*T); ok && v != nil {
@@ -259,11 +259,11 @@ func (x *Property[T]) Remember(entity any, p tables.Properties) ([]string, error
 	return memory, nil
 }
 
-// Reconcile implements patterns.IntentContributor: of the named blobs, those are deleted that belong to the entity and that it
+// Reconcile implements driver.IntentContributor: of the named blobs, those are deleted that belong to the entity and that it
 // does not point at. Names are used once, so what is not pointed at now never will be. A blob that belongs to another entity or
 // program is left alone, and the message ends on the poison queue with that reason. Requests: 1 for each blob to delete; 2
 // where the name is from a message.
-func (x *Property[T]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+func (x *Property[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -54,7 +55,7 @@ func newProperty[T any](name string, field func(*T) *Stream, c *container.Client
 func (x *Property[T]) PatternName() string { return x.name }
 
 // Attach is called by patterns.NewRepository, with nil where the property is free again.
-func (x *Property[T]) Attach(host patterns.Host) (err error) {
+func (x *Property[T]) Attach(host driver.Host) (err error) {
 	if host == nil {
 		x.repo = nil
 		return nil
@@ -83,7 +84,7 @@ func (x *Property[T]) Attach(host patterns.Host) (err error) {
 		return err
 	}
 	for _, p := range repo.Patterns() {
-		if t, ok := p.(patterns.PropertyTransformer); ok && t.Stage() == patterns.StageEncrypt && !t.Filterable(x.name) {
+		if t, ok := p.(driver.PropertyTransformer); ok && t.Stage() == driver.StageEncrypt && !t.Filterable(x.name) {
 			return fmt.Errorf("pattern %q encrypts it, which leaves its blob in clear; Options.Sealer is for that", p.PatternName())
 		}
 	}
@@ -127,16 +128,16 @@ func (x *Property[T]) checkForm() error {
 	return nil
 }
 
-// Stage implements patterns.PropertyTransformer.
-func (x *Property[T]) Stage() patterns.Stage { return patterns.StageSpill }
+// Stage implements driver.PropertyTransformer.
+func (x *Property[T]) Stage() driver.Stage { return driver.StageSpill }
 
-// RefusesMerge implements patterns.PropertyTransformer: what is stored is all in the one property.
+// RefusesMerge implements driver.PropertyTransformer: what is stored is all in the one property.
 func (x *Property[T]) RefusesMerge() error { return nil }
 
-// Streams implements patterns.Streamer.
+// Streams implements driver.Streamer.
 func (x *Property[T]) Streams() bool { return x.field != nil }
 
-// Filterable implements patterns.PropertyTransformer.
+// Filterable implements driver.PropertyTransformer.
 func (x *Property[T]) Filterable(property string) bool { return property != x.name }
 
 // Of returns the entity's Stream, also of an entity that a projection has read. It is nil for a property that is none.
@@ -158,8 +159,8 @@ func (x *Property[T]) bind(s *Stream) {
 	}
 }
 
-// Store implements patterns.PropertyTransformer: a large value goes to a blob, and the property holds a pointer to it.
-func (x *Property[T]) Store(ctx context.Context, change *patterns.Change, p tables.Properties) (tables.Properties, error) {
+// Store implements driver.PropertyTransformer: a large value goes to a blob, and the property holds a pointer to it.
+func (x *Property[T]) Store(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
 	if !p.Has(x.name) {
 		return p, nil
 	}
@@ -187,8 +188,8 @@ func (x *Property[T]) Store(ctx context.Context, change *patterns.Change, p tabl
 	return p, nil
 }
 
-// Load implements patterns.PropertyTransformer.
-func (x *Property[T]) Load(ctx context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
+// Load implements driver.PropertyTransformer.
+func (x *Property[T]) Load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
 	if g := glanceOf(ctx); g != nil {
 		g.note(x.name, of.Key, v)
@@ -257,7 +258,7 @@ func (x *Property[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) 
 	}
 	data, err := x.blobs.loadValue(ctx, ptr)
 	if isReplaced(err) {
-		return v, fault("Load", ptr.name, tables.ErrOutdated, "the blob of property %s is not there", x.name)
+		return v, fault("Load", ptr.name, driver.ErrOutdated, "the blob of property %s is not there", x.name)
 	}
 	if err != nil {
 		return v, err

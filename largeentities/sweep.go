@@ -13,7 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -240,9 +240,9 @@ func (x *Property[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate,
 // heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read anew,
 // with its large values left out, for the keys that its copies have now. Requests: 1, and 1 for each copy.
 func (x *Property[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
-	var contributors []patterns.OutsideCopyContributor
+	var contributors []driver.OutsideCopyContributor
 	for _, p := range x.repo.Patterns() {
-		if o, ok := p.(patterns.OutsideCopyContributor); ok {
+		if o, ok := p.(driver.OutsideCopyContributor); ok {
 			contributors = append(contributors, o)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -65,7 +66,7 @@ func TestDamage(t *testing.T) {
 		for blob := range must[map[string]string](t)(w.blobsIn(ctx, p)) {
 			ok(t, c.damage(ctx, p.blobs.NewBlockBlobClient(blob)))
 		}
-		if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, c.load) || errors.Is(err, tables.ErrOutdated) {
+		if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, c.load) || errors.Is(err, driver.ErrOutdated) {
 			t.Errorf("%s: Get says %v", name, err)
 		}
 		v := must[*employee](t)(p.repo.Get(ctx, at(2))).Video

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -240,7 +241,7 @@ func TestExplainWritesNothing(t *testing.T) {
 	p := must[*process](t)(w.start(counted))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamReader(bytes.NewReader(large("v")), nil)
-	x := must[*patterns.Explanation](t)(p.repo.Explain(ctx, patterns.ChangeInsert, e))
+	x := must[*patterns.Explanation](t)(p.repo.Explain(ctx, driver.ChangeInsert, e))
 	if len(x.Outside) != 2 {
 		t.Errorf("%v", x)
 	}

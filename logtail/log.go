@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -36,7 +37,7 @@ type Schema[T any] struct {
 	// Now is the clock, time.Now for nil.
 	Now func() time.Time
 	// Intents and MaxAttempts are those of patterns.Schema.
-	Intents     patterns.IntentRunner
+	Intents     driver.IntentRunner
 	MaxAttempts int
 }
 
@@ -56,7 +57,7 @@ type Log[T any] struct {
 // New opens a log in the table, with the patterns attached to its entries. It makes no request. What does not fit together is
 // tables.ErrInvalid, and so is a table of Azure Cosmos DB: its queries have no order, and the first rows of one are not the
 // newest.
-func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Pattern) (*Log[T], error) {
+func New[T any](table *tables.Table, schema Schema[T], attached ...driver.Pattern) (*Log[T], error) {
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -36,14 +38,14 @@ func (r *engine) bulkUnit(ctx context.Context, op string, v any) (tables.BulkUni
 	if err != nil {
 		return tables.BulkUnit{}, err
 	}
-	w.change.ID = newWriteID()
+	w.begin()
 	d, err := r.draft(ctx, w)
 	if err != nil {
 		return tables.BulkUnit{}, r.located(w, err)
 	}
 	return tables.BulkUnit{
 		Writes:  d.writes,
-		Written: func(etag azcore.ETag) { r.settle(v, ChangeInsert, d.next, etag) },
+		Written: func(etag azcore.ETag) { r.settle(v, driver.ChangeInsert, d.next, etag) },
 		Alone:   func(ctx context.Context) error { return r.insert(ctx, v) },
 	}, nil
 }

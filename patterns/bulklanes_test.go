@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -148,7 +149,7 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	index := func() *intrapartition.Index[person] {
 		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
 	}
-	open := func(attached ...patterns.Pattern) *patterns.Repository[person] {
+	open := func(attached ...driver.Pattern) *patterns.Repository[person] {
 		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
 	}
 	people := func(n int) (list []*person) {

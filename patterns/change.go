@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -15,7 +17,7 @@ import (
 // work is one change of one entity on its way through the repository.
 type work struct {
 	op     string
-	change Change
+	change change
 	entity any               // whose Meta is brought up to date, nil for none
 	etag   azcore.ETag       // the condition, with change.old
 	base   tables.Properties // of a merge: the entity's properties as they are stored, nil where the caller read them
@@ -30,7 +32,7 @@ type work struct {
 // run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
 // change to Table.commit.
 func (r *engine) run(ctx context.Context, w *work) error {
-	w.change.ID = newWriteID()
+	w.begin()
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)
 	}
@@ -55,7 +57,7 @@ func (r *engine) run(ctx context.Context, w *work) error {
 
 // runIntent carries out a change that the intent describes. Once the transaction is applied the change is made, whatever
 // becomes of its effects: the intent is still there then.
-func (r *engine) runIntent(ctx context.Context, w *work, intent Intent) error {
+func (r *engine) runIntent(ctx context.Context, w *work, intent driver.Intent) error {
 	committed := false
 	err := r.schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
 		ctx, done := r.withinTerm(ctx, w)
@@ -70,7 +72,7 @@ func (r *engine) runIntent(ctx context.Context, w *work, intent Intent) error {
 		if !committed && !w.preparedOutside {
 			return nil
 		}
-		return r.agree(ctx, intent, w.after, w.fresh)
+		return r.agree(ctx, named{Intent: intent}, w.after, w.fresh)
 	})
 	if err == nil && !committed {
 		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
@@ -83,17 +85,18 @@ func (r *engine) runIntent(ctx context.Context, w *work, intent Intent) error {
 
 // spills reports whether something is written outside as properties are stored.
 func (r *engine) spills() bool {
-	return slices.ContainsFunc(r.transformers, func(t PropertyTransformer) bool { return t.Stage() == StageSpill })
+	return slices.ContainsFunc(r.transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageSpill })
 }
 
 // rehearse finds what is wrong with a change before anything is sent for it.
 func (r *engine) rehearse(ctx context.Context, w *work) error {
 	if r.spills() {
 		trial := *w // it writes as it stores: not before the intent is there
+		trial.change.Change = driver.Trial(pass, trial.change.Change)
 		trial.change.DryRun = true
 		w = &trial
 	}
-	if err := r.store(ctx, w); err != nil || w.change.Kind == ChangeDelete {
+	if err := r.store(ctx, w); err != nil || w.change.Kind == driver.ChangeDelete {
 		return err
 	}
 	d := &draft{etag: w.etag, next: &tables.State{Key: w.change.Key, Row: w.change.Key.Row, Copies: r.copyNames, Incarnation: anyWriteID, Owner: r}}
@@ -148,7 +151,7 @@ func (r *engine) commitChange(ctx context.Context, w *work) error {
 			d.notifyStaged(etags)
 			r.handBack(w)
 			if w.change.beside != nil {
-				w.change.beside.settle(etags[d.besideAt:])
+				w.change.beside.Written(pass, etags[d.besideAt:])
 			}
 			w.after = sightingAfter(w, d, etags[0])
 			return nil
@@ -222,7 +225,7 @@ func (r *engine) ground(ctx context.Context, w *work) error {
 }
 
 // startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
-func (r *engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
+func (r *engine) startsOver(ctx context.Context, c *change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
@@ -262,7 +265,7 @@ func (r *engine) startsOver(ctx context.Context, c *Change, d *draft, err error)
 // takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
 // writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
 // written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+func (r *engine) takeOver(ctx context.Context, c *change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return true, false // given up since
@@ -287,7 +290,7 @@ func (r *engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again
 }
 
 // adopt makes the plan take over a copy that was left behind.
-func (c *Change) adopt(row *storedRow) {
+func (c *change) adopt(row *storedRow) {
 	if c.adopted == nil {
 		c.adopted = map[string]azcore.ETag{}
 	}
@@ -296,16 +299,16 @@ func (c *Change) adopt(row *storedRow) {
 
 // store makes the properties to store of the entity, once for all attempts.
 func (r *engine) store(ctx context.Context, w *work) error {
-	if w.change.Kind == ChangeDelete || w.change.Stored != nil {
+	if w.change.Kind == driver.ChangeDelete || w.change.Stored != nil {
 		return nil
 	}
-	if w.change.Kind == ChangeMerge {
-		w.change.base = w.base
-		p, err := r.transform(ctx, &w.change, w.change.given)
+	if w.change.Kind == driver.ChangeMerge {
+		w.change.shared().Base = w.base
+		p, err := r.transform(ctx, &w.change, w.change.shared().Given)
 		switch {
 		case err != nil:
 			return err
-		case w.change.whole:
+		case w.change.shared().Whole:
 			w.change.Stored = p
 		default:
 			w.merged, w.change.Stored = p, overlay(w.base, p)
@@ -327,10 +330,10 @@ func (r *engine) store(ctx context.Context, w *work) error {
 }
 
 // transform turns properties into those to store.
-func (r *engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
+func (r *engine) transform(ctx context.Context, c *change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.transformers {
 		var err error
-		if p, err = t.Store(ctx, c, p); err != nil {
+		if p, err = t.Store(ctx, &c.Change, p); err != nil {
 			return nil, patternError(t, err, tables.ErrInvalid)
 		}
 	}
@@ -339,7 +342,7 @@ func (r *engine) transform(ctx context.Context, c *Change, p tables.Properties) 
 
 // checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
 // or a field that is not stored, would be others after the next read, and rows would be left behind for good.
-func (r *engine) checkMirror(c *Change, p tables.Properties) error {
+func (r *engine) checkMirror(c *change, p tables.Properties) error {
 	v, mirror := c.Entity, r.codec.New()
 	if err := r.codec.Decode(p, mirror); err != nil {
 		return err
@@ -354,7 +357,7 @@ func (r *engine) checkMirror(c *Change, p tables.Properties) error {
 			return patternError(x, err, tables.ErrInvalid)
 		}
 		read, err := x.Copies(mirror)
-		if err != nil || !slices.EqualFunc(given, read, func(a, b Copy) bool { return a.RowKey == b.RowKey }) {
+		if err != nil || !slices.EqualFunc(given, read, func(a, b driver.Copy) bool { return a.RowKey == b.RowKey }) {
 			return patternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
@@ -373,12 +376,12 @@ func (r *engine) checkMirror(c *Change, p tables.Properties) error {
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
 // settle brings the written value's Meta up to date.
-func (r *engine) settle(v any, kind ChangeKind, next *tables.State, etag azcore.ETag) {
+func (r *engine) settle(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return
 	}
 	meta := r.codec.Meta(v)
-	if kind == ChangeDelete {
+	if kind == driver.ChangeDelete {
 		meta.ETag = ""
 		tables.SetState(pass, meta, nil)
 		return
@@ -388,13 +391,13 @@ func (r *engine) settle(v any, kind ChangeKind, next *tables.State, etag azcore.
 }
 
 // intentOf names everything outside that a change can touch.
-func (r *engine) intentOf(ctx context.Context, w *work) (Intent, error) {
-	intent := Intent{ID: w.change.ID, Repository: r.name(), Key: w.change.Key, Outside: map[string][]string{}}
+func (r *engine) intentOf(ctx context.Context, w *work) (driver.Intent, error) {
+	intent := driver.Intent{ID: w.change.ID, Repository: r.name(), Key: w.change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &intent); err != nil {
 		return intent, err
 	}
 	for _, p := range r.intents {
-		keys, err := p.OutsideKeys(ctx, &w.change)
+		keys, err := p.OutsideKeys(ctx, &w.change.Change)
 		if err != nil {
 			return intent, patternError(p, err, tables.ErrInvalid)
 		}

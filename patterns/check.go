@@ -29,7 +29,8 @@ func (r *engine) checkInsert(ctx context.Context, w *work) error {
 	if err := raw(r.table).Usable(); err != nil {
 		return r.located(w, tables.Invalid("", err))
 	}
-	w.change.ID, w.change.DryRun = newWriteID(), true
+	w.begin()
+	w.change.DryRun = true
 	if err := r.rehearse(ctx, w); err != nil {
 		return r.located(w, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -19,7 +20,7 @@ type completing struct {
 	strips  bool
 }
 
-func (c *completing) Complete(_ context.Context, change *patterns.Change) error {
+func (c *completing) Complete(_ context.Context, change *driver.Change) error {
 	v := change.Entity.(*person)
 	c.asked++
 	v.Name += "!"

@@ -13,26 +13,27 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // scripted is a pattern that contributes what a test says.
 type scripted struct {
-	rows       func() []patterns.RowOperation
+	rows       func() []driver.RowOperation
 	companions func(x *tables.Transaction)
 }
 
 func (*scripted) PatternName() string                               { return "scripted" }
-func (*scripted) Attach(patterns.Host) error                        { return nil }
+func (*scripted) Attach(driver.Host) error                          { return nil }
 func (*scripted) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
-func (s *scripted) ContributeRows(context.Context, *patterns.Change) ([]patterns.RowOperation, error) {
+func (s *scripted) ContributeRows(context.Context, *driver.Change) ([]driver.RowOperation, error) {
 	if s.rows == nil {
 		return nil, nil
 	}
 	return s.rows(), nil
 }
 
-func (s *scripted) Companions(_ context.Context, _ *patterns.Change, x *tables.Transaction) error {
+func (s *scripted) Companions(_ context.Context, _ *driver.Change, x *tables.Transaction) error {
 	if s.companions != nil {
 		s.companions(x)
 	}
@@ -50,15 +51,15 @@ func TestContributionsAreChecked(t *testing.T) {
 		return e
 	}
 	for name, s := range map[string]*scripted{
-		"a replace without ETag": {rows: func() []patterns.RowOperation {
-			return []patterns.RowOperation{{Verb: patterns.ReplaceRow, Row: row(nil)}}
+		"a replace without ETag": {rows: func() []driver.RowOperation {
+			return []driver.RowOperation{{Verb: driver.ReplaceRow, Row: row(nil)}}
 		}},
-		"a delete without ETag": {rows: func() []patterns.RowOperation {
-			return []patterns.RowOperation{{Verb: patterns.DeleteRow, Row: row(nil)}}
+		"a delete without ETag": {rows: func() []driver.RowOperation {
+			return []driver.RowOperation{{Verb: driver.DeleteRow, Row: row(nil)}}
 		}},
-		"no row": {rows: func() []patterns.RowOperation { return []patterns.RowOperation{{Verb: patterns.InsertRow}} }},
-		"no verb": {rows: func() []patterns.RowOperation {
-			return []patterns.RowOperation{{Verb: 7, Row: row(func(e *tables.Entity) { e.Key.Row = "new" })}}
+		"no row": {rows: func() []driver.RowOperation { return []driver.RowOperation{{Verb: driver.InsertRow}} }},
+		"no verb": {rows: func() []driver.RowOperation {
+			return []driver.RowOperation{{Verb: 7, Row: row(func(e *tables.Entity) { e.Key.Row = "new" })}}
 		}},
 		"a companion's replace, no ETag":    {companions: func(x *tables.Transaction) { x.Replace(row(nil)) }},
 		"a companion's merge, no ETag":      {companions: func(x *tables.Transaction) { x.Merge(row(nil)) }},
@@ -90,10 +91,10 @@ func TestContributionsAreChecked(t *testing.T) {
 // refusing is a pattern with effects outside that refuses an entity.
 type refusing struct{ scripted }
 
-func (*refusing) OutsideKeys(context.Context, *patterns.Change) ([]string, error) {
+func (*refusing) OutsideKeys(context.Context, *driver.Change) ([]string, error) {
 	return nil, errors.New("the entity has no place outside")
 }
-func (*refusing) Reconcile(context.Context, *patterns.Reconciliation) error { return nil }
+func (*refusing) Reconcile(context.Context, *driver.Reconciliation) error { return nil }
 
 // TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
 func TestCheckAsksForOutsideKeys(t *testing.T) {
@@ -116,16 +117,16 @@ func TestBulkOptionsAreChecked(t *testing.T) {
 // forgetful is a transformer that does not find what it needs to read an entity, such as a key.
 type forgetful struct{ err error }
 
-func (*forgetful) PatternName() string        { return "forgetful" }
-func (*forgetful) Attach(patterns.Host) error { return nil }
-func (*forgetful) Stage() patterns.Stage      { return patterns.StageEncrypt }
-func (*forgetful) RefusesMerge() error        { return nil }
-func (*forgetful) Filterable(string) bool     { return true }
-func (*forgetful) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (*forgetful) PatternName() string      { return "forgetful" }
+func (*forgetful) Attach(driver.Host) error { return nil }
+func (*forgetful) Stage() driver.Stage      { return driver.StageEncrypt }
+func (*forgetful) RefusesMerge() error      { return nil }
+func (*forgetful) Filterable(string) bool   { return true }
+func (*forgetful) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 
-func (f *forgetful) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (f *forgetful) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, f.err
 }
 
@@ -176,8 +177,8 @@ func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
 			log := &intentLog{}
 			blue := personSchema(log)
 			blue.Name = "blue"
-			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]patterns.OutsideCopy, error) {
-				return []patterns.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
+			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]driver.OutsideCopy, error) {
+				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
 			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
 			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))

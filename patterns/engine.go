@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 
@@ -20,23 +22,23 @@ import (
 type engine struct {
 	table    *tables.Table
 	schema   schema
-	host     Host // the repository, as its patterns see it
+	host     driver.Host // the repository, as its patterns see it
 	codec    *tables.RawCodec
 	names    []string      // of the properties that the type stores, nil for any
 	primary  tables.Source // of the entities' own rows
-	patterns []Pattern
+	patterns []driver.Pattern
 
-	copies       []CopyContributor
+	copies       []driver.CopyContributor
 	copyNames    string // of copies, as rows hold them
-	rows         []RowContributor
-	companions   []CompanionContributor
-	outside      []OutsideCopyContributor
-	intents      []IntentContributor // Completers last
-	completers   []Completer
-	rememberers  []Rememberer
-	transformers []PropertyTransformer // in order of writing
-	layout       Layout
-	seals        CopyAuthenticator // nil for none
+	rows         []driver.RowContributor
+	companions   []driver.CompanionContributor
+	outside      []driver.OutsideCopyContributor
+	intents      []driver.IntentContributor // Completers last
+	completers   []driver.Completer
+	rememberers  []driver.Rememberer
+	transformers []driver.PropertyTransformer // in order of writing
+	layout       driver.Layout
+	seals        driver.CopyAuthenticator // nil for none
 }
 
 // schema is a Schema whose T is not known at compile time.
@@ -44,7 +46,7 @@ type schema struct {
 	Name        string
 	Key         func(any) tables.Key
 	RowPrefix   string
-	Intents     IntentRunner
+	Intents     driver.IntentRunner
 	MaxAttempts int
 }
 
@@ -73,7 +75,7 @@ func (r *engine) attach() error {
 }
 
 // release makes patterns free for another repository; it has no error.
-func (r *engine) release(patterns []Pattern) {
+func (r *engine) release(patterns []driver.Pattern) {
 	for _, attached := range patterns {
 		_ = attached.Attach(nil)
 	}
@@ -103,8 +105,8 @@ func (r *engine) compose() (err error) {
 	if name, out := r.firstOutside(); out && isNil(r.schema.Intents) {
 		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
-	slices.SortStableFunc(r.intents, func(a, b IntentContributor) int { return isCompleter(a) - isCompleter(b) })
-	slices.SortStableFunc(r.transformers, func(a, b PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
+	slices.SortStableFunc(r.intents, func(a, b driver.IntentContributor) int { return isCompleter(a) - isCompleter(b) })
+	slices.SortStableFunc(r.transformers, func(a, b driver.PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
 	if err := r.refuseClearText(); err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ const EncryptTag = "encrypt"
 // refuseClearText refuses a type with encrypted properties where nothing encrypts: a pattern that was forgotten would show
 // only in what is stored.
 func (r *engine) refuseClearText() error {
-	if slices.ContainsFunc(r.transformers, func(t PropertyTransformer) bool { return t.Stage() == StageEncrypt }) {
+	if slices.ContainsFunc(r.transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageEncrypt }) {
 		return nil
 	}
 	for _, field := range reflect.VisibleFields(r.codec.Type()) {
@@ -132,7 +134,7 @@ func (r *engine) refuseClearText() error {
 const defaultAttempts = 10
 
 // compile notes what a pattern contributes.
-func (r *engine) compile(p Pattern, others []Pattern) error {
+func (r *engine) compile(p driver.Pattern, others []driver.Pattern) error {
 	if isNil(p) {
 		return fmt.Errorf("pattern %d is nil", len(others))
 	}
@@ -145,38 +147,38 @@ func (r *engine) compile(p Pattern, others []Pattern) error {
 			return fmt.Errorf("two patterns are named %q", name)
 		}
 	}
-	if layout, ok := p.(Layout); ok {
+	if layout, ok := p.(driver.Layout); ok {
 		if r.layout != nil {
 			return fmt.Errorf("%q and %q are both layouts", r.layout.PatternName(), name)
 		}
 		r.layout = layout
 	}
-	if x, ok := p.(CopyContributor); ok {
+	if x, ok := p.(driver.CopyContributor); ok {
 		r.copies = append(r.copies, x)
 		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+name, copyNameSeparator)
 	}
-	if x, ok := p.(RowContributor); ok {
+	if x, ok := p.(driver.RowContributor); ok {
 		r.rows = append(r.rows, x)
 	}
-	if x, ok := p.(CompanionContributor); ok {
+	if x, ok := p.(driver.CompanionContributor); ok {
 		r.companions = append(r.companions, x)
 	}
-	if x, ok := p.(OutsideCopyContributor); ok {
+	if x, ok := p.(driver.OutsideCopyContributor); ok {
 		r.outside = append(r.outside, x)
 	}
-	if x, ok := p.(IntentContributor); ok {
+	if x, ok := p.(driver.IntentContributor); ok {
 		r.intents = append(r.intents, x)
 	}
-	if x, ok := p.(Completer); ok {
+	if x, ok := p.(driver.Completer); ok {
 		r.completers = append(r.completers, x)
 	}
-	if x, ok := p.(Rememberer); ok {
+	if x, ok := p.(driver.Rememberer); ok {
 		r.rememberers = append(r.rememberers, x)
 	}
-	if x, ok := p.(PropertyTransformer); ok {
+	if x, ok := p.(driver.PropertyTransformer); ok {
 		r.transformers = append(r.transformers, x)
 	}
-	if x, ok := p.(CopyAuthenticator); ok {
+	if x, ok := p.(driver.CopyAuthenticator); ok {
 		r.seals = x
 	}
 	if !contributes(p) {
@@ -186,9 +188,9 @@ func (r *engine) compile(p Pattern, others []Pattern) error {
 }
 
 // contributes reports whether a pattern is more than its name.
-func contributes(p Pattern) bool {
+func contributes(p driver.Pattern) bool {
 	switch p.(type) {
-	case CopyContributor, RowContributor, CompanionContributor, OutsideCopyContributor, IntentContributor, PropertyTransformer, Layout, Rememberer, Auditor:
+	case driver.CopyContributor, driver.RowContributor, driver.CompanionContributor, driver.OutsideCopyContributor, driver.IntentContributor, driver.PropertyTransformer, driver.Layout, driver.Rememberer, driver.Auditor:
 		return true
 	}
 	return false
@@ -203,7 +205,7 @@ func (r *engine) get(ctx context.Context, op string, key tables.Key) (any, error
 }
 
 // Patterns returns the attached patterns.
-func (r *engine) Patterns() []Pattern { return slices.Clone(r.patterns) }
+func (r *engine) Patterns() []driver.Pattern { return slices.Clone(r.patterns) }
 
 func (r *engine) copiesSource(span compoundkey.Span, keep []string) *tables.Source {
 	src := r.primary
@@ -250,7 +252,7 @@ func (r *engine) newPrimary() (tables.Source, error) {
 
 // patternError says which pattern an error comes from. objection is the kind of an error that is neither the
 // library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
-func patternError(p Pattern, err, objection error) error {
+func patternError(p driver.Pattern, err, objection error) error {
 	if e, ok := err.(*tables.Error); ok {
 		if e.Pattern != "" {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -106,7 +107,7 @@ func ExampleRepository_Explain() {
 	employees := staffOf(harness.ExampleTable("ExampleExplain"))
 
 	w := &Worker{Department: "Sales", ID: 10, Name: "Ken Kwok", Age: 23, Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
-	explained, err := employees.Explain(ctx, patterns.ChangeInsert, w)
+	explained, err := employees.Explain(ctx, driver.ChangeInsert, w)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -15,7 +17,7 @@ import (
 
 // Explanation is what a change would write and send.
 type Explanation struct {
-	Kind     ChangeKind
+	Kind     driver.ChangeKind
 	Key      tables.Key
 	Rows     []ExplainedRow // the entity group transaction, in order
 	Outside  []string       // keys outside of the partition, "pattern: key"
@@ -33,17 +35,17 @@ type ExplainedRow struct {
 }
 
 // explain is Repository.Explain.
-func (r *engine) explain(ctx context.Context, kind ChangeKind, v any) (*Explanation, error) {
+func (r *engine) explain(ctx context.Context, kind driver.ChangeKind, v any) (*Explanation, error) {
 	const op = "Explain"
 	ctx, reads := wire.CountReads(ctx)
 	var w *work
 	var err error
 	switch kind {
-	case ChangeInsert:
+	case driver.ChangeInsert:
 		w, err = r.inserting(op, v)
-	case ChangeReplace:
+	case driver.ChangeReplace:
 		w, err = r.replacing(op, v)
-	case ChangeDelete:
+	case driver.ChangeDelete:
 		w, err = r.deleting(ctx, op, v)
 	default:
 		return nil, r.invalid(op, tables.Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
@@ -52,7 +54,8 @@ func (r *engine) explain(ctx context.Context, kind ChangeKind, v any) (*Explanat
 		return nil, err
 	}
 	x := &Explanation{Kind: kind, Key: w.change.Key}
-	w.change.ID, w.change.DryRun = newWriteID(), true
+	w.begin()
+	w.change.DryRun = true
 	if err := r.complete(ctx, w); err != nil {
 		return nil, r.located(w, err)
 	}
@@ -62,7 +65,7 @@ func (r *engine) explain(ctx context.Context, kind ChangeKind, v any) (*Explanat
 		if err != nil {
 			return nil, r.located(w, err)
 		}
-		x.Outside, reserved = intent.lines(), r.reserved(w)
+		x.Outside, reserved = linesOf(intent), r.reserved(w)
 	}
 	d, err := r.draft(ctx, w)
 	if err != nil {
@@ -85,7 +88,7 @@ func (r *engine) explain(ctx context.Context, kind ChangeKind, v any) (*Explanat
 func (r *engine) reserved(w *work) int {
 	n := 0
 	for _, p := range r.outside {
-		if !reserves(p) || w.change.Kind == ChangeDelete {
+		if !reserves(p) || w.change.Kind == driver.ChangeDelete {
 			continue
 		}
 		copies, err := outsideCopies(p, w.change.Entity)
@@ -101,7 +104,7 @@ func (r *engine) reserved(w *work) int {
 	return n
 }
 
-func (i Intent) lines() []string {
+func linesOf(i driver.Intent) []string {
 	var lines []string
 	for pattern, keys := range i.Outside {
 		for _, key := range keys {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -37,7 +38,7 @@ func TestExplain(t *testing.T) {
 		Key: func(v *staff) tables.Key {
 			return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
 		}}, near, far))
-	explained := func(kind patterns.ChangeKind, v *staff, want ...string) {
+	explained := func(kind driver.ChangeKind, v *staff, want ...string) {
 		t.Helper()
 		counter.Reset()
 		x := harness.Must[*patterns.Explanation](t)(r.Explain(ctx, kind, v))
@@ -54,21 +55,21 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	v := &staff{Department: "Sales", ID: 1, Email: "a@contoso.com"}
-	explained(patterns.ChangeInsert, v, "id_000001 insert must not exist", "near_a@contoso.com insert must not exist",
+	explained(driver.ChangeInsert, v, "id_000001 insert must not exist", "near_a@contoso.com insert must not exist",
 		"far: far_Sales\ta@contoso.com",
 		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "1 outside keys brought into agreement", "1 read again", "1 intent deleted")
 	if err := r.Insert(ctx, v); err != nil {
 		t.Fatal(err)
 	}
 	v.Email = "b@contoso.com"
-	explained(patterns.ChangeReplace, v, "id_000001 replace unchanged", "near_b@contoso.com insert must not exist", "near_a@contoso.com delete must exist",
+	explained(driver.ChangeReplace, v, "id_000001 replace unchanged", "near_b@contoso.com insert must not exist", "near_a@contoso.com delete must exist",
 		"far: far_Sales\ta@contoso.com", "far: far_Sales\tb@contoso.com",
 		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "2 outside keys brought into agreement", "1 read again", "1 intent deleted")
-	explained(patterns.ChangeDelete, v, "id_000001 delete unchanged", "near_a@contoso.com delete must exist",
+	explained(driver.ChangeDelete, v, "id_000001 delete unchanged", "near_a@contoso.com delete must exist",
 		"far: far_Sales\ta@contoso.com",
 		"1 intent put", "1 entity group transaction", "1 outside keys brought into agreement", "1 read again", "1 intent deleted")
-	_, err := r.Explain(ctx, patterns.ChangeMerge, v)
+	_, err := r.Explain(ctx, driver.ChangeMerge, v)
 	harness.WantKind(t, err, tables.ErrInvalid)
-	_, err = r.Explain(ctx, patterns.ChangeReplace, &staff{Department: "Sales", ID: 2})
+	_, err = r.Explain(ctx, driver.ChangeReplace, &staff{Department: "Sales", ID: 2})
 	harness.WantKind(t, err, tables.ErrInvalid)
 }

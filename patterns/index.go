@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -51,7 +53,7 @@ func (d *IndexDefinition[T]) KeepOnly(properties []string) {
 func (d *IndexDefinition[T]) Kept() []string { return d.kept }
 
 // Attach is called by NewRepository, with nil where the index is free again.
-func (d *IndexDefinition[T]) Attach(host Host) error {
+func (d *IndexDefinition[T]) Attach(host driver.Host) error {
 	if host == nil {
 		d.repo, d.kept = nil, d.keep
 		return nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/tables"
 
@@ -29,10 +31,10 @@ func furtherRowKey(rowKey string, index int) string {
 
 // spreading makes the physical rows of an entity's logical ones: its own, and its copies.
 type spreading struct {
-	layout Layout // nil for none
+	layout driver.Layout // nil for none
 	stored tables.Properties
-	read   bool     // of rows that are stored
-	whole  *LaidOut // all of stored, laid out once for the entity and its whole copies
+	read   bool            // of rows that are stored
+	whole  *driver.LaidOut // all of stored, laid out once for the entity and its whole copies
 }
 
 func (r *engine) spreading(stored tables.Properties) *spreading {
@@ -47,7 +49,7 @@ func (r *engine) spreadAsRead(row *storedRow) (*spreading, error) {
 	if r.layout == nil || row.outside.is {
 		return s, nil
 	}
-	s.whole = &LaidOut{First: row.Properties, Directory: row.layout}
+	s.whole = &driver.LaidOut{First: row.Properties, Directory: row.layout}
 	if row.layout == "" {
 		return s, nil
 	}
@@ -56,7 +58,7 @@ func (r *engine) spreadAsRead(row *storedRow) (*spreading, error) {
 		return nil, patternError(r.layout, err, tables.ErrGarbled)
 	}
 	for _, version := range versions {
-		s.whole.Further = append(s.whole.Further, FurtherRow{Version: version})
+		s.whole.Further = append(s.whole.Further, driver.FurtherRow{Version: version})
 	}
 	return s, nil
 }
@@ -81,7 +83,7 @@ func (s *spreading) spread(rows []plannedRow, pattern string, key tables.Key, ke
 	return rows, nil
 }
 
-func (s *spreading) layOut(keep []string) (*LaidOut, error) {
+func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	if keep != nil {
 		laid, err := s.layout.Split(s.stored.Only(keep))
 		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
@@ -97,7 +99,7 @@ func (s *spreading) layOut(keep []string) (*LaidOut, error) {
 }
 
 // appendRows gives the rows of a layout their keys.
-func (s *spreading) appendRows(rows []plannedRow, pattern string, key tables.Key, laid *LaidOut) ([]plannedRow, error) {
+func (s *spreading) appendRows(rows []plannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]plannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
 	}
@@ -145,7 +147,7 @@ func (r *engine) joinRows(ctx context.Context, table *tables.Table, row *storedR
 		return err
 	}
 	if len(further) < len(wanted) {
-		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", tables.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
+		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
 	joined, err := r.layout.Join(row.layout, slices.Clone(row.Properties), further)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,10 +31,10 @@ func (r *engine) loadStored(ctx context.Context, table *tables.Table, row *store
 	}
 	for attempt := range r.schema.MaxAttempts {
 		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
-		if errors.Is(err, tables.ErrLeftOut) {
+		if errors.Is(err, driver.ErrSkipped) {
 			return nil, nil, nil
 		}
-		if !errors.Is(err, tables.ErrOutdated) {
+		if !errors.Is(err, driver.ErrOutdated) {
 			return v, read, err
 		}
 		again, fetchErr := fetch(ctx, table, "Get", row.Key, r.primary.Known)
@@ -90,7 +92,7 @@ func (r *engine) loadOnce(ctx context.Context, table *tables.Table, row *storedR
 		return nil, nil, err
 	}
 	partial := selected != nil || kept != nil
-	properties, err := r.undoTransforms(ctx, Reading{key, partial}, read.Properties)
+	properties, err := r.undoTransforms(ctx, driver.Reading{Key: key, Partial: partial}, read.Properties)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +116,7 @@ func (r *engine) loadOnce(ctx context.Context, table *tables.Table, row *storedR
 }
 
 // undoTransforms turns stored properties into the entity's.
-func (r *engine) undoTransforms(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error) {
+func (r *engine) undoTransforms(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	if len(r.transformers) == 0 {
 		return p, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,7 +32,7 @@ func (r *engine) loadCopy(ctx context.Context, table *tables.Table, row *storedR
 		}
 		return v, nil
 	}
-	proven, err := r.seals.ProvesCopy(ctx, Reading{s.Key, true}, table, read.Key, read.Properties)
+	proven, err := r.seals.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
 	switch {
 	case err != nil:
 		return nil, patternError(r.seals, err, tables.ErrGarbled)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -43,7 +45,7 @@ func (r *engine) loadOwner(ctx context.Context, table *tables.Table, row *stored
 		}
 		own = own.with(own.Properties.Only(kept).Only(selected))
 		own.layout = ""
-		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, tables.ErrOutdated) {
+		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
 			return v, own, err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -67,7 +69,7 @@ func (r *engine) asksFor(v any, own *storedRow, table *tables.Table, copied *sto
 		if err != nil {
 			return false, patternError(p, err, tables.ErrInvalid)
 		}
-		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == copied.Key }) {
+		if slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copied.Key }) {
 			return true, nil
 		}
 	}

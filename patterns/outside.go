@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 
@@ -75,7 +77,7 @@ func parseOutsideName(name string) (tables.Key, error) {
 }
 
 // outsideCopies returns a pattern's copies of an entity, nil for no entity.
-func outsideCopies(p OutsideCopyContributor, v any) ([]OutsideCopy, error) {
+func outsideCopies(p driver.OutsideCopyContributor, v any) ([]driver.OutsideCopy, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -115,12 +117,12 @@ func (r *engine) rememberOutside(v any) []outsideCopy {
 }
 
 // nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
-func (r *engine) nameOutside(w *work, intent *Intent) error {
+func (r *engine) nameOutside(w *work, intent *driver.Intent) error {
 	w.fresh = map[string]bool{}
 	for _, p := range r.outside {
 		old := priorOf(w.change.old).outsideOf(p.PatternName())
 		var names []string
-		if w.change.Kind != ChangeDelete {
+		if w.change.Kind != driver.ChangeDelete {
 			copies, err := outsideCopies(p, w.change.Entity)
 			if err != nil {
 				return patternError(p, err, tables.ErrInvalid)
@@ -142,7 +144,7 @@ func (r *engine) nameOutside(w *work, intent *Intent) error {
 	return nil
 }
 
-func freshName(p Pattern, key tables.Key) string {
+func freshName(p driver.Pattern, key tables.Key) string {
 	return p.PatternName() + keySeparator + outsideName(key)
 }
 
@@ -174,7 +176,7 @@ func (r *engine) checkOutsideMirror(given, mirror any) error {
 			return patternError(p, err, tables.ErrInvalid)
 		}
 		b, err := outsideCopies(p, mirror)
-		if err != nil || !slices.EqualFunc(a, b, func(a, b OutsideCopy) bool { return a.Key == b.Key }) {
+		if err != nil || !slices.EqualFunc(a, b, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
 			return patternError(p, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}

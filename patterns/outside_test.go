@@ -10,26 +10,27 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // elsewhere is the least OutsideCopyContributor: copies in a partition of their own, as a function says.
 type elsewhere struct {
 	table  *tables.Table
-	copies func(*person) ([]patterns.OutsideCopy, error)
+	copies func(*person) ([]driver.OutsideCopy, error)
 }
 
 func (x *elsewhere) PatternName() string            { return "elsewhere" }
-func (x *elsewhere) Attach(patterns.Host) error     { return nil }
+func (x *elsewhere) Attach(driver.Host) error       { return nil }
 func (x *elsewhere) OutsideTable() *tables.Table    { return x.table }
 func (x *elsewhere) ReservationTerm() time.Duration { return 0 }
-func (x *elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
+func (x *elsewhere) OutsideCopies(v any) ([]driver.OutsideCopy, error) {
 	return x.copies(v.(*person))
 }
 
 // mailCopies are the copies of a person under her email.
-func mailCopies(p *person) ([]patterns.OutsideCopy, error) {
-	return []patterns.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: p.Email}, Keep: []string{"Name"}}}, nil
+func mailCopies(p *person) ([]driver.OutsideCopy, error) {
+	return []driver.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: p.Email}, Keep: []string{"Name"}}}, nil
 }
 
 // outsideWorld is a repository with copies elsewhere, and intents in memory.
@@ -39,7 +40,7 @@ type outsideWorld struct {
 	log  *intentLog
 }
 
-func newOutsideWorld(t *testing.T, copies func(*person) ([]patterns.OutsideCopy, error)) *outsideWorld {
+func newOutsideWorld(t *testing.T, copies func(*person) ([]driver.OutsideCopy, error)) *outsideWorld {
 	t.Helper()
 	w := &outsideWorld{t: t, log: &intentLog{}}
 	table := harness.NewTable(t, harness.Account(t))
@@ -167,16 +168,16 @@ func TestOutsideForgedIntents(t *testing.T) {
 	}
 	nobody := tables.Key{Partition: "red", Row: "person_0008"}
 	for name, tc := range map[string]struct {
-		intent patterns.Intent
+		intent driver.Intent
 		kind   error
 	}{
-		"another's key":    {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
-		"a key not its":    {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
-		"the entity's row": {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
-		"no key":           {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
-		"a key that cannot be": {patterns.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
+		"another's key":    {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
+		"a key not its":    {driver.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
+		"the entity's row": {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
+		"no key":           {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
+		"a key that cannot be": {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
 			tables.ErrTooLarge},
-		"another pattern": {patterns.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, tables.ErrUnknownPattern},
+		"another pattern": {driver.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, driver.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.repo.Reconcile(ctx, tc.intent)
@@ -196,16 +197,16 @@ func annKey() tables.Key { return tables.Key{Partition: "red", Row: annRow} }
 // TestOutsideCopiesThatCannotBe are refused before an intent is written.
 func TestOutsideCopiesThatCannotBe(t *testing.T) {
 	calls := 0
-	one := func(row string) []patterns.OutsideCopy {
-		return []patterns.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: row}}}
+	one := func(row string) []driver.OutsideCopy {
+		return []driver.OutsideCopy{{Key: tables.Key{Partition: "mail", Row: row}}}
 	}
-	for name, copies := range map[string]func(*person) ([]patterns.OutsideCopy, error){
-		"an error":           func(*person) ([]patterns.OutsideCopy, error) { return nil, errors.New("cannot tell") },
-		"a key twice":        func(*person) ([]patterns.OutsideCopy, error) { return append(one("a"), one("a")...), nil },
-		"a claim's key":      func(*person) ([]patterns.OutsideCopy, error) { return one("\uFFFCa"), nil },
-		"a forbidden letter": func(*person) ([]patterns.OutsideCopy, error) { return one("a/b"), nil },
-		"a tab":              func(*person) ([]patterns.OutsideCopy, error) { return one("a\tb"), nil },
-		"another each time":  func(*person) ([]patterns.OutsideCopy, error) { calls++; return one(strings.Repeat("a", calls)), nil },
+	for name, copies := range map[string]func(*person) ([]driver.OutsideCopy, error){
+		"an error":           func(*person) ([]driver.OutsideCopy, error) { return nil, errors.New("cannot tell") },
+		"a key twice":        func(*person) ([]driver.OutsideCopy, error) { return append(one("a"), one("a")...), nil },
+		"a claim's key":      func(*person) ([]driver.OutsideCopy, error) { return one("\uFFFCa"), nil },
+		"a forbidden letter": func(*person) ([]driver.OutsideCopy, error) { return one("a/b"), nil },
+		"a tab":              func(*person) ([]driver.OutsideCopy, error) { return one("a\tb"), nil },
+		"another each time":  func(*person) ([]driver.OutsideCopy, error) { calls++; return one(strings.Repeat("a", calls)), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newOutsideWorld(t, copies)
@@ -227,15 +228,15 @@ type noting struct {
 }
 
 func (x *noting) PatternName() string                               { return "noting" }
-func (x *noting) Attach(patterns.Host) error                        { return nil }
+func (x *noting) Attach(driver.Host) error                          { return nil }
 func (x *noting) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
-func (x *noting) OutsideKeys(context.Context, *patterns.Change) ([]string, error) {
+func (x *noting) OutsideKeys(context.Context, *driver.Change) ([]string, error) {
 	return []string{"named"}, nil
 }
 
-func (x *noting) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
-	insert := func(row string) patterns.RowOperation {
-		return patterns.RowOperation{Verb: patterns.InsertRow, Row: harness.Bag("notes", row, "note")}
+func (x *noting) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+	insert := func(row string) driver.RowOperation {
+		return driver.RowOperation{Verb: driver.InsertRow, Row: harness.Bag("notes", row, "note")}
 	}
 	if !slices.Equal(r.Keys, []string{"named"}) || !r.Owns(ctx, "named") || r.Owns(ctx, "unnamed") {
 		return errors.New("the keys are others")

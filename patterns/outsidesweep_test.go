@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -116,7 +117,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 func sweptComposition(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
-			intents: &durableIntents{open: map[int]patterns.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
+			intents: &durableIntents{open: map[int]driver.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
 		c := harness.Must[*composed](t)(w.start(s))
 		_, err := c.spill.blobs.Create(t.Context(), nil)
 		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -45,7 +47,7 @@ func (o *outsideWriter) claim(verb wire.Verb, key tables.Key, reserved string) o
 }
 
 // copyOperation makes the row of a copy, to be put over whatever is there.
-func (r *engine) copyOperation(p Pattern, entity tables.Key, copied *OutsideCopy, stored tables.Properties, incarnation, version string) operation {
+func (r *engine) copyOperation(p driver.Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) operation {
 	return operation{verb: wire.VerbReplace, key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
 		primary: &entity.Row, meaning: meaning{pattern: p.PatternName()}, outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
 }
@@ -53,7 +55,7 @@ func (r *engine) copyOperation(p Pattern, entity tables.Key, copied *OutsideCopy
 // agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
 // that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
 // entity's, comes once all others are done.
-func (r *engine) agreeCopies(ctx context.Context, p OutsideCopyContributor, intent Intent, seen *sighting, fresh map[string]bool) error {
+func (r *engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributor, intent driver.Intent, seen *sighting, fresh map[string]bool) error {
 	o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
 	copies, err := outsideCopies(p, seen.entity)
 	if err != nil {
@@ -77,7 +79,7 @@ func (r *engine) agreeCopies(ctx context.Context, p OutsideCopyContributor, inte
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }) {
+		if slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }) {
 			continue
 		}
 		if !reserves(p) {
@@ -93,13 +95,13 @@ func (r *engine) agreeCopies(ctx context.Context, p OutsideCopyContributor, inte
 }
 
 // hasCopy reads whether an entity has an outside copy under a key now.
-func (r *engine) hasCopy(ctx context.Context, p OutsideCopyContributor, entity, key tables.Key) (bool, error) {
+func (r *engine) hasCopy(ctx context.Context, p driver.OutsideCopyContributor, entity, key tables.Key) (bool, error) {
 	now, err := r.sight(ctx, "Reconcile", entity)
 	if err != nil {
 		return false, err
 	}
 	copies, err := outsideCopies(p, now.entity)
-	return slices.ContainsFunc(copies, func(c OutsideCopy) bool { return c.Key == key }), err
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
 // placeAttempts bounds the ways that place tries, while rivals change what is there.

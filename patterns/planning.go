@@ -2,11 +2,12 @@ package patterns
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 
@@ -40,7 +41,7 @@ func (r *engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]plan
 }
 
 // appendCopies appends the rows of one pattern's copies.
-func appendCopies(rows []plannedRow, c CopyContributor, v any, key tables.Key, s *spreading) ([]plannedRow, error) {
+func appendCopies(rows []plannedRow, c driver.CopyContributor, v any, key tables.Key, s *spreading) ([]plannedRow, error) {
 	made, err := c.Copies(v)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ type stagedDraft struct {
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
-func (r *engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
+func (r *engine) plan(ctx context.Context, c *change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
 	d := &draft{etag: etag, next: &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r}}
 	if c.old != nil {
 		d.next.Incarnation, d.next.Carried = c.old.Incarnation, c.old.Carried
@@ -161,7 +162,7 @@ func (r *engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 	if d.next.Incarnation == "" {
 		d.next.Incarnation = newWriteID() // an insert, or an entity from before it was in a repository
 	}
-	if c.Kind == ChangeDelete {
+	if c.Kind == driver.ChangeDelete {
 		d.add(operation{verb: wire.VerbDelete, key: c.Key, ifMatch: etag})
 		for _, old := range priorOf(c.old).rows {
 			d.remove(c, old)
@@ -172,7 +173,7 @@ func (r *engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 	}
 	for _, contributor := range r.companions {
 		x := tables.NewStaging(pass, r.table, c.gone)
-		if err := contributor.Companions(ctx, c, x); err != nil {
+		if err := contributor.Companions(ctx, &c.Change, x); err != nil {
 			return nil, patternError(contributor, err, tables.ErrInvalid)
 		}
 		staged, err := tables.TakeStaged(pass, x)
@@ -182,24 +183,23 @@ func (r *engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 		d.addStaged(contributor.PatternName(), staged)
 	}
 	for _, contributor := range r.rows {
-		rows, err := contributor.ContributeRows(ctx, c)
+		rows, err := contributor.ContributeRows(ctx, &c.Change)
 		if err != nil {
 			return nil, patternError(contributor, err, tables.ErrInvalid)
 		}
 		for i := range rows {
-			o, err := contributed(contributor.PatternName(), &rows[i])
+			write, err := rows[i].Write(contributor.PatternName())
 			if err != nil {
 				return nil, patternError(contributor, err, tables.ErrInvalid)
 			}
-			o.key.Partition = c.Key.Partition
-			d.add(o)
+			d.addShared(c, write, meaning{pattern: contributor.PatternName(), role: roleShared})
 		}
 	}
 	return d, d.addBeside(c)
 }
 
 // planRows plans the rows that follow from the entity alone.
-func (r *engine) planRows(c *Change, d *draft, merged tables.Properties) error {
+func (r *engine) planRows(c *change, d *draft, merged tables.Properties) error {
 	v := c.Entity
 	if r.schema.RowPrefix != "" && !r.primary.Span.Contains(c.Key.Row) {
 		if err := tables.CheckKey(pass, c.Key); err != nil {
@@ -221,7 +221,7 @@ func (r *engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 		merged = nil // the first row is written whole: what it holds beside its directory is little
 	}
 	for i := range rows {
-		if c.Kind == ChangeMerge && rows[i].unchanged(old) {
+		if c.Kind == driver.ChangeMerge && rows[i].unchanged(old) {
 			continue
 		}
 		d.addRow(c, &rows[i], i == 0, old, merged)
@@ -236,14 +236,14 @@ func (r *engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 }
 
 // addRow plans one row that the entity will have.
-func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow, merged tables.Properties) {
+func (d *draft) addRow(c *change, row *plannedRow, first bool, old []plannedRow, merged tables.Properties) {
 	o := operation{key: tables.Key{Partition: c.Key.Partition, Row: row.rowKey}, properties: row.properties, incarnation: d.next.Incarnation, copies: d.next.Copies, layout: row.layout, meaning: meaning{pattern: row.pattern}}
 	if first {
 		o.carried = d.next.Carried
 	} else {
 		o.primary = &d.next.Key.Row
 	}
-	known := first && c.Kind != ChangeInsert || repeats(old, row.rowKey)
+	known := first && c.Kind != driver.ChangeInsert || repeats(old, row.rowKey)
 	switch {
 	case known && merged != nil && first:
 		o.verb, o.ifMatch, o.properties = wire.VerbMerge, d.etag, merged
@@ -264,23 +264,28 @@ func (d *draft) addRow(c *Change, row *plannedRow, first bool, old []plannedRow,
 }
 
 // addBeside plans the rows of Apply's caller.
-func (d *draft) addBeside(c *Change) error {
+func (d *draft) addBeside(c *change) error {
 	if c.beside == nil {
 		return nil
 	}
 	d.besideAt = len(d.writes)
-	operations, err := c.beside.operations()
-	for _, o := range operations {
-		o.key.Partition = c.Key.Partition
-		d.add(o)
+	writes, err := c.beside.Writes(pass)
+	for _, write := range writes {
+		d.addShared(c, write, meaning{role: roleBeside})
 	}
 	return err
+}
+
+// addShared adds a row that belongs to several entities, or to none.
+func (d *draft) addShared(c *change, write tables.RawWrite, m meaning) {
+	write.Key.Partition, write.Meaning = c.Key.Partition, &m
+	d.writes = append(d.writes, write)
 }
 
 func (d *draft) add(o operation) { d.writes = append(d.writes, o.write()) }
 
 // remove plans the removal of a row that the entity no longer has.
-func (d *draft) remove(c *Change, row plannedRow) {
+func (d *draft) remove(c *change, row plannedRow) {
 	if etag, gone := c.gone[row.rowKey]; gone && etag == d.etag {
 		return
 	}
@@ -306,31 +311,8 @@ func (d *draft) addStaged(pattern string, staged tables.Staged) {
 	}
 }
 
-// contributed is a row that belongs to no one entity. Without an ETag, a replacement would be of whatever is there.
-func contributed(pattern string, row *RowOperation) (operation, error) {
-	if row.Row == nil {
-		return operation{}, errors.New("a RowOperation without a Row")
-	}
-	o := operation{key: row.Row.Key, properties: row.Row.Properties, ifMatch: row.Row.ETag, shared: pattern, meaning: meaning{pattern: pattern, role: roleShared}}
-	switch row.Verb {
-	case InsertRow:
-		o.verb, o.ifMatch = wire.VerbInsert, ""
-		return o, nil
-	case ReplaceRow:
-		o.verb = wire.VerbReplace
-	case DeleteRow:
-		o.verb = wire.VerbDelete
-	default:
-		return o, fmt.Errorf("a RowOperation of verb %d", row.Verb)
-	}
-	if o.ifMatch == "" {
-		return o, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", tables.Loggable(pass, o.key).Row)
-	}
-	return o, nil
-}
-
 // removeAdopted plans the removal of copies that were left behind and that the entity will not have.
-func (d *draft) removeAdopted(c *Change, rows []plannedRow) {
+func (d *draft) removeAdopted(c *change, rows []plannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.adopted)) {
 		if !repeats(rows, rowKey) {
 			d.add(operation{verb: wire.VerbDelete, key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, ifMatch: c.adopted[rowKey], meaning: meaning{role: roleAdopted}})

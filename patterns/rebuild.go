@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -108,11 +110,11 @@ func (r *engine) newRebuild(o *RebuildOptions) (*rebuild, error) {
 	v.aim(true, nil, nil)
 	b := &rebuild{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
 	for _, p := range r.patterns {
-		_, audits := p.(Auditor)
-		_, rows := p.(RowContributor)
-		_, companions := p.(CompanionContributor)
-		_, near := p.(CopyContributor)
-		_, outside := p.(OutsideCopyContributor)
+		_, audits := p.(driver.Auditor)
+		_, rows := p.(driver.RowContributor)
+		_, companions := p.(driver.CompanionContributor)
+		_, near := p.(driver.CopyContributor)
+		_, outside := p.(driver.OutsideCopyContributor)
 		switch named := slices.Contains(o.Patterns, p.PatternName()); {
 		case !v.chosen(p.PatternName()) || audits:
 		case rows || companions:

@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -84,13 +86,13 @@ func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 }
 
 // lackingHeld looks at what an auditor holds of an entity.
-func (b *rebuild) lackingHeld(ctx context.Context, p Auditor, e *seenEntity, l *lack) error {
+func (b *rebuild) lackingHeld(ctx context.Context, p driver.Auditor, e *seenEntity, l *lack) error {
 	facts, err := p.Facts(e.value)
 	if err != nil {
 		return patternError(p, err, tables.ErrInvalid)
 	}
-	_, mends := p.(Mender)
-	_, intends := p.(IntentContributor)
+	_, mends := p.(driver.Mender)
+	_, intends := p.(driver.IntentContributor)
 	for i := range facts {
 		held, there, err := p.Look(ctx, facts[i].Place, e.key)
 		if err != nil {
@@ -109,7 +111,7 @@ func (b *rebuild) lackingHeld(ctx context.Context, p Auditor, e *seenEntity, l *
 }
 
 // lackingCopies looks at an entity's copies of one pattern.
-func (b *rebuild) lackingCopies(ctx context.Context, a *area, p OutsideCopyContributor, e *seenEntity, l *lack) error {
+func (b *rebuild) lackingCopies(ctx context.Context, a *area, p driver.OutsideCopyContributor, e *seenEntity, l *lack) error {
 	copies, err := outsideCopies(p, e.value)
 	if err != nil {
 		return patternError(p, err, tables.ErrInvalid)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -21,7 +23,7 @@ type sighting struct {
 
 // sightingAfter is what a committed change left, nil when its ETag is not known.
 func sightingAfter(w *work, d *draft, etag azcore.ETag) *sighting {
-	if w.change.Kind == ChangeDelete {
+	if w.change.Kind == driver.ChangeDelete {
 		return &sighting{}
 	}
 	if etag == "" {
@@ -39,21 +41,26 @@ func (s *sighting) same(other *sighting) bool {
 }
 
 // reconcile is Repository.Reconcile.
-func (r *engine) reconcile(ctx context.Context, intent Intent) error {
+func (r *engine) reconcile(ctx context.Context, intent driver.Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
-			return &tables.Error{Op: op, Table: r.table.Name(), Key: intent.Key, Pattern: pattern, Kind: tables.ErrUnknownPattern,
+			return &tables.Error{Op: op, Table: r.table.Name(), Key: intent.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 		}
 	}
-	intent.received = true
-	return r.agree(ctx, intent, nil, nil)
+	return r.agree(ctx, named{intent, true}, nil, nil)
+}
+
+// named is what an intent names. received says that it was read from a message.
+type named struct {
+	driver.Intent
+	received bool
 }
 
 // agree goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
 // keys that nobody but this holder's change can have written.
-func (r *engine) agree(ctx context.Context, intent Intent, seen *sighting, fresh map[string]bool) error {
+func (r *engine) agree(ctx context.Context, intent named, seen *sighting, fresh map[string]bool) error {
 	const op = "Reconcile"
 	for attempt := range r.schema.MaxAttempts {
 		if seen == nil {
@@ -95,14 +102,14 @@ func labelOutside(op string, t *tables.Table, err error) error {
 
 // agreeOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
 // else, since that one may wait for a key of this: then ErrDuplicate comes once the rest is done.
-func (r *engine) agreeOnce(ctx context.Context, intent Intent, seen *sighting, fresh map[string]bool) error {
+func (r *engine) agreeOnce(ctx context.Context, intent named, seen *sighting, fresh map[string]bool) error {
 	var taken error
 	for _, p := range r.outside {
 		keys := intent.Outside[p.PatternName()]
 		if len(keys) == 0 {
 			continue
 		}
-		switch err := r.agreeCopies(ctx, p, intent, seen, fresh); {
+		switch err := r.agreeCopies(ctx, p, intent.Intent, seen, fresh); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, patternError(p, err, tables.ErrInvalid))
 		case err != nil:
@@ -114,7 +121,7 @@ func (r *engine) agreeOnce(ctx context.Context, intent Intent, seen *sighting, f
 		if len(keys) == 0 {
 			continue
 		}
-		rec := &Reconciliation{Key: intent.Key, Keys: keys, Received: intent.received, pattern: p.PatternName()}
+		rec := driver.NewReceived(pass, p.PatternName(), intent.Key, keys, intent.received)
 		if seen.row != nil {
 			rec.Entity, rec.Stored = seen.entity, seen.row.Properties
 		}

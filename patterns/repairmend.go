@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -42,13 +44,13 @@ func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 // mend mends one finding.
 func (v *verifier) mend(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
-	_, mends := a.auditor.(Mender)
-	_, intends := a.auditor.(IntentContributor)
+	_, mends := a.auditor.(driver.Mender)
+	_, intends := a.auditor.(driver.IntentContributor)
 	switch {
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
 	case f.Kind == Spurious && mends:
-		return v.removeHeld(ctx, a.auditor.(Mender), f)
+		return v.removeHeld(ctx, a.auditor.(driver.Mender), f)
 	case f.site.area == nearArea, a.auditor != nil && (mends || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
 	case a.auditor == nil:
@@ -107,7 +109,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 }
 
 // removeHeld has a Mender remove what no entity asks for.
-func (v *verifier) removeHeld(ctx context.Context, p Mender, f *finding) error {
+func (v *verifier) removeHeld(ctx context.Context, p driver.Mender, f *finding) error {
 	return p.Mend(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
 		if err != nil {
@@ -165,7 +167,7 @@ func (r *engine) writeAgain(ctx context.Context, op string, value any, row *stor
 	old := *r.state(value)
 	old.Prior, old.Copies = known, row.copies
 	return r.run(ctx, &work{op: op, entity: value, etag: row.ETag,
-		change: Change{Kind: ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, old: &old}})
+		change: change{Change: driver.Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties}, old: &old}})
 }
 
 // mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
@@ -217,10 +219,10 @@ func (r *engine) runAgree(ctx context.Context, change string, key tables.Key, ou
 	if change == "" {
 		change = newWriteID()
 	}
-	intent := Intent{ID: change, Repository: r.name(), Key: key, Outside: outside}
+	intent := driver.Intent{ID: change, Repository: r.name(), Key: key, Outside: outside}
 	var settled error
 	err := r.schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		settled = r.agree(ctx, intent, nil, nil)
+		settled = r.agree(ctx, named{Intent: intent}, nil, nil)
 		return settled
 	})
 	if err == nil {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,7 +24,7 @@ type Schema[T any] struct {
 	// partition scans that read and skip them.
 	RowPrefix string
 	// Intents runs changes with effects outside of the partition; required when a pattern has such.
-	Intents IntentRunner
+	Intents driver.IntentRunner
 	// MaxAttempts bounds how often a change starts over on conflict, 10 for 0.
 	MaxAttempts int
 }
@@ -33,7 +35,7 @@ type Repository[T any] struct{ engine *engine }
 
 // NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
 // is ErrInvalid.
-func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern) (*Repository[T], error) {
+func NewRepository[T any](table *tables.Table, s Schema[T], attached ...driver.Pattern) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
 		return nil, tables.Invalidf(op, "it needs a table and a Schema.Key")
@@ -92,7 +94,7 @@ func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.schema.Key(v) }
 func (r *Repository[T]) MetaOf(v *T) *tables.Meta { return r.engine.codec.Meta(v) }
 
 // Patterns returns the attached patterns.
-func (r *Repository[T]) Patterns() []Pattern { return slices.Clone(r.engine.patterns) }
+func (r *Repository[T]) Patterns() []driver.Pattern { return slices.Clone(r.engine.patterns) }
 
 // Get reads one entity. Requests: 1.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {

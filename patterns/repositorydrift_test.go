@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -44,7 +45,7 @@ func byAddress() *intrapartition.Index[tagged] {
 	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) })
 }
 
-func taggedRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern) *patterns.Repository[tagged] {
+func taggedRepository(t *testing.T, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[tagged] {
 	t.Helper()
 	return harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -103,7 +105,7 @@ func (r *Repository[T]) CheckStage() error { return r.engine.checkStage("CheckSt
 
 // Apply is Insert, Replace or Delete with options. It is for packages that build on a repository, such as eventual for its
 // Mover. Meta.WriteID of v is the id of this write afterwards, which the rows beside it hold too. Requests: as the verb.
-func (r *Repository[T]) Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error {
+func (r *Repository[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *ApplyOptions) error {
 	return r.engine.apply(ctx, kind, untyped(v), options)
 }
 
@@ -124,7 +126,7 @@ func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) er
 // Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
 // ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan; these reads
 // are among the requests that it shows, since the change makes them as well.
-func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Explanation, error) {
+func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
 	return r.engine.explain(ctx, kind, untyped(v))
 }
 
@@ -139,7 +141,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind ChangeKind, v *T) (*Ex
 //   - after its writes the holder reads the entity again, and goes round again if it has changed.
 //
 // Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
-func (r *Repository[T]) Reconcile(ctx context.Context, intent Intent) error {
+func (r *Repository[T]) Reconcile(ctx context.Context, intent driver.Intent) error {
 	return r.engine.reconcile(ctx, intent)
 }
 

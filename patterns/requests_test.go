@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
-	indexes := make([]patterns.Pattern, 3)
+	indexes := make([]driver.Pattern, 3)
 	var byName *intrapartition.Index[person]
 	for i := range indexes {
 		x := intrapartition.NewIndex(fmt.Sprintf("by%d", i), func(p *person) compoundkey.Part {
@@ -54,7 +55,7 @@ func TestRequestCounts(t *testing.T) {
 		{"Merge of a bag", 1, func() error { return bags.Merge(ctx, loose) }},
 		{"Upsert of a bag", 1, func() error { return bags.Upsert(ctx, loose) }},
 		{"Delete of a bag", 1, func() error { return bags.Delete(ctx, loose) }},
-		{"Explain", 0, func() error { _, err := repo.Explain(ctx, patterns.ChangeInsert, ann()); return err }},
+		{"Explain", 0, func() error { _, err := repo.Explain(ctx, driver.ChangeInsert, ann()); return err }},
 		{"Check", 0, func() error { return repo.Check(ctx, ann()) }},
 	}
 	for _, step := range steps {

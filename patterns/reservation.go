@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -27,7 +29,7 @@ import (
 // If the entity does, the change was committed, and at any age Repair has an intent of its id fill the key.
 
 // reserves reports whether a pattern reserves its keys.
-func reserves(p OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
+func reserves(p driver.OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
 
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
@@ -52,7 +54,7 @@ func (r *engine) withinTerm(ctx context.Context, w *work) (_ context.Context, do
 }
 
 // addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
-func (w *work) addsKeyOf(p Pattern) bool {
+func (w *work) addsKeyOf(p driver.Pattern) bool {
 	for name, fresh := range w.fresh {
 		if fresh && strings.HasPrefix(name, p.PatternName()+keySeparator) {
 			return true
@@ -63,9 +65,9 @@ func (w *work) addsKeyOf(p Pattern) bool {
 
 // reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
 // ErrDuplicate.
-func (r *engine) reserve(ctx context.Context, w *work, intent Intent) error {
+func (r *engine) reserve(ctx context.Context, w *work, intent driver.Intent) error {
 	for _, p := range r.outside {
-		if !reserves(p) || w.change.Kind == ChangeDelete {
+		if !reserves(p) || w.change.Kind == driver.ChangeDelete {
 			continue
 		}
 		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
@@ -96,22 +98,22 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
 // takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
 // reserve it in place of the copy would hide a copy that readers can see.
-func (r *engine) ownKeyTaken(ctx context.Context, w *work, p Pattern, key tables.Key) error {
+func (r *engine) ownKeyTaken(ctx context.Context, w *work, p driver.Pattern, key tables.Key) error {
 	now, err := r.sight(ctx, w.op, w.change.Key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case w.change.Kind == ChangeInsert && now.row != nil:
+	case w.change.Kind == driver.ChangeInsert && now.row != nil:
 		return &tables.Error{Key: w.change.Key, Kind: tables.ErrExists}
-	case w.change.Kind != ChangeInsert && (now.row == nil || now.row.ETag != w.etag):
+	case w.change.Kind != driver.ChangeInsert && (now.row == nil || now.row.ETag != w.etag):
 		return &tables.Error{Key: w.change.Key, Kind: tables.ErrConflict}
 	}
 	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.
-func (o *outsideWriter) reserve(ctx context.Context, p OutsideCopyContributor, key tables.Key) error {
+func (o *outsideWriter) reserve(ctx context.Context, p driver.OutsideCopyContributor, key tables.Key) error {
 	row := operation{verb: wire.VerbInsert, key: key, primary: &o.entity.Row, meaning: meaning{pattern: p.PatternName(), role: roleUnique},
 		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change, term: p.ReservationTerm()}}
 	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}

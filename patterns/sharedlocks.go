@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -65,7 +67,7 @@ func (r *engine) sharedBy(key tables.Key, v any) []string {
 		names = append(names, key.Partition)
 	}
 	for _, p := range r.patterns {
-		auditor, ok := p.(Auditor)
+		auditor, ok := p.(driver.Auditor)
 		if !ok || v == nil {
 			continue
 		}
@@ -81,4 +83,4 @@ func (r *engine) sharedBy(key tables.Key, v any) []string {
 }
 
 // heldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
-func heldName(p Pattern, place string) string { return p.PatternName() + keySeparator + place }
+func heldName(p driver.Pattern, place string) string { return p.PatternName() + keySeparator + place }

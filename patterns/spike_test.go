@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -30,7 +31,7 @@ type person struct {
 	Photo  []byte
 }
 
-func personSchema(intents patterns.IntentRunner) patterns.Schema[person] {
+func personSchema(intents driver.IntentRunner) patterns.Schema[person] {
 	return patterns.Schema[person]{
 		Key: func(p *person) tables.Key {
 			return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
@@ -287,7 +288,7 @@ func TestSpikeSharedRowUnderRivals(t *testing.T) {
 func TestSpikeExplainWritesNothing(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	x, err := w.repo.Explain(ctx, patterns.ChangeInsert, ann())
+	x, err := w.repo.Explain(ctx, driver.ChangeInsert, ann())
 	if err != nil {
 		t.Fatal(err)
 	}

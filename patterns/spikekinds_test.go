@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -32,13 +32,13 @@ type sealed struct {
 }
 
 func (s *sealed) PatternName() string { return "sealed" }
-func (s *sealed) Attach(host patterns.Host) error {
+func (s *sealed) Attach(host driver.Host) error {
 	if host != nil {
 		s.table = host.Table().Name()
 	}
 	return nil
 }
-func (s *sealed) Stage() patterns.Stage           { return patterns.StageEncrypt }
+func (s *sealed) Stage() driver.Stage             { return driver.StageEncrypt }
 func (s *sealed) RefusesMerge() error             { return errors.New("sealed with the others") }
 func (s *sealed) Filterable(property string) bool { return property != s.property }
 func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
@@ -53,7 +53,7 @@ func must2[T any](v T, err error) T {
 	return v
 }
 
-func (s *sealed) Store(_ context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (s *sealed) Store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	n, ok := p.Get(s.property).Int()
 	if !ok {
 		return p, nil
@@ -65,7 +65,7 @@ func (s *sealed) Store(_ context.Context, c *patterns.Change, p tables.Propertie
 	return out, nil
 }
 
-func (s *sealed) Load(_ context.Context, of patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (s *sealed) Load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	b, ok := p.Get(s.property).Bytes()
 	if !ok {
 		return p, nil
@@ -94,12 +94,12 @@ type spilled struct {
 }
 
 func (s *spilled) PatternName() string             { return "spilled" }
-func (s *spilled) Attach(patterns.Host) error      { return nil }
-func (s *spilled) Stage() patterns.Stage           { return patterns.StageSpill }
+func (s *spilled) Attach(driver.Host) error        { return nil }
+func (s *spilled) Stage() driver.Stage             { return driver.StageSpill }
 func (s *spilled) RefusesMerge() error             { return errors.New("a merge would leave the pointer") }
 func (s *spilled) Filterable(property string) bool { return property != s.property }
 func (s *spilled) pointer() string                 { return s.property + "Blob" }
-func (s *spilled) name(c *patterns.Change) string  { return "photo/" + c.ID }
+func (s *spilled) name(c *driver.Change) string    { return "photo/" + c.ID }
 
 func (s *spilled) Remember(_ any, stored tables.Properties) ([]string, error) {
 	if name, ok := stored.Get(s.pointer()).Text(); ok {
@@ -108,15 +108,15 @@ func (s *spilled) Remember(_ any, stored tables.Properties) ([]string, error) {
 	return nil, nil
 }
 
-func (s *spilled) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+func (s *spilled) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	keys := c.Remembered(s.PatternName())
-	if c.Kind != patterns.ChangeDelete {
+	if c.Kind != driver.ChangeDelete {
 		keys = append(slices.Clone(keys), s.name(c))
 	}
 	return keys, nil
 }
 
-func (s *spilled) Store(ctx context.Context, c *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (s *spilled) Store(ctx context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	value, ok := p.Get(s.property).Bytes()
 	if !ok || len(value) <= s.over {
 		return p, nil
@@ -132,7 +132,7 @@ func (s *spilled) Store(ctx context.Context, c *patterns.Change, p tables.Proper
 	return out, nil
 }
 
-func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (s *spilled) Load(ctx context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	name, ok := p.Get(s.pointer()).Text()
 	if !ok {
 		return p, nil
@@ -151,7 +151,7 @@ func (s *spilled) Load(ctx context.Context, _ patterns.Reading, p tables.Propert
 	return p, nil
 }
 
-func (s *spilled) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+func (s *spilled) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	current, _ := r.Stored.Get(s.pointer()).Text()
 	for _, name := range r.Keys {
 		if name == current {
@@ -167,16 +167,16 @@ func (s *spilled) Reconcile(ctx context.Context, r *patterns.Reconciliation) err
 // halved puts the second half of the properties into a second row.
 type halved struct{}
 
-func (halved) PatternName() string        { return "halved" }
-func (halved) Attach(patterns.Host) error { return nil }
+func (halved) PatternName() string      { return "halved" }
+func (halved) Attach(driver.Host) error { return nil }
 
-func (halved) Split(p tables.Properties) (*patterns.LaidOut, error) {
+func (halved) Split(p tables.Properties) (*driver.LaidOut, error) {
 	if len(p) < 2 {
-		return &patterns.LaidOut{First: p}, nil
+		return &driver.LaidOut{First: p}, nil
 	}
 	half := len(p) / 2
 	version := halfVersion(p[half:])
-	return &patterns.LaidOut{First: p[:half], Directory: version, Further: []patterns.FurtherRow{{Properties: p[half:], Version: version}}}, nil
+	return &driver.LaidOut{First: p[:half], Directory: version, Further: []driver.FurtherRow{{Properties: p[half:], Version: version}}}, nil
 }
 
 // halfVersion digests properties, which come back in any order.
@@ -192,7 +192,7 @@ func (halved) Rows(string, []string) ([]int, error) { return []int{0}, nil }
 
 func (halved) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	if halfVersion(further[0]) != directory {
-		return nil, fmt.Errorf("the halves are of two versions: %w", tables.ErrOutdated)
+		return nil, fmt.Errorf("the halves are of two versions: %w", driver.ErrOutdated)
 	}
 	return append(first, further[0]...), nil
 }
@@ -203,7 +203,7 @@ func (halved) Filterable(string) bool { return false }
 type tally struct{ table *tables.Table }
 
 func (x *tally) PatternName() string { return "tally" }
-func (x *tally) Attach(host patterns.Host) error {
+func (x *tally) Attach(host driver.Host) error {
 	if host != nil {
 		x.table = host.Table()
 	}
@@ -211,8 +211,8 @@ func (x *tally) Attach(host patterns.Host) error {
 }
 func (x *tally) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 
-func (x *tally) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
-	step := map[patterns.ChangeKind]int64{patterns.ChangeInsert: 1, patterns.ChangeDelete: -1}[c.Kind]
+func (x *tally) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
+	step := map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]
 	if step == 0 {
 		return nil, nil
 	}
@@ -220,29 +220,29 @@ func (x *tally) ContributeRows(ctx context.Context, c *patterns.Change) ([]patte
 	row, err := x.table.Entities().Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(step)}}}
-		return []patterns.RowOperation{{Verb: patterns.InsertRow, Row: row}}, nil
+		return []driver.RowOperation{{Verb: driver.InsertRow, Row: row}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	n, _ := row.Get("N").Int()
 	row.Set("N", tables.Int64(n+step))
-	return []patterns.RowOperation{{Verb: patterns.ReplaceRow, Row: row}}, nil
+	return []driver.RowOperation{{Verb: driver.ReplaceRow, Row: row}}, nil
 }
 
 // intentLog is an IntentRunner in memory. die names a step before which the process dies.
 type intentLog struct {
 	mu   sync.Mutex
-	open []patterns.Intent
+	open []driver.Intent
 	die  string
 }
 
 var errDied = errors.New("the process died")
 
-// Register implements patterns.IntentRunner: the tests carry on with open intents themselves.
-func (l *intentLog) Register(string, func(context.Context, patterns.Intent) error) error { return nil }
+// Register implements driver.IntentRunner: the tests carry on with open intents themselves.
+func (l *intentLog) Register(string, func(context.Context, driver.Intent) error) error { return nil }
 
-func (l *intentLog) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
+func (l *intentLog) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
 	l.mu.Lock()
 	l.open = append(l.open, intent)
 	l.mu.Unlock()
@@ -263,6 +263,6 @@ func (l *intentLog) Run(ctx context.Context, intent patterns.Intent, commit, rec
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open = slices.DeleteFunc(l.open, func(other patterns.Intent) bool { return fmt.Sprint(other) == fmt.Sprint(intent) })
+	l.open = slices.DeleteFunc(l.open, func(other driver.Intent) bool { return fmt.Sprint(other) == fmt.Sprint(intent) })
 	return nil
 }

@@ -48,7 +48,7 @@ func (r *engine) stage(ctx context.Context, op string, x *tables.Transaction, pr
 	if err != nil {
 		return err
 	}
-	w.change.ID = newWriteID()
+	w.begin()
 	w.change.gone, _ = tables.HintOf(pass, x).(map[string]azcore.ETag)
 	if err := r.ground(ctx, w); err != nil {
 		return r.located(w, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,10 +23,10 @@ import (
 type durableIntents struct {
 	mu   sync.Mutex
 	next int
-	open map[int]patterns.Intent
+	open map[int]driver.Intent
 }
 
-func (d *durableIntents) put(intent patterns.Intent) (forget func()) {
+func (d *durableIntents) put(intent driver.Intent) (forget func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next++
@@ -38,14 +39,14 @@ func (d *durableIntents) put(intent patterns.Intent) (forget func()) {
 	}
 }
 
-// Register implements patterns.IntentRunner: recover gets its repository itself.
-func (d *durableIntents) Register(string, func(context.Context, patterns.Intent) error) error {
+// Register implements driver.IntentRunner: recover gets its repository itself.
+func (d *durableIntents) Register(string, func(context.Context, driver.Intent) error) error {
 	return nil
 }
 
-// Run implements patterns.IntentRunner. Once the commit is applied the change is made, whether or not its effects could
+// Run implements driver.IntentRunner. Once the commit is applied the change is made, whether or not its effects could
 // be applied at once: the intent is there for the worker.
-func (d *durableIntents) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
+func (d *durableIntents) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
 	forget := d.put(intent)
 	err := commit(ctx)
 	if !errors.Is(err, tables.ErrUnknownOutcome) && reconcile(ctx) == nil {
@@ -174,7 +175,7 @@ func changedAnn() *person {
 // sweptSpike is an operation on Ann; states are as in swept.
 func sweptSpike(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
-		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]patterns.Intent{}}}
+		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]driver.Intent{}}}
 		p := harness.Must[*spikeProcess](t)(w.open(s))
 		if err := p.repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -28,7 +30,7 @@ func (r *engine) inserting(op string, v any) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &work{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}, nil
+	return &work{op: op, entity: v, change: change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}, nil
 }
 
 // wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
@@ -65,7 +67,7 @@ func (r *engine) replacing(op string, v any) (*work, error) {
 	if key != stateOf(meta).Key {
 		return nil, r.invalid(op, stateOf(meta).Key, errKeyChanged)
 	}
-	return &work{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeReplace, Key: key, Entity: v, old: stateOf(meta)}}, nil
+	return &work{op: op, entity: v, etag: meta.ETag, change: change{Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}, old: stateOf(meta)}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
@@ -108,11 +110,11 @@ func (r *engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if err != nil {
 			return nil, err
 		}
-		w := &work{op: op, entity: v, change: Change{Kind: ChangeInsert, Key: key, Entity: v}}
+		w := &work{op: op, entity: v, change: change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}
 		switch {
 		case old != nil:
 			meta := r.codec.Meta(old)
-			w.change.Kind, w.change.old, w.etag = ChangeReplace, stateOf(meta), meta.ETag
+			w.change.Kind, w.change.old, w.etag = driver.ChangeReplace, stateOf(meta), meta.ETag
 		case !insert:
 			return nil, &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrNotFound}
 		}
@@ -174,7 +176,7 @@ func (r *engine) deleting(ctx context.Context, op string, v any) (*work, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &work{op: op, entity: v, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: stateOf(meta).Key, Entity: v, old: stateOf(meta)}}
+	w := &work{op: op, entity: v, etag: meta.ETag, change: change{Change: driver.Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v}, old: stateOf(meta)}}
 	if stateOf(meta).Partial {
 		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
 		if err != nil {
@@ -198,7 +200,7 @@ func (r *engine) deleteUnconditional(ctx context.Context, key tables.Key) error 
 			return nil, &tables.Error{Op: op, Table: r.table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
 		}
 		meta := r.codec.Meta(old)
-		return &work{op: op, etag: meta.ETag, change: Change{Kind: ChangeDelete, Key: key, Entity: old, old: stateOf(meta)}}, nil
+		return &work{op: op, etag: meta.ETag, change: change{Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}, old: stateOf(meta)}}, nil
 	})
 }
 
@@ -233,7 +235,8 @@ func (r *engine) merge(ctx context.Context, v any, properties ...string) error {
 	if err != nil {
 		return r.invalid(op, stateOf(meta).Key, err)
 	}
-	w := &work{op: op, etag: meta.ETag, entity: r.codec.New(), change: Change{Kind: ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, old: stateOf(meta), given: merged}}
+	w := &work{op: op, etag: meta.ETag, entity: r.codec.New(), change: change{Change: driver.Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v}, old: stateOf(meta)}}
+	w.change.shared().Given = merged
 	if len(r.patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
@@ -263,7 +266,7 @@ func (r *engine) mergeIntoWhole(ctx context.Context, w *work, meta *tables.Meta)
 	if err != nil {
 		return r.invalid(w.op, stateOf(meta).Key, err)
 	}
-	if err := r.codec.Decode(overlay(plain, w.change.given), w.entity); err != nil {
+	if err := r.codec.Decode(overlay(plain, w.change.shared().Given), w.entity); err != nil {
 		return r.primary.DecodeError(w.op, stateOf(meta).Key, err)
 	}
 	r.codec.SetKey(w.entity, stateOf(meta).Key)

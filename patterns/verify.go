@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -111,14 +113,6 @@ func (d Discrepancy) String() string {
 	return b.String()
 }
 
-// OutsideOwner is implemented by OutsideCopyContributors that know their rows by the keys. A table in which several
-// repositories keep copies of entities with the same keys needs it, so that none takes another's copies for spurious ones.
-type OutsideOwner interface {
-	OutsideCopyContributor
-	// OwnsOutside reports whether a key of OutsideTable is one that the pattern could have given a copy.
-	OwnsOutside(key tables.Key) bool
-}
-
 // verify is Repository.Verify.
 func (r *engine) verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
 	return func(yield func(Discrepancy, error) bool) {
@@ -148,7 +142,7 @@ const defaultConcurrency = 8
 const defaultLag = 5 * time.Second
 
 // checked returns the options with defaults in place, and refuses what makes no sense.
-func (o *VerifyOptions) checked(attached []Pattern) (VerifyOptions, error) {
+func (o *VerifyOptions) checked(attached []driver.Pattern) (VerifyOptions, error) {
 	c := VerifyOptions{}
 	if o != nil {
 		c = *o
@@ -186,12 +180,12 @@ func checkedPartitions(partitions []string) ([]string, error) {
 }
 
 // checkedPatterns sorts the names of attached patterns; nil stays nil.
-func checkedPatterns(names []string, attached []Pattern) ([]string, error) {
+func checkedPatterns(names []string, attached []driver.Pattern) ([]string, error) {
 	if names == nil {
 		return nil, nil
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(attached, func(p Pattern) bool { return p.PatternName() == name }) {
+		if !slices.ContainsFunc(attached, func(p driver.Pattern) bool { return p.PatternName() == name }) {
 			return nil, fmt.Errorf("no pattern is named %q", name)
 		}
 	}

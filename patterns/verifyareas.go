@@ -7,14 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // area is one place where things are held for entities.
 type area struct {
-	table   *tables.Table            // whose rows they are, nil for an auditor
-	outside []OutsideCopyContributor // with copies in the table
-	auditor Auditor
+	table   *tables.Table                   // whose rows they are, nil for an auditor
+	outside []driver.OutsideCopyContributor // with copies in the table
+	auditor driver.Auditor
 	lag     time.Duration // how long a difference must last
 }
 
@@ -56,14 +58,14 @@ func (r *engine) newVerifier(op string, o *VerifyOptions) (*verifier, error) {
 		}
 	}
 	v.near = r.layout != nil && v.chosen(r.layout.PatternName()) ||
-		slices.ContainsFunc(r.copies, func(p CopyContributor) bool { return v.chosen(p.PatternName()) })
+		slices.ContainsFunc(r.copies, func(p driver.CopyContributor) bool { return v.chosen(p.PatternName()) })
 	for _, p := range r.outside {
 		if err := v.addOutside(p); err != nil {
 			return nil, r.invalid(op, tables.Key{}, err)
 		}
 	}
 	for _, p := range r.patterns {
-		if auditor, ok := p.(Auditor); ok && v.chosen(p.PatternName()) {
+		if auditor, ok := p.(driver.Auditor); ok && v.chosen(p.PatternName()) {
 			v.areas = append(v.areas, area{auditor: auditor, lag: v.lagOf(auditor)})
 		}
 	}
@@ -72,12 +74,12 @@ func (r *engine) newVerifier(op string, o *VerifyOptions) (*verifier, error) {
 
 // addOutside notes where a pattern keeps its copies. In one table the rows of all patterns are looked at, since a row does
 // not say whose it is.
-func (v *verifier) addOutside(p OutsideCopyContributor) error {
+func (v *verifier) addOutside(p driver.OutsideCopyContributor) error {
 	table := p.OutsideTable()
 	if table == nil {
 		return fmt.Errorf("pattern %q has no table", p.PatternName())
 	}
-	wanted := slices.ContainsFunc(v.r.outside, func(q OutsideCopyContributor) bool {
+	wanted := slices.ContainsFunc(v.r.outside, func(q driver.OutsideCopyContributor) bool {
 		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().Same(table)
 	})
 	if !wanted {
@@ -89,13 +91,13 @@ func (v *verifier) addOutside(p OutsideCopyContributor) error {
 			return nil
 		}
 	}
-	v.areas = append(v.areas, area{table: table, outside: []OutsideCopyContributor{p}, lag: v.options.Lag})
+	v.areas = append(v.areas, area{table: table, outside: []driver.OutsideCopyContributor{p}, lag: v.options.Lag})
 	return nil
 }
 
 // lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
-func (v *verifier) lagOf(p Auditor) time.Duration {
-	if _, mends := p.(Mender); mends {
+func (v *verifier) lagOf(p driver.Auditor) time.Duration {
+	if _, mends := p.(driver.Mender); mends {
 		return 0
 	}
 	return v.options.Lag
@@ -128,7 +130,7 @@ func (v *verifier) far() bool { return len(v.areas) > 1 }
 func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {
-		owner, ok := p.(OutsideOwner)
+		owner, ok := p.(driver.OutsideOwner)
 		if !ok {
 			open++
 			continue
@@ -144,7 +146,7 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 }
 
 // prefixOf guesses whose a key is that no entity asks for: index packages begin their keys with the index's name.
-func prefixOf[P Pattern](key string, candidates []P) string {
+func prefixOf[P driver.Pattern](key string, candidates []P) string {
 	for _, p := range candidates {
 		if name := p.PatternName(); key == name || strings.HasPrefix(key, name+"_") {
 			return name

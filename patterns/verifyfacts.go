@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -243,7 +245,7 @@ func (r *engine) nearRows(e *seenEntity) (rows []plannedRow, refusals []*tables.
 }
 
 // wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
-func (v *verifier) wantOutside(at int, p OutsideCopyContributor, e *seenEntity) {
+func (v *verifier) wantOutside(at int, p driver.OutsideCopyContributor, e *seenEntity) {
 	copies, err := outsideCopies(p, e.value)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
@@ -269,7 +271,7 @@ func (v *verifier) wantHeld(at int, e *seenEntity) {
 }
 
 // visitHeld takes a fact that an auditor holds.
-func (v *verifier) visitHeld(at int, held *Fact) {
+func (v *verifier) visitHeld(at int, held *driver.Fact) {
 	v.countRow()
 	p := v.areas[at].auditor
 	if held.Err != nil {

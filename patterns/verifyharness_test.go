@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -98,7 +99,7 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}); err != nil {
 		return nil, err
 	}
-	all := []patterns.Pattern{
+	all := []driver.Pattern{
 		intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }),
 		intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
@@ -108,7 +109,7 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 			GroupBy(func(*staff) string { return interpartition.Organisation }).In(d.badge).Keep("Name").Unique(),
 		&roster{d.table}, &marks{d.marks},
 	}
-	all = slices.DeleteFunc(all, func(p patterns.Pattern) bool { return slices.Contains(o.without, p.PatternName()) })
+	all = slices.DeleteFunc(all, func(p driver.Pattern) bool { return slices.Contains(o.without, p.PatternName()) })
 	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", Intents: d.queue, MaxAttempts: 40}
 	if o.async {
 		schema.Intents = d.queue.Async()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -20,7 +22,7 @@ type seenPlace struct {
 	strays []*storedRow // further claims of the entity's
 	held   bool         // of an auditor
 	live   bool         // the row at the place is a reservation whose change may still be committed
-	fact   Fact
+	fact   driver.Fact
 }
 
 // own returns the row at the place if it says that it is the entity's.
@@ -253,7 +255,7 @@ var (
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
 // nobody can tell.
-func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *OutsideCopy, pattern Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern driver.Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := outsideCopies(p, e.value)
 		refused = refused || err != nil
@@ -267,7 +269,7 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *OutsideCopy,
 }
 
 // judgeHeld compares what an auditor holds with what the entity asks for.
-func (v *verifier) judgeHeld(p Auditor, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
+func (v *verifier) judgeHeld(p driver.Auditor, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
 	d.Pattern = p.PatternName()
 	wanted, refused := wantedHeld(p, e, d.Place)
 	switch {
@@ -287,7 +289,7 @@ func (v *verifier) judgeHeld(p Auditor, e *seenEntity, place *seenPlace, d *Disc
 }
 
 // wantedHeld finds what an entity asks of an auditor at a place.
-func wantedHeld(p Auditor, e *seenEntity, place string) (wanted *Fact, refused bool) {
+func wantedHeld(p driver.Auditor, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
 	}
@@ -295,7 +297,7 @@ func wantedHeld(p Auditor, e *seenEntity, place string) (wanted *Fact, refused b
 	if err != nil {
 		return nil, true
 	}
-	if i := slices.IndexFunc(facts, func(f Fact) bool { return f.Place == place }); i >= 0 {
+	if i := slices.IndexFunc(facts, func(f driver.Fact) bool { return f.Place == place }); i >= 0 {
 		return &facts[i], false
 	}
 	return nil, false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -303,7 +305,7 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	defer func() { v.token = saved }()
 	text := v.state.text()
 	v.token = func() string { return text }
-	for held, err := range p.Held(ctx, Scope{v.options.Partitions}) {
+	for held, err := range p.Held(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
 			return patternError(p, err, tables.ErrGarbled)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -20,7 +20,7 @@ type roster struct{ table *tables.Table }
 
 func (x *roster) PatternName() string { return "roster" }
 
-func (x *roster) Attach(patterns.Host) error { return nil }
+func (x *roster) Attach(driver.Host) error { return nil }
 
 func (x *roster) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return []string{entity.(*staff).Tag}, nil
@@ -43,12 +43,12 @@ func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.En
 	return strings.Fields(text), row, nil
 }
 
-func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
+func (x *roster) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
 	now := ""
-	if c.Kind != patterns.ChangeDelete {
+	if c.Kind != driver.ChangeDelete {
 		now = c.Entity.(*staff).Tag
 	}
-	var rows []patterns.RowOperation
+	var rows []driver.RowOperation
 	for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Remembered("roster"), now)))) {
 		if tag == "" {
 			continue
@@ -62,14 +62,14 @@ func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patt
 		if tag == now {
 			ids = append(ids, c.Key.Row)
 		}
-		o := patterns.RowOperation{Verb: patterns.ReplaceRow, Row: &tables.Entity{Key: key}}
+		o := driver.RowOperation{Verb: driver.ReplaceRow, Row: &tables.Entity{Key: key}}
 		switch {
 		case row == nil && len(ids) == 0:
 			continue
 		case row == nil:
-			o.Verb = patterns.InsertRow
+			o.Verb = driver.InsertRow
 		case len(ids) == 0:
-			o.Verb, o.Row.ETag = patterns.DeleteRow, row.ETag
+			o.Verb, o.Row.ETag = driver.DeleteRow, row.ETag
 		default:
 			o.Row.ETag = row.ETag
 		}
@@ -79,28 +79,28 @@ func (x *roster) ContributeRows(ctx context.Context, c *patterns.Change) ([]patt
 	return rows, nil
 }
 
-func (x *roster) Facts(entity any) ([]patterns.Fact, error) {
+func (x *roster) Facts(entity any) ([]driver.Fact, error) {
 	v := entity.(*staff)
 	if v.Tag == "" {
 		return nil, nil
 	}
-	return []patterns.Fact{{Place: v.Tag, Entity: staffKey(v)}}, nil
+	return []driver.Fact{{Place: v.Tag, Entity: staffKey(v)}}, nil
 }
 
-func (x *roster) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+func (x *roster) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().Rows(compoundkey.All().Under("roster")).AllowTableScan().All(ctx) {
 			if err != nil {
-				yield(patterns.Fact{}, err)
+				yield(driver.Fact{}, err)
 				return
 			}
 			text, ok := row.Get("Ids").Text()
 			tag := strings.TrimPrefix(row.Key.Row, "roster_")
-			if !ok && !yield(patterns.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition}, Err: errors.New("no list")}, nil) {
+			if !ok && !yield(driver.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition}, Err: errors.New("no list")}, nil) {
 				return
 			}
 			for _, id := range strings.Fields(text) {
-				if !yield(patterns.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition, Row: id}}, nil) {
+				if !yield(driver.Fact{Place: tag, Entity: tables.Key{Partition: row.Key.Partition, Row: id}}, nil) {
 					return
 				}
 			}
@@ -108,9 +108,9 @@ func (x *roster) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patte
 	}
 }
 
-func (x *roster) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
+func (x *roster) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, _, err := x.read(ctx, x.key(entity.Partition, place))
-	return patterns.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
+	return driver.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
 }
 
 func (x *roster) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
@@ -138,15 +138,15 @@ type marks struct{ table *tables.Table }
 
 func (x *marks) PatternName() string { return "marks" }
 
-func (x *marks) Attach(patterns.Host) error { return nil }
+func (x *marks) Attach(driver.Host) error { return nil }
 
 func (x *marks) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return []string{entity.(*staff).Tag}, nil
 }
 
-func (x *marks) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+func (x *marks) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	keys := append([]string{}, c.Remembered("marks")...)
-	if c.Kind != patterns.ChangeDelete {
+	if c.Kind != driver.ChangeDelete {
 		keys = append(keys, c.Entity.(*staff).Tag)
 	}
 	slices.Sort(keys)
@@ -157,7 +157,7 @@ func (x *marks) key(place string, entity tables.Key) tables.Key {
 	return tables.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
 }
 
-func (x *marks) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+func (x *marks) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	for _, tag := range r.Keys {
 		key := x.key(tag, r.Key)
 		row, err := x.table.Entities().Get(ctx, key)
@@ -165,9 +165,9 @@ func (x *marks) Reconcile(ctx context.Context, r *patterns.Reconciliation) error
 			return err
 		}
 		wanted, there := r.Entity != nil && r.Entity.(*staff).Tag == tag, err == nil
-		o := patterns.RowOperation{Verb: patterns.InsertRow, Row: &tables.Entity{Key: key}}
+		o := driver.RowOperation{Verb: driver.InsertRow, Row: &tables.Entity{Key: key}}
 		if !wanted && there {
-			o.Verb, o.Row.ETag = patterns.DeleteRow, row.ETag
+			o.Verb, o.Row.ETag = driver.DeleteRow, row.ETag
 		}
 		if wanted == there {
 			continue
@@ -179,27 +179,27 @@ func (x *marks) Reconcile(ctx context.Context, r *patterns.Reconciliation) error
 	return nil
 }
 
-func (x *marks) Facts(entity any) ([]patterns.Fact, error) { return (&roster{}).Facts(entity) }
+func (x *marks) Facts(entity any) ([]driver.Fact, error) { return (&roster{}).Facts(entity) }
 
-func (x *marks) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+func (x *marks) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
-				yield(patterns.Fact{}, err)
+				yield(driver.Fact{}, err)
 				return
 			}
 			partition, id, _ := strings.Cut(row.Key.Row, "~")
-			if !yield(patterns.Fact{Place: row.Key.Partition, Entity: tables.Key{Partition: partition, Row: id}}, nil) {
+			if !yield(driver.Fact{Place: row.Key.Partition, Entity: tables.Key{Partition: partition, Row: id}}, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (x *marks) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
+func (x *marks) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
 	if errors.Is(err, tables.ErrNotFound) {
-		return patterns.Fact{}, false, nil
+		return driver.Fact{}, false, nil
 	}
-	return patterns.Fact{Place: place, Entity: entity}, err == nil, err
+	return driver.Fact{Place: place, Entity: entity}, err == nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -31,11 +32,11 @@ func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
 	return &Count[C]{name: name, counts: counts}
 }
 
-// PatternName implements patterns.Pattern.
+// PatternName implements driver.Pattern.
 func (x *Count[C]) PatternName() string { return x.name }
 
 // Attach is called by patterns.NewRepository, with nil where the count is free again.
-func (x *Count[C]) Attach(host patterns.Host) error {
+func (x *Count[C]) Attach(host driver.Host) error {
 	if host == nil {
 		x.repo = nil
 		return nil
@@ -55,7 +56,7 @@ func (x *Count[C]) Attach(host patterns.Host) error {
 }
 
 // hostOf returns the repository that a pattern is given to, if it has none yet.
-func hostOf[C any](host patterns.Host, had *patterns.Repository[C]) (*patterns.Repository[C], error) {
+func hostOf[C any](host driver.Host, had *patterns.Repository[C]) (*patterns.Repository[C], error) {
 	repo, ok := host.(*patterns.Repository[C])
 	switch {
 	case !ok:
@@ -71,7 +72,7 @@ func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) 
 // counted is what is remembered of an entity that counts.
 const counted = "1"
 
-// Remember implements patterns.Rememberer.
+// Remember implements driver.Rememberer.
 func (x *Count[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	if x.isCounted(entity.(*C)) {
 		return []string{counted}, nil
@@ -79,12 +80,12 @@ func (x *Count[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return nil, nil
 }
 
-// ContributeRows implements patterns.RowContributor. The row's ETag guards what was read and counted: each change of the
+// ContributeRows implements driver.RowContributor. The row's ETag guards what was read and counted: each change of the
 // number writes the row, so that no other comes between. The row is never removed, so that where there is none yet, to insert it
 // guards as well.
-func (x *Count[C]) ContributeRows(ctx context.Context, c *patterns.Change) ([]patterns.RowOperation, error) {
+func (x *Count[C]) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
 	delta := -int64(len(c.Remembered(x.name)))
-	if c.Kind != patterns.ChangeDelete && x.isCounted(c.Entity.(*C)) {
+	if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity.(*C)) {
 		delta++
 	}
 	if delta == 0 {
@@ -101,7 +102,7 @@ func (x *Count[C]) ContributeRows(ctx context.Context, c *patterns.Change) ([]pa
 			return nil, err
 		}
 	}
-	return []patterns.RowOperation{put(row, max(n+delta, 0))}, nil
+	return []driver.RowOperation{put(row, max(n+delta, 0))}, nil
 }
 
 // read returns the row, without an ETag where there is none.
@@ -125,13 +126,13 @@ func numberIn(row *tables.Entity) (int64, bool) {
 }
 
 // put is the write of a number under the ETag of the row that was read.
-func put(row *tables.Entity, n int64) patterns.RowOperation {
+func put(row *tables.Entity, n int64) driver.RowOperation {
 	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
 	next.Set(countProperty, tables.Int64(n))
 	if row.ETag == "" {
-		return patterns.RowOperation{Verb: patterns.InsertRow, Row: next}
+		return driver.RowOperation{Verb: driver.InsertRow, Row: next}
 	}
-	return patterns.RowOperation{Verb: patterns.ReplaceRow, Row: next}
+	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
 }
 
 // scan counts the entities themselves. Requests: 1 for each page of at most 1,000.
@@ -175,7 +176,7 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 }
 
 // recount counts anew, and writes the number into its row where it is another, under the ETag that the row was read with before.
-func recount(ctx context.Context, x patterns.Pattern, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
+func recount(ctx context.Context, x driver.Pattern, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
 	for attempt := 0; ; attempt++ {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
@@ -188,7 +189,7 @@ func recount(ctx context.Context, x patterns.Pattern, table *tables.Table, key t
 		if n, err = scan(ctx); err != nil || n == was {
 			return n, was, err
 		}
-		err = patterns.NewReconciliation(x, key, key.Row).Write(ctx, key.Row, table, put(row, n))
+		err = driver.NewReconciliation(x, key, key.Row).Write(ctx, key.Row, table, put(row, n))
 		if err == nil || !moved(err) || attempt == attempts-1 {
 			return n, was, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -179,9 +180,9 @@ func TestRequestCounts(t *testing.T) {
 // recorder is a runner that notes what intents say, and makes the changes.
 type recorder struct{ said []string }
 
-func (*recorder) Register(string, func(context.Context, patterns.Intent) error) error { return nil }
+func (*recorder) Register(string, func(context.Context, driver.Intent) error) error { return nil }
 
-func (r *recorder) Run(ctx context.Context, intent patterns.Intent, commit, reconcile func(context.Context) error) error {
+func (r *recorder) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
 	r.said = append(r.said, fmt.Sprintf("%q", intent.Outside))
 	if err := commit(ctx); err != nil {
 		return err
@@ -272,7 +273,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
 	w := newWorld(t, s, inParent)
 	p := must[*process](t)(w.start(s))
-	attach := func(kept patterns.Pattern) error {
+	attach := func(kept driver.Pattern) error {
 		_, err := patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: &recorder{}}, kept)
 		return err
 	}
@@ -280,7 +281,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	none := func(*department) (tables.Key, bool) { return tables.Key{}, false }
 	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: &recorder{}},
 		relationships.NewMembers("sites", nil, none)))
-	for what, kept := range map[string]patterns.Pattern{
+	for what, kept := range map[string]driver.Pattern{
 		"a count of departments":       relationships.NewCount[department]("count", nil),
 		"a count named as the prefix":  relationships.NewCount[employee]("empid", nil),
 		"a count with a bad name":      relationships.NewCount[employee]("a b", nil),

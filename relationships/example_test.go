@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -42,7 +43,7 @@ func keyOfEmployee(department string, id int) tables.Key {
 }
 
 // open makes the two repositories on one table.
-func open(table *tables.Table, name string, intents patterns.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+func open(table *tables.Table, name string, intents driver.IntentRunner, kept func(*patterns.Repository[Department]) []driver.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) },
 	})
@@ -62,8 +63,8 @@ func open(table *tables.Table, name string, intents patterns.IntentRunner, kept 
 // transaction.
 func Example() {
 	ctx := context.Background()
-	departments, employees := open(exampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []patterns.Pattern {
-		return []patterns.Pattern{relationships.NewParentCount("employees", departments,
+	departments, employees := open(exampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []driver.Pattern {
+		return []driver.Pattern{relationships.NewParentCount("employees", departments,
 			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
 	})
@@ -94,7 +95,7 @@ func Example() {
 func ExampleNewCount() {
 	ctx := context.Background()
 	count := relationships.NewCount[Employee]("employeecount", nil)
-	_, employees := open(exampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{count} })
+	_, employees := open(exampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{count} })
 	for id := range 3 {
 		if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: id}); err != nil {
 			log.Fatal(err)
@@ -124,7 +125,7 @@ func ExampleNewMembers() {
 		return tables.Key{Partition: "projects", Row: e.Project}, e.Project != ""
 	}
 	members := relationships.NewMembers("members", table, projectOf)
-	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{members} })
+	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{members} })
 	for id, department := range []string{"Sales", "Marketing", "Sales"} {
 		if err := employees.Insert(ctx, &Employee{Department: department, ID: id, Project: "Apollo"}); err != nil {
 			log.Fatal(err)
@@ -173,7 +174,7 @@ func Example_denormalized() {
 		},
 		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
-	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []patterns.Pattern { return []patterns.Pattern{manager.Holder()} })
+	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{manager.Holder()} })
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
 	if err != nil {
@@ -195,7 +196,7 @@ func Example_denormalized() {
 // A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
 func ExampleReference_Join() {
 	ctx := context.Background()
-	departments, employees := open(exampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	departments, employees := open(exampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
 	for i, department := range []string{"Sales", "Marketing"} {
 		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
 			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
@@ -236,7 +237,7 @@ type Photo struct {
 // One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
 func ExampleNewPair() {
 	ctx := context.Background()
-	_, employees := open(exampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern { return nil })
+	_, employees := open(exampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -44,7 +45,7 @@ func TestMembersWithLongKeys(t *testing.T) {
 		t.Errorf("%d intents are left", n)
 	}
 	// An intent of an older build names the parent that is left.
-	check(t, p.members.Reconcile(ctx, &patterns.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
+	check(t, p.members.Reconcile(ctx, &driver.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
 }
 
 // TestVerifyTellsOfLongMemberKeys: Verify reports an entity whose member row cannot be stored, and goes on.

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -29,11 +30,11 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 	return &Members[C]{name: name, table: table, parentOf: parentOf}
 }
 
-// PatternName implements patterns.Pattern.
+// PatternName implements driver.Pattern.
 func (x *Members[C]) PatternName() string { return x.name }
 
 // Attach is called by patterns.NewRepository, with nil where the members are free again.
-func (x *Members[C]) Attach(host patterns.Host) error {
+func (x *Members[C]) Attach(host driver.Host) error {
 	if host == nil {
 		x.repo = nil
 		return nil
@@ -79,14 +80,14 @@ func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool)
 	return parent, child, err == nil
 }
 
-// Remember implements patterns.Rememberer.
+// Remember implements driver.Rememberer.
 func (x *Members[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return rememberParent(x.parentOf, entity), nil
 }
 
-// OutsideKeys implements patterns.IntentContributor: the parents that the child leaves and enters. A change that does neither
+// OutsideKeys implements driver.IntentContributor: the parents that the child leaves and enters. A change that does neither
 // names none, and needs no intent.
-func (x *Members[C]) OutsideKeys(_ context.Context, c *patterns.Change) ([]string, error) {
+func (x *Members[C]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	from, to, err := moves(x.parentOf, x.name, c)
 	if err != nil || from == to {
 		return nil, err
@@ -117,8 +118,8 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// Reconcile implements patterns.IntentContributor: the child has a row at its parent, and none at another that is named.
-func (x *Members[C]) Reconcile(ctx context.Context, r *patterns.Reconciliation) error {
+// Reconcile implements driver.IntentContributor: the child has a row at its parent, and none at another that is named.
+func (x *Members[C]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	own := ""
 	if v, _ := r.Entity.(*C); v != nil {
 		key, ok, err := parentIn(x.parentOf, v)
@@ -136,7 +137,7 @@ func (x *Members[C]) Reconcile(ctx context.Context, r *patterns.Reconciliation) 
 
 // agree makes the child a member of one parent, or not, together with the number. Both rows are written under what was read of
 // them, so that each child counts once, whoever does this at the same time, and however often.
-func (x *Members[C]) agree(ctx context.Context, r *patterns.Reconciliation, place string, belongs bool) error {
+func (x *Members[C]) agree(ctx context.Context, r *driver.Reconciliation, place string, belongs bool) error {
 	parent, err := parsePlace(place)
 	if err != nil {
 		return err
@@ -168,14 +169,14 @@ func (x *Members[C]) agree(ctx context.Context, r *patterns.Reconciliation, plac
 
 // change adds a member that is not there, or removes one that is. The row of the number stays when it is 0: that it is not there
 // is a state without an ETag, to which nothing must come back, or what was counted meanwhile would be taken for what is.
-func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]patterns.RowOperation, error) {
+func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
 		return nil, err
 	}
-	verb, delta := patterns.InsertRow, int64(1)
+	verb, delta := driver.InsertRow, int64(1)
 	if member.ETag != "" {
-		verb, delta = patterns.DeleteRow, -1
+		verb, delta = driver.DeleteRow, -1
 	}
 	n, ok := numberIn(row)
 	if !ok || n+delta < 0 {
@@ -184,7 +185,7 @@ func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tabl
 			return nil, err
 		}
 	}
-	return []patterns.RowOperation{{Verb: verb, Row: member}, put(row, max(n+delta, 0))}, nil
+	return []driver.RowOperation{{Verb: verb, Row: member}, put(row, max(n+delta, 0))}, nil
 }
 
 // scan counts the members themselves.

@@ -5,51 +5,51 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Facts implements patterns.Auditor: the row at the child's parent. A child whose row would have a key that is too long is an
+// Facts implements driver.Auditor: the row at the child's parent. A child whose row would have a key that is too long is an
 // error: a program without Members has stored it.
-func (x *Members[C]) Facts(entity any) ([]patterns.Fact, error) {
+func (x *Members[C]) Facts(entity any) ([]driver.Fact, error) {
 	v := entity.(*C)
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
 		return nil, err
 	}
-	fact := patterns.Fact{Place: placeOf(key), Entity: x.repo.KeyOf(v)}
+	fact := driver.Fact{Place: placeOf(key), Entity: x.repo.KeyOf(v)}
 	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
 		return nil, err
 	}
-	return []patterns.Fact{fact}, nil
+	return []driver.Fact{fact}, nil
 }
 
-// Held implements patterns.Auditor. Requests: 1 for each page of the table in which the rows are.
-func (x *Members[C]) Held(ctx context.Context, scope patterns.Scope) iter.Seq2[patterns.Fact, error] {
-	return func(yield func(patterns.Fact, error) bool) {
+// Held implements driver.Auditor. Requests: 1 for each page of the table in which the rows are.
+func (x *Members[C]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
 		for row, err := range q.All(ctx) {
 			if err != nil {
-				yield(patterns.Fact{}, err)
+				yield(driver.Fact{}, err)
 				return
 			}
 			parent, child, ok := x.childOf(row.Key)
 			if !ok || !scope.Contains(child) {
 				continue
 			}
-			if !yield(patterns.Fact{Place: placeOf(parent), Entity: child}, nil) {
+			if !yield(driver.Fact{Place: placeOf(parent), Entity: child}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Look implements patterns.Auditor. Requests: 1.
-func (x *Members[C]) Look(ctx context.Context, place string, entity tables.Key) (patterns.Fact, bool, error) {
+// Look implements driver.Auditor. Requests: 1.
+func (x *Members[C]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	parent, err := parsePlace(place)
 	if err != nil {
-		return patterns.Fact{}, false, err
+		return driver.Fact{}, false, err
 	}
 	row, err := readRow(ctx, x.rows(), x.memberKey(parent, entity))
-	return patterns.Fact{Place: place, Entity: entity}, err == nil && row.ETag != "", err
+	return driver.Fact{Place: place, Entity: entity}, err == nil && row.ETag != "", err
 }

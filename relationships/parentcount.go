@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,11 +29,11 @@ func NewParentCount[C, P any](name string, parents *patterns.Repository[P], pare
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
 }
 
-// PatternName implements patterns.Pattern.
+// PatternName implements driver.Pattern.
 func (x *ParentCount[C, P]) PatternName() string { return x.name }
 
 // Attach is called by patterns.NewRepository, with nil where the count is free again.
-func (x *ParentCount[C, P]) Attach(host patterns.Host) error {
+func (x *ParentCount[C, P]) Attach(host driver.Host) error {
 	if host == nil {
 		x.repo = nil
 		return nil
@@ -53,14 +54,14 @@ func (x *ParentCount[C, P]) Attach(host patterns.Host) error {
 	return nil
 }
 
-// Remember implements patterns.Rememberer.
+// Remember implements driver.Rememberer.
 func (x *ParentCount[C, P]) Remember(entity any, _ tables.Properties) ([]string, error) {
 	return rememberParent(x.parentOf, entity), nil
 }
 
-// Companions implements patterns.CompanionContributor: it stages the parents whose number changes, under the ETags that they
+// Companions implements driver.CompanionContributor: it stages the parents whose number changes, under the ETags that they
 // were read with.
-func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, t *tables.Transaction) error {
+func (x *ParentCount[C, P]) Companions(ctx context.Context, c *driver.Change, t *tables.Transaction) error {
 	from, to, err := moves(x.parentOf, x.name, c)
 	if err != nil || from == to {
 		return err
@@ -78,7 +79,7 @@ func (x *ParentCount[C, P]) Companions(ctx context.Context, c *patterns.Change, 
 
 // add stages a parent with another number. One that is not there is passed over when a child leaves it, and refuses one that
 // comes.
-func (x *ParentCount[C, P]) add(ctx context.Context, c *patterns.Change, t *tables.Transaction, place string, delta int) error {
+func (x *ParentCount[C, P]) add(ctx context.Context, c *driver.Change, t *tables.Transaction, place string, delta int) error {
 	key, err := parsePlace(place)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,11 +40,11 @@ func rememberParent[C any](parentOf func(*C) (tables.Key, bool), entity any) []s
 }
 
 // moves returns the place that a change takes an entity out of, and the one that it puts it into; "" for none.
-func moves[C any](parentOf func(*C) (tables.Key, bool), name string, c *patterns.Change) (from, to string, err error) {
+func moves[C any](parentOf func(*C) (tables.Key, bool), name string, c *driver.Change) (from, to string, err error) {
 	if remembered := c.Remembered(name); len(remembered) > 0 {
 		from = remembered[0]
 	}
-	if c.Kind == patterns.ChangeDelete {
+	if c.Kind == driver.ChangeDelete {
 		return from, "", nil
 	}
 	key, ok, err := parentIn(parentOf, c.Entity.(*C))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -116,11 +116,11 @@ func TestGoldenRows(t *testing.T) {
 
 // namesTaken is a runner that notes the names of repositories, and refuses one that comes twice.
 type namesTaken struct {
-	patterns.IntentRunner
+	driver.IntentRunner
 	names []string
 }
 
-func (r *namesTaken) Register(name string, _ func(context.Context, patterns.Intent) error) error {
+func (r *namesTaken) Register(name string, _ func(context.Context, driver.Intent) error) error {
 	if slices.Contains(r.names, name) {
 		return errors.New("taken")
 	}
@@ -132,7 +132,7 @@ func (r *namesTaken) Register(name string, _ func(context.Context, patterns.Inte
 func TestGoldenIntentNames(t *testing.T) {
 	a := must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
-	byTag := func() patterns.Pattern {
+	byTag := func() driver.Pattern {
 		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) })
 	}
 	for _, table := range []string{"May", "June"} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -23,7 +24,7 @@ type NaturalSchema[T any] struct {
 	// RowPrefix is that of patterns.Schema, and required.
 	RowPrefix string
 	// Intents and MaxAttempts are those of patterns.Schema.
-	Intents     patterns.IntentRunner
+	Intents     driver.IntentRunner
 	MaxAttempts int
 }
 
@@ -38,7 +39,7 @@ type Natural[T any] struct {
 
 // NewNatural opens the entities of a table that are spread by a natural key, with the patterns to keep in step with them. It
 // makes no request. What does not fit together is tables.ErrInvalid.
-func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern) (*Natural[T], error) {
+func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...driver.Pattern) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
 		return nil, invalid(op, table, errors.New("it needs a table, a Name, a RowPrefix, a Partition and a Row"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -23,7 +24,7 @@ type Schema[T any] struct {
 	// Partitions is n for a table that has no record yet, 8 for 0. After that Resize changes it.
 	Partitions int
 	// Intents is that of patterns.Schema.
-	Intents patterns.IntentRunner
+	Intents driver.IntentRunner
 	// MaxAttempts bounds how often a change starts over on conflict, of entities and of the record; 10 for 0.
 	MaxAttempts int
 }
@@ -63,7 +64,7 @@ type Spread[T any] struct {
 
 // New opens the spread entities of a table, with the patterns to keep in step with them. It makes no request. What does not
 // fit together is tables.ErrInvalid.
-func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern) (*Spread[T], error) {
+func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...driver.Pattern) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
 		options = &Options{}

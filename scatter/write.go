@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -14,7 +15,7 @@ import (
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
-	copies     []patterns.CopyContributor
+	copies     []driver.CopyContributor
 	// reach makes the partition of an entity known that may be new, look that of one that is stored; nil where it always is.
 	reach, look func(ctx context.Context, op string, v *T) error
 }
@@ -22,7 +23,7 @@ type Writer[T any] struct {
 func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T] {
 	w := Writer[T]{repository: repository, meter: meter}
 	for _, p := range repository.Patterns() {
-		if x, ok := p.(patterns.CopyContributor); ok {
+		if x, ok := p.(driver.CopyContributor); ok {
 			w.copies = append(w.copies, x)
 		}
 	}

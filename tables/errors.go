@@ -24,12 +24,6 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrConflict: the entity is no longer the one that was read; read it again and decide anew.
 	ErrConflict = errors.New("changed by another writer")
-	// ErrOutdated: what was read was replaced meanwhile; PropertyTransformers and Layouts say it, and the entity is read
-	// again. A caller never sees it.
-	ErrOutdated = errors.New("replaced meanwhile")
-	// ErrLeftOut: a PropertyTransformer's Load says it of a row which it has seen, and of which no entity is to be made: the
-	// query yields nothing for it. No caller sees it.
-	ErrLeftOut = errors.New("left out")
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
 	ErrDuplicate = errors.New("index key is taken")
 	// ErrTooLarge: over a limit of the service; nothing was sent.
@@ -42,9 +36,6 @@ var (
 	// be repeated blindly: read first. An error can be this and ErrExists or ErrNotFound: the row is there, or gone, and
 	// ours may have been applied before a rival changed or removed it; or ErrTableBeingDeleted. Look for this one first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
-	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have; an IntentRunner leaves the
-	// intent to a newer build. No caller of a change sees it.
-	ErrUnknownPattern = errors.New("unknown pattern")
 	// ErrTableNotFound: there is no such table; Table.CreateIfMissing creates it.
 	ErrTableNotFound = errors.New("table not found")
 	// ErrTableBeingDeleted: a table of this name was dropped; the name is taken for some 40 seconds or more.

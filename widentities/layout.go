@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 type Layout struct {
 	first    map[string]bool
 	firstRow string // their digest
-	host     patterns.Host
+	host     driver.Host
 	listed   []string
 }
 
@@ -53,11 +53,11 @@ func New(options *Options) *Layout {
 	return l
 }
 
-// PatternName implements patterns.Pattern: "wide".
+// PatternName implements driver.Pattern: "wide".
 func (l *Layout) PatternName() string { return "wide" }
 
-// Attach implements patterns.Pattern. A property in FirstRow that entities do not store is an error.
-func (l *Layout) Attach(host patterns.Host) error {
+// Attach implements driver.Pattern. A property in FirstRow that entities do not store is an error.
+func (l *Layout) Attach(host driver.Host) error {
 	if host == nil {
 		l.host = nil
 		return nil
@@ -83,13 +83,13 @@ func (l *Layout) Attach(host patterns.Host) error {
 
 func typeName(t reflect.Type) string { return t.Name() }
 
-// Filterable implements patterns.Layout: the properties of FirstRow are.
+// Filterable implements driver.Layout: the properties of FirstRow are.
 func (l *Layout) Filterable(property string) bool { return l.first[property] }
 
-// Split implements patterns.Layout.
-func (l *Layout) Split(p tables.Properties) (*patterns.LaidOut, error) {
+// Split implements driver.Layout.
+func (l *Layout) Split(p tables.Properties) (*driver.LaidOut, error) {
 	if fits(p) {
-		return &patterns.LaidOut{First: p}, nil
+		return &driver.LaidOut{First: p}, nil
 	}
 	first, rest := make(tables.Properties, 0, len(l.first)), make(tables.Properties, 0, len(p))
 	for _, property := range p {
@@ -114,9 +114,9 @@ func (l *Layout) Split(p tables.Properties) (*patterns.LaidOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	laid := &patterns.LaidOut{First: first, Directory: directoryOf(l.firstRow, pages), Further: make([]patterns.FurtherRow, len(pages))}
+	laid := &driver.LaidOut{First: first, Directory: directoryOf(l.firstRow, pages), Further: make([]driver.FurtherRow, len(pages))}
 	for i := range pages {
-		laid.Further[i] = patterns.FurtherRow{Properties: pages[i].properties(), Version: pages[i].version()}
+		laid.Further[i] = driver.FurtherRow{Properties: pages[i].properties(), Version: pages[i].version()}
 	}
 	return laid, nil
 }
@@ -151,7 +151,7 @@ func sizeOf(p tables.Properties) (size int, largest string) {
 	return size, largest
 }
 
-// Versions implements patterns.Layout.
+// Versions implements driver.Layout.
 func (l *Layout) Versions(directory string) ([]string, error) {
 	_, entries, err := parseDirectory(directory)
 	versions := make([]string, len(entries))
@@ -161,7 +161,7 @@ func (l *Layout) Versions(directory string) ([]string, error) {
 	return versions, err
 }
 
-// Rows implements patterns.Layout.
+// Rows implements driver.Layout.
 func (l *Layout) Rows(directory string, names []string) ([]int, error) {
 	firstRow, entries, err := parseDirectory(directory)
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *Layout) Rows(directory string, names []string) ([]int, error) {
 	return slices.Compact(rows), nil
 }
 
-// Join implements patterns.Layout.
+// Join implements driver.Layout.
 func (l *Layout) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	_, entries, err := parseDirectory(directory)
 	if err != nil {
@@ -197,7 +197,7 @@ func (l *Layout) Join(directory string, first tables.Properties, further map[int
 		}
 		p := page{text: textOfRow(row)}
 		if p.version() != e.version {
-			return nil, fmt.Errorf("further row %d: %w", i+1, tables.ErrOutdated)
+			return nil, fmt.Errorf("further row %d: %w", i+1, driver.ErrOutdated)
 		}
 		all.WriteString(p.text)
 	}

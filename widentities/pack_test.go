@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -102,7 +102,7 @@ func TestSplitAndJoin(t *testing.T) {
 }
 
 // checkChoice joins only the rows of some properties.
-func checkChoice(t *rapid.T, l *Layout, laid *patterns.LaidOut, p tables.Properties, further map[int]tables.Properties) {
+func checkChoice(t *rapid.T, l *Layout, laid *driver.LaidOut, p tables.Properties, further map[int]tables.Properties) {
 	var names []string
 	for range 3 {
 		names = append(names, p[rapid.IntRange(0, len(p)-1).Draw(t, "chosen")].Name)
@@ -199,7 +199,7 @@ func TestChangesStayLocal(t *testing.T) {
 	}
 }
 
-func versions(laid *patterns.LaidOut) map[string]bool {
+func versions(laid *driver.LaidOut) map[string]bool {
 	all := map[string]bool{}
 	for _, row := range laid.Further {
 		all[row.Version] = true

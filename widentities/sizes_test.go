@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -84,7 +84,7 @@ func TestLargest(t *testing.T) {
 	for most-least > 1 {
 		requests.Reset()
 		middle := (least + most) / 2
-		switch _, err := bare.Explain(t.Context(), patterns.ChangeInsert, withText(4, middle)); {
+		switch _, err := bare.Explain(t.Context(), driver.ChangeInsert, withText(4, middle)); {
 		case err == nil:
 			least = middle
 		case errors.Is(err, tables.ErrTooLarge) && requests.Count() == 0:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,7 +38,7 @@ import (
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
 // Properties are those of the program, before any pattern has rewritten them. So a source
-// with a pattern that encrypts is refused by New: the blob would be in clear. So is one with a patterns.Streamer: the
+// with a pattern that encrypts is refused by New: the blob would be in clear. So is one with a driver.Streamer: the
 // archive would hold a reference to what goes with the entity.
 //
 // name names the blob of an entity. It follows from the entity's key alone, or from what never changes, and two entities do not
@@ -76,7 +77,7 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 		return d.codecErr
 	}
 	for _, p := range source.Patterns() {
-		if s, ok := p.(patterns.Streamer); ok && s.Streams() {
+		if s, ok := p.(driver.Streamer); ok && s.Streams() {
 			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.PatternName())
 		}
 		if encrypts(p) {

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -76,9 +76,9 @@ func (m *containerMove[T]) ours(b *archiveBlob) bool { return b != nil && b.move
 func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverRow, base azcore.ETag) (done bool, err error) {
 	record := m.row(recordRow, m.key.Partition)
 	record.Source, record.Base, record.Write, record.Round = string(m.source.MetaOf(entity).ETag), string(base), rand.Text(), 1
-	verb := patterns.InsertRow
+	verb := driver.InsertRow
 	if earlier != nil {
-		verb, record.ETag, record.Round = patterns.ReplaceRow, earlier.ETag, earlier.Round+1
+		verb, record.ETag, record.Round = driver.ReplaceRow, earlier.ETag, earlier.Round+1
 	}
 	done, err = writeRow(ctx, verb, m.source.Table(), record)
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow
 
 // finish deletes the entity, of which the record was made, together with the record.
 func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
-	beside, err := besideRow(patterns.DeleteRow, m.source.Table(), record)
+	beside, err := besideRow(driver.DeleteRow, m.source.Table(), record)
 	if err != nil {
 		return false, err
 	}
@@ -166,7 +166,7 @@ func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done 
 
 func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := writeRow(ctx, patterns.DeleteRow, m.source.Table(), record)
+		_, err := writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
 		return err
 	}
 }
@@ -230,7 +230,7 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 		return m.poison("the entity was deleted at the source, and its blob was changed, while the entity was moved there; the blob is left as it is. "+
 			"Delete it if it is not wanted; there is nothing more to move", m.dropRecord(record))
 	}
-	return writeRow(ctx, patterns.DeleteRow, m.source.Table(), record)
+	return writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
 }
 
 // withdrawal is what becomes of a blob whose entity a user has deleted.

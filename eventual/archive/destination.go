@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,8 +46,8 @@ func (d toRepository[T]) check(source *patterns.Repository[T]) error {
 	}
 	kept := d.repo.Patterns()
 	for _, p := range source.Patterns() {
-		if s, ok := p.(patterns.Streamer); ok && s.Streams() && !slices.ContainsFunc(kept, func(k patterns.Pattern) bool {
-			other, streams := k.(patterns.Streamer)
+		if s, ok := p.(driver.Streamer); ok && s.Streams() && !slices.ContainsFunc(kept, func(k driver.Pattern) bool {
+			other, streams := k.(driver.Streamer)
 			return streams && other.Streams() && k.PatternName() == p.PatternName()
 		}) {
 			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the repository, which has no such pattern, would hold a reference to it", p.PatternName())
@@ -58,9 +59,9 @@ func (d toRepository[T]) check(source *patterns.Repository[T]) error {
 	return nil
 }
 
-func encrypts(p patterns.Pattern) bool {
-	t, ok := p.(patterns.PropertyTransformer)
-	return ok && t.Stage() == patterns.StageEncrypt
+func encrypts(p driver.Pattern) bool {
+	t, ok := p.(driver.PropertyTransformer)
+	return ok && t.Stage() == driver.StageEncrypt
 }
 
 // rekeyed is what is to be stored of an entity: another Go value, since writing brings its Meta up to date.
@@ -94,7 +95,7 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 		return err
 	}
 	for _, p := range properties {
-		want, got := from.Protects(key, p.Name), patterns.Unprotected
+		want, got := from.Protects(key, p.Name), driver.Unprotected
 		if to != nil {
 			got = to.Protects(d.repo.KeyOf(copied), p.Name)
 		}
@@ -107,9 +108,9 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 }
 
 // protectorOf returns the pattern that encrypts or signs a repository's properties, nil for none.
-func protectorOf[T any](repo *patterns.Repository[T]) patterns.PropertyProtector {
+func protectorOf[T any](repo *patterns.Repository[T]) driver.PropertyProtector {
 	for _, p := range repo.Patterns() {
-		if x, ok := p.(patterns.PropertyProtector); ok {
+		if x, ok := p.(driver.PropertyProtector); ok {
 			return x
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	jsonv2 "github.com/go-json-experiment/json"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -41,7 +41,7 @@ func TestGoldenMoverRows(t *testing.T) {
 			Partition: "Sales", Row: "empid_000223", Incarnation: "LIFE"}
 		fill(row)
 		sent = nil
-		if done, err := writeRow(context.Background(), patterns.InsertRow, table, row); !done || err != nil {
+		if done, err := writeRow(context.Background(), driver.InsertRow, table, row); !done || err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -88,8 +89,8 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 
 // commit deletes the entity in the state that was read, together with one of the move's rows. This is the moment at which the
 // entity has moved. It is not done where another writer came first.
-func (w *moving[T]) commit(ctx context.Context, entity *T, beside patterns.Beside) (done bool, err error) {
-	return unlessRefused(w.source.Apply(ctx, patterns.ChangeDelete, entity, &patterns.ApplyOptions{Beside: beside}))
+func (w *moving[T]) commit(ctx context.Context, entity *T, beside driver.Beside) (done bool, err error) {
+	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &patterns.ApplyOptions{Beside: beside}))
 }
 
 func (w *moving[T]) failure(kind, err error) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -111,12 +112,12 @@ func (c *clerk) state() string { return c.Life + ": " + c.Note }
 type elsewhere struct{ table *tables.Table }
 
 func (*elsewhere) PatternName() string            { return "elsewhere" }
-func (*elsewhere) Attach(patterns.Host) error     { return nil }
+func (*elsewhere) Attach(driver.Host) error       { return nil }
 func (e *elsewhere) OutsideTable() *tables.Table  { return e.table }
 func (*elsewhere) ReservationTerm() time.Duration { return 0 }
-func (*elsewhere) OutsideCopies(v any) ([]patterns.OutsideCopy, error) {
+func (*elsewhere) OutsideCopies(v any) ([]driver.OutsideCopy, error) {
 	c := v.(*clerk)
-	return []patterns.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
+	return []driver.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
 }
 
 // office is where a test's processes work: names, and how their movers are made.
@@ -165,11 +166,11 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 		return nil, err
 	}
 	p.ledger = account.Table(o.ledger)
-	email := func() patterns.Pattern {
+	email := func() driver.Pattern {
 		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
 	}
 	schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
-	attached := []patterns.Pattern{email()}
+	attached := []driver.Pattern{email()}
 	if o.reachesOut {
 		schema.Intents = p.queue
 		attached = append(attached, &elsewhere{account.Table(o.outside)})

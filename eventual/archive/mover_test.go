@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -160,13 +161,13 @@ type Embedded struct{ tables.Meta }
 // sealing stands for a pattern that encrypts.
 type sealing struct{}
 
-func (sealing) PatternName() string        { return "sealing" }
-func (sealing) Attach(patterns.Host) error { return nil }
-func (sealing) Stage() patterns.Stage      { return patterns.StageEncrypt }
-func (sealing) Store(_ context.Context, _ *patterns.Change, p tables.Properties) (tables.Properties, error) {
+func (sealing) PatternName() string      { return "sealing" }
+func (sealing) Attach(driver.Host) error { return nil }
+func (sealing) Stage() driver.Stage      { return driver.StageEncrypt }
+func (sealing) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
-func (sealing) Load(_ context.Context, _ patterns.Reading, p tables.Properties) (tables.Properties, error) {
+func (sealing) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	return p, nil
 }
 func (sealing) RefusesMerge() error    { return nil }
@@ -175,11 +176,11 @@ func (sealing) Filterable(string) bool { return true }
 // referring stands for a pattern whose entities hold references as they are read.
 type referring struct{ sealing }
 
-func (referring) PatternName() string   { return "referring" }
-func (referring) Stage() patterns.Stage { return patterns.StageSpill }
-func (referring) Streams() bool         { return true }
+func (referring) PatternName() string { return "referring" }
+func (referring) Stage() driver.Stage { return driver.StageSpill }
+func (referring) Streams() bool       { return true }
 
-var _ patterns.Streamer = referring{} // what it embeds, too, is found to be a PropertyTransformer
+var _ driver.Streamer = referring{} // what it embeds, too, is found to be a PropertyTransformer
 
 func second[T any](_ T, err error) error { return err }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -70,14 +71,14 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 	if err != nil {
 		return false, err
 	}
-	next, verb, kind := m.row(markRow, m.to[0]), patterns.InsertRow, patterns.ChangeInsert
+	next, verb, kind := m.row(markRow, m.to[0]), driver.InsertRow, driver.ChangeInsert
 	next.Source = string(m.source.MetaOf(entity).ETag)
 	if there != nil {
 		*m.repo.MetaOf(copied) = *m.repo.MetaOf(there)
-		kind = patterns.ChangeReplace
+		kind = driver.ChangeReplace
 	}
 	if mark != nil {
-		next.ETag, verb = mark.ETag, patterns.ReplaceRow
+		next.ETag, verb = mark.ETag, driver.ReplaceRow
 	}
 	beside, err := besideRow(verb, m.repo.Table(), next)
 	if err != nil {
@@ -99,7 +100,7 @@ func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRo
 	m.looks = true
 	trace := m.row(traceRow, m.key.Partition)
 	trace.Write = write
-	beside, err := besideRow(patterns.InsertRow, m.source.Table(), trace)
+	beside, err := besideRow(driver.InsertRow, m.source.Table(), trace)
 	if err != nil {
 		return false, err
 	}
@@ -114,7 +115,7 @@ func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRo
 
 // cleanUp deletes the mark before the trace: a mark without a trace says that a user has deleted the entity.
 func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done bool, err error) {
-	if _, err := writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark); err != nil {
+	if _, err := writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark); err != nil {
 		return false, err
 	}
 	return true, m.dropTrace(ctx)
@@ -203,11 +204,11 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	}
 	switch {
 	case !m.isCopy(there):
-		done, err = writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark)
+		done, err = writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark)
 	case m.writeOf(there) == mark.WriteID():
-		var beside patterns.Beside
-		if beside, err = besideRow(patterns.DeleteRow, m.repo.Table(), mark); err == nil {
-			done, err = unlessRefused(m.repo.Apply(ctx, patterns.ChangeDelete, there, &patterns.ApplyOptions{Beside: beside}))
+		var beside driver.Beside
+		if beside, err = besideRow(driver.DeleteRow, m.repo.Table(), mark); err == nil {
+			done, err = unlessRefused(m.repo.Apply(ctx, driver.ChangeDelete, there, &patterns.ApplyOptions{Beside: beside}))
 		}
 	default:
 		return m.bothChanged(ctx, mark, "the entity was deleted at the source, and its copy was changed at the destination, while the move was under way; "+
@@ -234,7 +235,7 @@ func (m *repositoryMove[T]) bothChanged(ctx context.Context, mark *moverRow, rea
 		return false, err
 	}
 	return m.poison(reason, func(ctx context.Context) error {
-		if _, err := writeRow(ctx, patterns.DeleteRow, m.repo.Table(), mark); err != nil {
+		if _, err := writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark); err != nil {
 			return err
 		}
 		_, err := m.withdrawn(ctx, true, trace)

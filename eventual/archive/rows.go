@@ -9,7 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -86,9 +86,9 @@ func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition,
 }
 
 // besideRow is the operation that writes one of the move's rows in a transaction, or by itself.
-func besideRow(verb patterns.RowVerb, table *tables.Table, row *moverRow) (patterns.Beside, error) {
-	b := patterns.Beside{Owner: moverOwner, Rows: []patterns.RowOperation{{Verb: verb}}}
-	if verb == patterns.DeleteRow {
+func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.Beside, error) {
+	b := driver.Beside{Owner: moverOwner, Rows: []driver.RowOperation{{Verb: verb}}}
+	if verb == driver.DeleteRow {
 		b.Rows[0].Row = &tables.Entity{Key: tables.Key{Partition: row.PartitionKey, Row: row.RowKey}, ETag: row.ETag}
 		return b, nil
 	}
@@ -105,7 +105,7 @@ func besideRow(verb patterns.RowVerb, table *tables.Table, row *moverRow) (patte
 }
 
 // writeRow writes one of the move's rows by itself. It is not done where another writer came first.
-func writeRow(ctx context.Context, verb patterns.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
+func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
 	b, err := besideRow(verb, table, row)
 	if err != nil {
 		return false, err
@@ -128,6 +128,6 @@ func unlessRefused(err error) (done bool, _ error) {
 func (w *moving[T]) dropTrace(ctx context.Context) error {
 	trace := w.row(traceRow, w.key.Partition)
 	trace.ETag = azcore.ETagAny
-	_, err := writeRow(ctx, patterns.DeleteRow, w.source.Table(), trace)
+	_, err := writeRow(ctx, driver.DeleteRow, w.source.Table(), trace)
 	return err
 }

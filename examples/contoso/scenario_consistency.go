@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,7 +37,7 @@ func (c *company) changeEmail(ctx context.Context, s *section) error {
 		return err
 	}
 	e.Email, e.Age = renamed, e.Age+1
-	x, err := c.employees.Explain(ctx, patterns.ChangeReplace, e)
+	x, err := c.employees.Explain(ctx, driver.ChangeReplace, e)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -67,11 +68,11 @@ func (c *company) openDrifting(ctx context.Context) (*drifting, error) {
 }
 
 // repository attaches the patterns to the employees' table, and more of them.
-func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern) (*patterns.Repository[Employee], error) {
+func (d *drifting) repository(employees *tables.Table, more ...driver.Pattern) (*patterns.Repository[Employee], error) {
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	schema := newSchema()
 	schema.Intents = d.queue
-	return patterns.NewRepository(employees, schema, append([]patterns.Pattern{
+	return patterns.NewRepository(employees, schema, append([]driver.Pattern{
 		intrapartition.NewIndex("email", byEmail),
 		besideEmployees(),
 		interpartition.NewIndex("everybody", byEmail).

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -51,7 +52,7 @@ func all(staff []*Employee, of func(*Employee) *Employee) iter.Seq2[*Employee, e
 
 // explainInsert shows the rows of one employee.
 func (c *company) explainInsert(ctx context.Context, s *section) error {
-	x, err := c.employees.Explain(ctx, patterns.ChangeInsert, c.employee(jones))
+	x, err := c.employees.Explain(ctx, driver.ChangeInsert, c.employee(jones))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -150,7 +151,7 @@ func (m *management) askForManager(ctx context.Context, s *section) error {
 // changeEmail changes what the department has a copy of.
 func (m *management) changeEmail(ctx context.Context, s *section) error {
 	m.june.Email = "june@contoso.com"
-	x, err := m.employees.Explain(ctx, patterns.ChangeReplace, m.june)
+	x, err := m.employees.Explain(ctx, driver.ChangeReplace, m.june)
 	if err != nil {
 		return err
 	}

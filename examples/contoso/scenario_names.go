@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -117,7 +118,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 	for _, e := range r.c.staff[minEmployees-inNames : minEmployees] {
 		r.staff = append(r.staff, e.anew())
 	}
-	x, err := r.repo.Explain(ctx, patterns.ChangeInsert, r.june())
+	x, err := r.repo.Explain(ctx, driver.ChangeInsert, r.june())
 	if err != nil {
 		return err
 	}

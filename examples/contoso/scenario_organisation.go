@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -85,7 +86,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	for _, e := range d.c.staff[:inOrganisation] {
 		d.staff = append(d.staff, e.anew())
 	}
-	x, err := d.repo.Explain(ctx, patterns.ChangeInsert, d.staff[jones-1])
+	x, err := d.repo.Explain(ctx, driver.ChangeInsert, d.staff[jones-1])
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,7 +69,7 @@ func (f *files) load(ctx context.Context, s *section) error {
 			f.profiles[e.ID] = newProfile(e, "2012")
 		}
 	}
-	x, err := f.repo.Explain(ctx, patterns.ChangeInsert, f.june())
+	x, err := f.repo.Explain(ctx, driver.ChangeInsert, f.june())
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (f *files) load(ctx context.Context, s *section) error {
 
 // rows is how many rows a profile has.
 func (f *files) rows(ctx context.Context, p *Profile) (int, error) {
-	x, err := f.repo.Explain(ctx, patterns.ChangeReplace, p)
+	x, err := f.repo.Explain(ctx, driver.ChangeReplace, p)
 	if err != nil {
 		return 0, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -35,19 +36,19 @@ import (
 // names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is none of
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
-patterns.Auditor patterns.Mender patterns.Completer patterns.Pattern patterns.Host patterns.CopyContributor patterns.Rememberer patterns.RowContributor
-patterns.OutsideCopyContributor patterns.IntentContributor patterns.CompanionContributor patterns.PropertyTransformer patterns.CopyAuthenticator
-patterns.SealedContributor patterns.PropertyProtector patterns.Streamer patterns.Layout patterns.IntentRunner patterns.OutsideOwner
+driver.Auditor driver.Mender driver.Completer driver.Pattern driver.Host driver.CopyContributor driver.Rememberer driver.RowContributor
+driver.OutsideCopyContributor driver.IntentContributor driver.CompanionContributor driver.PropertyTransformer driver.CopyAuthenticator
+driver.SealedContributor driver.PropertyProtector driver.Streamer driver.Layout driver.IntentRunner driver.OutsideOwner
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
-tables.BulkVerb patterns.RowVerb patterns.Stage patterns.Protection patterns.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
+tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part heterogeneous.VersionError`
 
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page patterns.Change patterns.Copy patterns.RowOperation patterns.Beside
-patterns.ApplyOptions patterns.OutsideCopy patterns.Reading patterns.LaidOut patterns.FurtherRow patterns.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
+tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page driver.Change driver.Copy driver.RowOperation driver.Beside
+patterns.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
 // everyValue makes a value of each exported type that can hold or reach a secret, most of them after it was used.
@@ -75,7 +76,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	cache := must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
 	must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
 	transaction := d.table.NewTransaction()
-	explained := must[*patterns.Explanation](t)(d.items.Explain(ctx, patterns.ChangeReplace, read))
+	explained := must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, read))
 	log := must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
 	writer := must[*logdata.Writer](t)(log.NewWriter(nil))
 	check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
@@ -103,7 +104,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
-	return []any{patterns.Fact{}, patterns.Scope{}, tables.BulkOptions{}, tables.BulkProgress{}, patterns.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
+	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkProgress{}, driver.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyProgress{}, patterns.Discrepancy{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptProgress{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
@@ -124,7 +125,7 @@ func TestCanaryTypes(t *testing.T) {
 	ctx, read := t.Context(), must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
 	page := must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
 	for _, v := range []any{read, page, must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
-		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, patterns.Change{Entity: read}, patterns.Reconciliation{Entity: read}, logdata.Record{}} {
+		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}
 	exported := exportedTypes(t)

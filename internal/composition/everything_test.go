@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -70,7 +71,7 @@ func (d *desk) refuses(t *testing.T, c *item) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if e := must[*patterns.Explanation](t)(d.items.Explain(ctx, patterns.ChangeReplace, v)); len(e.Rows) < 5 {
+	if e := must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
 		t.Errorf("%d rows are explained", len(e.Rows))
 	}
 }
@@ -253,7 +254,7 @@ func TestOrder(t *testing.T) {
 	var before []*item
 	for seed := range uint64(12) {
 		order := rand.New(rand.NewPCG(seed, 0))
-		d := must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern) {
+		d := must[*desk](t)(o.openShuffled(s, func(all []driver.Pattern) {
 			order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}))
 		next := d.itemOf(1, string(rune('a'+seed)))

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -97,7 +98,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
-	var kept []patterns.Pattern
+	var kept []driver.Pattern
 	if w.within {
 		kept = append(kept, intrapartition.NewIndex("within", email))
 	}

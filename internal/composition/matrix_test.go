@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -140,9 +141,9 @@ func TestMatrix(t *testing.T) {
 }
 
 // makeParts makes patterns for one entity. A layout is made first, since it decides how large the entity is.
-func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern {
+func (k *kit) makeParts(t testing.TB, chosen ...part) []driver.Pattern {
 	t.Helper()
-	made, times := make([]patterns.Pattern, len(chosen)), map[string]int{}
+	made, times := make([]driver.Pattern, len(chosen)), map[string]int{}
 	for _, layouts := range []bool{true, false} {
 		for i, p := range chosen {
 			if layouts == (p.name == "widentities.Layout") {
@@ -154,16 +155,16 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern {
 	return made
 }
 
-func has(made []patterns.Pattern, name string) bool {
-	return slices.ContainsFunc(made, func(p patterns.Pattern) bool { return p.PatternName() == name })
+func has(made []driver.Pattern, name string) bool {
+	return slices.ContainsFunc(made, func(p driver.Pattern) bool { return p.PatternName() == name })
 }
 
 // plain is a repository with the patterns.
-func (k *kit) plain(both []patterns.Pattern) (*patterns.Repository[item], error) {
+func (k *kit) plain(both []driver.Pattern) (*patterns.Repository[item], error) {
 	return k.plainOn(k.table, k.queue, both)
 }
 
-func (k *kit) plainOn(table *tables.Table, intents patterns.IntentRunner, both []patterns.Pattern) (*patterns.Repository[item], error) {
+func (k *kit) plainOn(table *tables.Table, intents driver.IntentRunner, both []driver.Pattern) (*patterns.Repository[item], error) {
 	r, err := patterns.NewRepository(table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: intents}, both...)
 	if err == nil {
 		k.keyOf = r.KeyOf

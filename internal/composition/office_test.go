@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -77,10 +78,10 @@ func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Regi
 
 // open makes all of a process. In which order it names the patterns, shuffle decides.
 func (o *office) open(s *storagetest.Service) (*desk, error) {
-	return o.openShuffled(s, func([]patterns.Pattern) {})
+	return o.openShuffled(s, func([]driver.Pattern) {})
 }
 
-func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pattern)) (*desk, error) {
+func (o *office) openShuffled(s *storagetest.Service, shuffle func([]driver.Pattern)) (*desk, error) {
 	account, err := open(s)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (d *desk) links() (beside, away *denormalization.Copies[item, site]) {
 }
 
 // patterns makes all patterns of a process, besides those of links.
-func (d *desk) patterns(links ...patterns.Pattern) ([]patterns.Pattern, error) {
+func (d *desk) patterns(links ...driver.Pattern) ([]driver.Pattern, error) {
 	sealer, err := encryption.NewStream(d.registry, nil)
 	if err != nil {
 		return nil, err

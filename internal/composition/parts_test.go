@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -129,7 +130,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	return k
 }
 
-func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...patterns.Pattern) *patterns.Repository[site] {
+func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[site] {
 	t.Helper()
 	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
 }
@@ -204,7 +205,7 @@ func (k *kit) awayLink(n int) denormalization.Link[site, item] {
 // part is one pattern of the matrix. n tells two of a kind apart on one entity.
 type part struct {
 	name string
-	make func(t testing.TB, k *kit, n int) patterns.Pattern
+	make func(t testing.TB, k *kit, n int) driver.Pattern
 }
 
 func byName(v *item) compoundkey.Part {
@@ -218,23 +219,23 @@ var kept = []string{heterogeneous.EntityType, "LoggedAt", "LogID", "Site", "ID",
 
 func parts() []part {
 	indexes := []part{
-		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) driver.Pattern {
 			return intrapartition.NewIndex(fmt.Sprint("name", n), byName)
 		}},
-		{"interpartition.Index", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"interpartition.Index", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			index := interpartition.NewIndex(fmt.Sprint("badge", n), byName)
 			if k.wide {
 				return index.Keep(kept...)
 			}
 			return index
 		}},
-		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) driver.Pattern {
 			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
 		}},
-		{"indexentities.Outside", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+		{"indexentities.Outside", func(_ testing.TB, _ *kit, n int) driver.Pattern {
 			return indexentities.NewOutside(fmt.Sprint("teams", n), byTeam)
 		}},
-		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container)
 		}},
 	}
@@ -244,36 +245,36 @@ func parts() []part {
 // relations are the patterns between entities.
 func relations() []part {
 	return []part{
-		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
+		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) driver.Pattern {
 			holder := func(v *item) tables.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
 			copies := denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, holder), nil)
 			k.sitesOn(t, k.table, copies.Holder())
 			return copies.Source()
 		}},
-		{"denormalization.NewInPartition, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern {
+		{"denormalization.NewInPartition, Holder", func(t testing.TB, k *kit, n int) driver.Pattern {
 			copies := denormalization.NewInPartition(fmt.Sprint("home", n), k.homeLink(n), nil)
 			k.sitesOn(t, k.table, copies.Source())
 			return copies.Holder()
 		}},
-		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern {
+		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) driver.Pattern {
 			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) tables.Key { return siteKey("away", "one") }), nil)
 			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("away"), k.queue), copies.Holder()))
 			return copies.Source()
 		}},
-		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern {
+		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) driver.Pattern {
 			copies := denormalization.New(fmt.Sprint("region", n), k.awayLink(n), nil)
 			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("region"), k.queue), copies.Source()))
 			return copies.Holder()
 		}},
-		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern {
+		{"relationships.Count", func(_ testing.TB, _ *kit, n int) driver.Pattern {
 			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
 		}},
-		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (tables.Key, bool) {
 				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true
 			}, func(p *site) *int { return &p.Items })
 		}},
-		{"relationships.Members", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"relationships.Members", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (tables.Key, bool) { return siteKey("projects", "P"), true })
 		}},
 	}
@@ -282,21 +283,21 @@ func relations() []part {
 // storage are the patterns that say how an entity is stored.
 func storage() []part {
 	return []part{
-		{"largeentities.Property", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"largeentities.Property", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			return largeentities.NewProperty[item]([]string{"Photo", "Doc"}[n], k.container, &largeentities.Options{Threshold: -1})
 		}},
-		{"largeentities.Stream", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"largeentities.Stream", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			field := func(v *item) *largeentities.Stream { return []*largeentities.Stream{&v.Clip, &v.Song}[n] }
 			return largeentities.NewStream([]string{"Clip", "Song"}[n], field, k.container, nil)
 		}},
-		{"widentities.Layout", func(_ testing.TB, k *kit, _ int) patterns.Pattern {
+		{"widentities.Layout", func(_ testing.TB, k *kit, _ int) driver.Pattern {
 			k.wide = true
 			return widentities.New(&widentities.Options{FirstRow: kept})
 		}},
-		{"encryption.Encryption", func(_ testing.TB, k *kit, n int) patterns.Pattern {
+		{"encryption.Encryption", func(_ testing.TB, k *kit, n int) driver.Pattern {
 			return encrypting(fmt.Sprint("encryption", n), k.registry)
 		}},
-		{"heterogeneous.Type", func(testing.TB, *kit, int) patterns.Pattern {
+		{"heterogeneous.Type", func(testing.TB, *kit, int) driver.Pattern {
 			return newType()
 		}},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -22,31 +23,31 @@ import (
 // TestRefused: what the page says of more than two, or of two with certain options.
 func TestRefused(t *testing.T) {
 	k := newKit(t, newRegistry(t))
-	sealing := func() patterns.Pattern { return encrypting("encryption", k.registry) }
-	clips := func() patterns.Pattern {
+	sealing := func() driver.Pattern { return encrypting("encryption", k.registry) }
+	clips := func() driver.Pattern {
 		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
 	}
-	count := func(sites *patterns.Repository[site]) patterns.Pattern {
+	count := func(sites *patterns.Repository[site]) driver.Pattern {
 		return relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	}
 	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }))
 	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) tables.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
-		both []patterns.Pattern
+		both []driver.Pattern
 		want string
 	}{
-		"one property encrypted and in a blob": {[]patterns.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
-		"steps, and copies without a type":     {[]patterns.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
-		"parents with effects outside":         {[]patterns.Pattern{count(outgoing)}, `"names"`},
-		"a source with effects outside":        {[]patterns.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName)}, `"badge"`},
-		"a layout without EntityType in front": {[]patterns.Pattern{newType(), widentities.New(nil)}, `"wide"`},
+		"one property encrypted and in a blob": {[]driver.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
+		"steps, and copies without a type":     {[]driver.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
+		"parents with effects outside":         {[]driver.Pattern{count(outgoing)}, `"names"`},
+		"a source with effects outside":        {[]driver.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName)}, `"badge"`},
+		"a layout without EntityType in front": {[]driver.Pattern{newType(), widentities.New(nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{clips()}))
+	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []driver.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []driver.Pattern{clips()}))
 	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
 		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
@@ -66,13 +67,13 @@ func TestRefusedOnWriting(t *testing.T) {
 	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
 	k.sitesOn(t, k.table, copies.Holder())
-	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern{byCount, copies.Source()}))
+	r := must[*patterns.Repository[item]](t)(k.plain([]driver.Pattern{byCount, copies.Source()}))
 	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
 	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)
 	}
 	whole := interpartition.NewIndex("badge", byName)
-	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern{whole, widentities.New(nil)}))
+	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []driver.Pattern{whole, widentities.New(nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)

@@ -19,18 +19,21 @@ var mayImport = map[string][]string{
 	"compoundkey": {},
 	"internal":    {"internal", "compoundkey"},
 	"tables":      {"internal", "compoundkey"},
-	"patterns":    {"internal", "compoundkey", "tables"},
-	"eventual":    {"internal", "compoundkey", "tables", "patterns"},
-	"pattern":     {"internal", "compoundkey", "tables", "patterns", "eventual"},
-	"storagetest": {"internal", "compoundkey", "tables", "patterns", "eventual", "pattern", "storagetest"},
+	"driver":      {"internal", "compoundkey", "tables"},
+	"patterns":    {"internal", "compoundkey", "tables", "driver"},
+	"eventual":    {"internal", "compoundkey", "tables", "driver", "patterns"},
+	"pattern":     {"internal", "compoundkey", "tables", "driver", "patterns", "eventual"},
+	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
 	"harness":     {"internal", "compoundkey", "tables", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
-	"application": {"internal", "compoundkey", "tables", "patterns", "eventual", "pattern", "storagetest", "application"},
+	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest", "application"},
 }
 
 // layer names the layer of a package, given by its directory; "" for one that no layer knows.
 func layer(dir string) string {
 	top, _, _ := strings.Cut(dir, "/")
 	switch {
+	case dir == "patterns/driver":
+		return "driver"
 	case slices.Contains(patternPackages, top), dir == "eventual/archive":
 		return "pattern"
 	case top == "examples" || top == "cmd":
@@ -106,10 +109,11 @@ func TestImportsPointOneWayCanFail(t *testing.T) {
 		"intrapartition/ok.go":   "package p\nimport _ \"fmt\"\nimport _ \"" + modulePath + "other/x\"\n",
 		"intrapartition/x_test.go": file(
 			"storagetest", "indexentities"),
-		"logtail/l.go":     file("storagetest"),
-		"patterns/p.go":    file("compoundkey", "internal/wire", "eventual"),
-		"tables/t.go":      file("compoundkey", "internal/wire", "patterns"),
-		"storagetest/s.go": file("patterns", "examples/contoso", "internal/harness"),
+		"logtail/l.go":         file("storagetest"),
+		"patterns/driver/d.go": file("tables", "internal/wire", "patterns"),
+		"patterns/p.go":        file("compoundkey", "internal/wire", "eventual"),
+		"tables/t.go":          file("compoundkey", "internal/wire", "patterns"),
+		"storagetest/s.go":     file("patterns", "examples/contoso", "internal/harness"),
 	})),
 		"a/a.go: no layer",
 		"compoundkey/k.go:2: compoundkey must not import internal/edm",
@@ -121,6 +125,7 @@ func TestImportsPointOneWayCanFail(t *testing.T) {
 		"internal/wire/w.go:5: internal/wire must not import internal/harness",
 		"intrapartition/i.go:2: intrapartition must not import indexentities",
 		"logtail/l.go:2: logtail must not import storagetest",
+		"patterns/driver/d.go:4: patterns/driver must not import patterns",
 		"patterns/p.go:4: patterns must not import eventual",
 		"storagetest/s.go:3: storagetest must not import examples/contoso",
 		"storagetest/s.go:4: storagetest must not import internal/harness",

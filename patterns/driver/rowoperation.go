@@ -1,0 +1,36 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Write is the row as it is written, shared by the entities of a pattern. Without an ETag, a replacement would be of whatever is there.
+func (row *RowOperation) Write(shared string) (tables.RawWrite, error) {
+	if row.Row == nil {
+		return tables.RawWrite{}, errors.New("a RowOperation without a Row")
+	}
+	w := tables.RawWrite{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
+	if row.Verb != DeleteRow {
+		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(shared)}}
+	}
+	switch row.Verb {
+	case InsertRow:
+		w.Verb, w.IfMatch = wire.VerbInsert, ""
+		return w, nil
+	case ReplaceRow:
+		w.Verb = wire.VerbReplace
+	case DeleteRow:
+		w.Verb = wire.VerbDelete
+	default:
+		return w, fmt.Errorf("a RowOperation of verb %d", row.Verb)
+	}
+	if w.IfMatch == "" {
+		return w, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", tables.Loggable(pass, w.Key).Row)
+	}
+	return w, nil
+}
