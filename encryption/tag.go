@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
 const tagTable = "table"
 
-// The values of the tag patterns.EncryptTag.
+// The values of the tag driver.EncryptTag.
 const (
 	tagEncrypt = "true"
 	tagSign    = "sign"
@@ -56,13 +56,13 @@ func taggedProperties(t reflect.Type) (map[string][]string, error) {
 
 // tagOf returns tagEncrypt, tagSign, or "" for neither.
 func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
-	switch value, tagged := field.Tag.Lookup(patterns.EncryptTag); {
+	switch value, tagged := field.Tag.Lookup(driver.EncryptTag); {
 	case !tagged || value == "false":
 		return "", nil
 	case value == tagEncrypt || value == tagSign:
 		return value, nil
 	default:
-		return "", fmt.Errorf("field %s of %s has the tag %s:%q; it must be true, sign or false", field.Name, t, patterns.EncryptTag, value)
+		return "", fmt.Errorf("field %s of %s has the tag %s:%q; it must be true, sign or false", field.Name, t, driver.EncryptTag, value)
 	}
 }
 

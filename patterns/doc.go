@@ -45,3 +45,8 @@
 // When entities must change together across partitions in one step: Azure Tables has no such transaction, and the
 // packages built on this one make it eventually so.
 package patterns
+
+import "github.com/tablepatterns/tablepatterns/internal/rows"
+
+// pass opens the raw surface of package tables.
+const pass = rows.Open

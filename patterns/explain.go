@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -35,68 +37,68 @@ type ExplainedRow struct {
 }
 
 // explain is Repository.Explain.
-func (r *engine) explain(ctx context.Context, kind driver.ChangeKind, v any) (*Explanation, error) {
+func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v any) (*Explanation, error) {
 	const op = "Explain"
 	ctx, reads := wire.CountReads(ctx)
-	var w *work
+	var w *engine.Work
 	var err error
 	switch kind {
 	case driver.ChangeInsert:
-		w, err = r.inserting(op, v)
+		w, err = r.Inserting(op, v)
 	case driver.ChangeReplace:
-		w, err = r.replacing(op, v)
+		w, err = r.Replacing(op, v)
 	case driver.ChangeDelete:
-		w, err = r.deleting(ctx, op, v)
+		w, err = r.Deleting(ctx, op, v)
 	default:
-		return nil, r.invalid(op, tables.Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
+		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
 	}
 	if err != nil {
 		return nil, err
 	}
-	x := &Explanation{Kind: kind, Key: w.change.Key}
-	w.begin()
-	w.change.DryRun = true
-	if err := r.complete(ctx, w); err != nil {
-		return nil, r.located(w, err)
+	x := &Explanation{Kind: kind, Key: w.Change.Key}
+	w.Begin()
+	w.Change.DryRun = true
+	if err := r.Complete(ctx, w); err != nil {
+		return nil, r.Located(w, err)
 	}
 	reserved := 0
-	if r.reachesOut() {
-		intent, err := r.intentOf(ctx, w)
+	if r.ReachesOut() {
+		intent, err := r.IntentOf(ctx, w)
 		if err != nil {
-			return nil, r.located(w, err)
+			return nil, r.Located(w, err)
 		}
-		x.Outside, reserved = linesOf(intent), r.reserved(w)
+		x.Outside, reserved = linesOf(intent), reservedBy(r, w)
 	}
-	d, err := r.draft(ctx, w)
+	d, err := r.Draft(ctx, w)
 	if err != nil {
-		return nil, r.located(w, err)
+		return nil, r.Located(w, err)
 	}
-	if e := tables.CheckWrites(pass, d.writes); e != nil {
-		return nil, r.located(w, e)
+	if e := tables.CheckWrites(pass, d.Writes); e != nil {
+		return nil, r.Located(w, e)
 	}
-	if e := raw(r.table).CheckSize(d.writes); e != nil {
-		return nil, r.located(w, e)
+	if e := engine.Raw(r.Table).CheckSize(d.Writes); e != nil {
+		return nil, r.Located(w, e)
 	}
-	for i := range d.writes {
-		x.Rows = append(x.Rows, explainRow(&d.writes[i]))
+	for i := range d.Writes {
+		x.Rows = append(x.Rows, explainRow(&d.Writes[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.writes), x.Outside, reserved)
+	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), x.Outside, reserved)
 	return x, nil
 }
 
-// reserved counts the outside keys that the change reserves before it writes the entity.
-func (r *engine) reserved(w *work) int {
+// reservedBy counts the outside keys that the change reserves before it writes the entity.
+func reservedBy(r *engine.Engine, w *engine.Work) int {
 	n := 0
-	for _, p := range r.outside {
-		if !reserves(p) || w.change.Kind == driver.ChangeDelete {
+	for _, p := range r.Outside {
+		if !engine.Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 			continue
 		}
-		copies, err := outsideCopies(p, w.change.Entity)
+		copies, err := engine.OutsideCopies(p, w.Change.Entity)
 		if err != nil {
 			continue // told when the intent was made
 		}
 		for i := range copies {
-			if w.fresh[freshName(p, copies[i].Key)] {
+			if w.Fresh[engine.FreshName(p, copies[i].Key)] {
 				n++
 			}
 		}
@@ -117,7 +119,7 @@ func linesOf(i driver.Intent) []string {
 
 func explainRow(w *tables.RawWrite) ExplainedRow {
 	size, _ := w.Check() // checked before, so it has no error
-	row := ExplainedRow{RowKey: w.Key.Row, Pattern: meaningOf(w).pattern, Size: size}
+	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {
 		row.Properties = len(w.Properties) + len(w.System)
 	}

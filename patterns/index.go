@@ -79,7 +79,7 @@ func (d *IndexDefinition[T]) Attach(host driver.Host) error {
 		}
 	}
 	if d.keep != nil {
-		d.kept = slices.Concat(d.keep, repo.engine.sealed())
+		d.kept = slices.Concat(d.keep, repo.engine.Sealed())
 	}
 	d.repo = repo
 	return nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -58,12 +60,12 @@ type RebuildReport struct {
 // nothing is.
 func (r RebuildReport) Token() string { return r.token }
 
-// rebuild is Repository.Rebuild.
-func (r *engine) rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
+// rebuildAll is Repository.Rebuild.
+func rebuildAll(ctx context.Context, r *engine.Engine, o *RebuildOptions) (RebuildReport, error) {
 	if o == nil {
 		o = &RebuildOptions{}
 	}
-	b, err := r.newRebuild(o)
+	b, err := newRebuild(r, o)
 	if err != nil {
 		return RebuildReport{}, err
 	}
@@ -98,18 +100,18 @@ const rebuildVersion = 1
 // rebuilt is an entity on its way.
 type rebuilt struct {
 	value any
-	row   *storedRow // with every property as stored
+	row   *engine.StoredRow // with every property as stored
 }
 
-func (r *engine) newRebuild(o *RebuildOptions) (*rebuild, error) {
+func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 	const op = "Rebuild"
-	v, err := r.newVerifier(op, &VerifyOptions{Patterns: o.Patterns, Partitions: o.Partitions, Concurrency: o.Concurrency})
+	v, err := newVerifier(r, op, &VerifyOptions{Patterns: o.Patterns, Partitions: o.Partitions, Concurrency: o.Concurrency})
 	if err != nil {
 		return nil, err
 	}
 	v.aim(true, nil, nil)
 	b := &rebuild{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
-	for _, p := range r.patterns {
+	for _, p := range r.Patterns {
 		_, audits := p.(driver.Auditor)
 		_, rows := p.(driver.RowContributor)
 		_, companions := p.(driver.CompanionContributor)
@@ -120,7 +122,7 @@ func (r *engine) newRebuild(o *RebuildOptions) (*rebuild, error) {
 		case rows || companions:
 			b.always = true
 		case named && !near && !outside:
-			return nil, r.invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
+			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
 		}
 	}
 	h := fnv.New64a()
@@ -128,7 +130,7 @@ func (r *engine) newRebuild(o *RebuildOptions) (*rebuild, error) {
 	b.state = rebuildState{Version: rebuildVersion, Run: fmt.Sprintf("%016x", h.Sum64())}
 	if o.Resume != "" {
 		if err := b.state.parse(o.Resume, b.state.Run); err != nil {
-			return nil, r.invalid(op, tables.Key{}, err)
+			return nil, r.Invalid(op, tables.Key{}, err)
 		}
 	}
 	return b, nil
@@ -188,9 +190,9 @@ func (b *rebuild) run(ctx context.Context) error {
 
 // query reads the entities of one partition, or all.
 func (b *rebuild) query(part int) tables.Query[rebuilt] {
-	src := raw(b.r.table).Source(b.r.primary.Span)
-	src.Load = loads(func(ctx context.Context, row *storedRow, _ []string) (any, error) {
-		if row.isCopy || !b.mine(row.Key) {
+	src := engine.Raw(b.r.Table).Source(b.r.Primary.Span)
+	src.Load = engine.Loads(func(ctx context.Context, row *engine.StoredRow, _ []string) (any, error) {
+		if row.IsCopy || !b.mine(row.Key) {
 			return nil, nil
 		}
 		e, err := b.decode(ctx, row)
@@ -199,10 +201,10 @@ func (b *rebuild) query(part int) tables.Query[rebuilt] {
 		}
 		b.state.Report.Entities++
 		if !e.known() {
-			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
+			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 			return nil, nil
 		}
-		return &rebuilt{e.value, e.row.with(slices.Clone(e.stored))}, nil
+		return &rebuilt{e.value, e.row.With(slices.Clone(e.stored))}, nil
 	})
 	q := tables.QueryOf[rebuilt](pass, src)
 	if b.scope != nil {
@@ -238,14 +240,14 @@ func (b *rebuild) add(count func(*RebuildReport)) {
 func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
-		if !startsAgain(ctx, err) || attempt+1 >= b.r.schema.MaxAttempts {
+		if !startsAgain(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
 			return b.failed(ctx, x, err)
 		}
 		b.add(func(r *RebuildReport) { r.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
-		value, row, err := b.r.look(ctx, b.op, x.row.Key)
+		value, row, err := b.r.Look(ctx, b.op, x.row.Key)
 		if err != nil || value == nil {
 			return b.failed(ctx, x, err)
 		}
@@ -255,7 +257,7 @@ func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 
 // fillAlone is fillOnce while no other worker of the run writes what the entity shares with others.
 func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
-	release, err := b.locks.acquire(ctx, b.r.sharedBy(x.row.Key, x.value))
+	release, err := b.locks.Acquire(ctx, b.r.SharedBy(x.row.Key, x.value))
 	if err != nil {
 		return err
 	}
@@ -272,7 +274,7 @@ func startsAgain(ctx context.Context, err error) bool {
 // conflicts reports whether a write of an entity was surely refused because somebody else changed the entity or a row that
 // patterns share among entities.
 func conflicts(err error) bool {
-	e := asError(err)
+	e := engine.AsError(err)
 	return tables.LostRace(err) || e != nil && errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
 }
 
@@ -282,13 +284,13 @@ func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
 		return nil
 	}
 	kind := Undecodable
-	e := asError(err)
+	e := engine.AsError(err)
 	switch {
 	case errors.Is(err, tables.ErrDuplicate), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound):
 		kind = Missing
 	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err
 	}
-	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.table.Name(), Entity: x.row.Key, Err: err})
+	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.Table.Name(), Entity: x.row.Key, Err: err})
 	return nil
 }

@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,11 +29,11 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 	case err != nil:
 		return err
 	case l.write || unlisted || b.always:
-		if err = b.r.writeAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = b.r.runAgree(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
+		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
+			err = b.r.RunAgree(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
 		}
 	case len(l.outside) > 0:
-		err = b.r.runAgree(ctx, "", x.row.Key, l.outside)
+		err = b.r.RunAgree(ctx, "", x.row.Key, l.outside)
 	case l.taken == nil:
 		b.add(func(r *RebuildReport) { r.Skipped++ })
 		return nil
@@ -47,13 +49,13 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 
 // unlisted reports whether the entity has copies in an index that its row does not list.
 func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
-	for _, p := range b.r.copies {
-		if !b.chosen(p.PatternName()) || namesCopies(x.row.copies, p.PatternName()) {
+	for _, p := range b.r.Copies {
+		if !b.chosen(p.PatternName()) || engine.NamesCopies(x.row.Copies, p.PatternName()) {
 			continue
 		}
-		copies, err := appendCopies(nil, p, x.value, x.row.Key, b.r.spreading(x.row.Properties))
+		copies, err := engine.AppendCopies(nil, p, x.value, x.row.Key, b.r.Spreading(x.row.Properties))
 		if err != nil {
-			return false, patternError(p, err, tables.ErrInvalid)
+			return false, engine.PatternError(p, err, tables.ErrInvalid)
 		}
 		if len(copies) > 0 {
 			return true, nil
@@ -65,7 +67,7 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 // lacking looks at what patterns hold of an entity elsewhere than in its own rows.
 func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
-	e := &seenEntity{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.incarnation, stored: x.row.Properties}
+	e := &seenEntity{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.Incarnation, stored: x.row.Properties}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
@@ -89,14 +91,14 @@ func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 func (b *rebuild) lackingHeld(ctx context.Context, p driver.Auditor, e *seenEntity, l *lack) error {
 	facts, err := p.Facts(e.value)
 	if err != nil {
-		return patternError(p, err, tables.ErrInvalid)
+		return engine.PatternError(p, err, tables.ErrInvalid)
 	}
 	_, mends := p.(driver.Mender)
 	_, intends := p.(driver.IntentContributor)
 	for i := range facts {
 		held, there, err := p.Look(ctx, facts[i].Place, e.key)
 		if err != nil {
-			return patternError(p, err, tables.ErrGarbled)
+			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
 		switch {
 		case there && held.Err == nil && held.Digest == facts[i].Digest:
@@ -112,9 +114,9 @@ func (b *rebuild) lackingHeld(ctx context.Context, p driver.Auditor, e *seenEnti
 
 // lackingCopies looks at an entity's copies of one pattern.
 func (b *rebuild) lackingCopies(ctx context.Context, a *area, p driver.OutsideCopyContributor, e *seenEntity, l *lack) error {
-	copies, err := outsideCopies(p, e.value)
+	copies, err := engine.OutsideCopies(p, e.value)
 	if err != nil {
-		return patternError(p, err, tables.ErrInvalid)
+		return engine.PatternError(p, err, tables.ErrInvalid)
 	}
 	for i := range copies {
 		row, err := b.readRow(ctx, a.table, copies[i].Key)
@@ -130,7 +132,7 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, p driver.OutsideCo
 		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(copies[i].Keep), e.mark()) {
 			continue
 		}
-		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], outsideName(copies[i].Key))
+		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], engine.OutsideName(copies[i].Key))
 	}
 	return nil
 }

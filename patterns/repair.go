@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
 // RepairOptions are the options of Repair; nil is the same as the zero value.
@@ -23,13 +25,13 @@ type Repaired struct {
 	Err error
 }
 
-// repair is Repository.Repair.
-func (r *engine) repair(ctx context.Context, o *RepairOptions) iter.Seq2[Repaired, error] {
+// repairAll is Repository.Repair.
+func repairAll(ctx context.Context, r *engine.Engine, o *RepairOptions) iter.Seq2[Repaired, error] {
 	return func(yield func(Repaired, error) bool) {
 		if o == nil {
 			o = &RepairOptions{}
 		}
-		v, err := r.newVerifier("Repair", &o.VerifyOptions)
+		v, err := newVerifier(r, "Repair", &o.VerifyOptions)
 		if err != nil {
 			yield(Repaired{}, err)
 			return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -14,32 +16,34 @@ import (
 
 // isMisplaced reports whether a row is a claim whose name does not follow from what it says. The library writes none: another
 // program changed it, or had two claims change places.
-func (r *storedRow) isMisplaced() bool {
-	if !r.outside.isClaim {
+func isMisplaced(r *engine.StoredRow) bool {
+	if !r.Outside.IsClaim {
 		return false
 	}
-	copied := tables.Key{Partition: r.Key.Partition, Row: r.outside.claim}
-	return r.Key != claimKey(copied, tables.Key{Partition: r.outside.partition, Row: r.primary}, r.outside.reserved)
+	copied := tables.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
+	return r.Key != engine.ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
-// evidence is the row with the ETag under which it is wrong.
-func (r *storedRow) evidence() evidence { return evidence{r.Key, string(r.ETag), r.isMisplaced()} }
+// evidenceOf is the row with the ETag under which it is wrong.
+func evidenceOf(r *engine.StoredRow) evidence {
+	return evidence{r.Key, string(r.ETag), isMisplaced(r)}
+}
 
 // removeMisplaced removes a claim that says something else than its name, unless a copy is there whose claim has this name: then
 // it makes the claim say so. To delete it would leave that copy without its claim. Both writes are conditional on the row's ETag;
 // a row that somebody else changed meanwhile is left to the next run. Requests: 1, and 1 for each page of the index's partition.
 func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e evidence) error {
-	o := operation{verb: wire.VerbDelete, key: e.key}
+	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
 	copied, err := copyNamedBy(ctx, table, e.key)
 	if err != nil {
 		return err
 	}
 	if copied != nil {
-		w := &outsideWriter{table: table, entity: tables.Key{Partition: copied.outside.partition, Row: copied.primary}}
-		o = w.claim(wire.VerbReplace, copied.Key, copied.outside.reserved)
+		w := &engine.OutsideWriter{Table: table, Entity: tables.Key{Partition: copied.Outside.Partition, Row: copied.Primary}}
+		o = w.Claim(wire.VerbReplace, copied.Key, copied.Outside.Reserved)
 	}
-	o.ifMatch = azcore.ETag(e.etag)
-	_, err = commit(ctx, table, v.op, o)
+	o.IfMatch = azcore.ETag(e.etag)
+	_, err = engine.Commit(ctx, table, v.op, o)
 	if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
@@ -47,12 +51,12 @@ func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e e
 }
 
 // copyNamedBy finds the copy, or reserved key, whose claim has this name; nil for none.
-func copyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*storedRow, error) {
-	for row, err := range storedRows(raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", claimPrefix)).All(ctx)) {
+func copyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*engine.StoredRow, error) {
+	for row, err := range engine.StoredRows(engine.Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", engine.ClaimPrefix)).All(ctx)) {
 		if err != nil {
 			return nil, err
 		}
-		if row.outside.is && !row.outside.isClaim && claimKey(row.Key, tables.Key{Partition: row.outside.partition, Row: row.primary}, row.outside.reserved) == claim {
+		if row.Outside.Is && !row.Outside.IsClaim && engine.ClaimKey(row.Key, tables.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
 			return row, nil
 		}
 	}

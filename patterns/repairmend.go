@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -29,11 +31,11 @@ func fatal(ctx context.Context, err error) error {
 
 // mendAlone is mend while no other worker of the run writes what the finding's entity shares with others.
 func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
-	names := v.r.sharedBy(f.Entity, nil)
+	names := v.r.SharedBy(f.Entity, nil)
 	if a := v.areas[f.site.area].auditor; a != nil {
-		names = append(names, heldName(a, f.Place))
+		names = append(names, engine.HeldName(a, f.Place))
 	}
-	release, err := v.locks.acquire(ctx, names)
+	release, err := v.locks.Acquire(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -56,9 +58,9 @@ func (v *verifier) mend(ctx context.Context, f *finding) error {
 	case a.auditor == nil:
 		return v.mendOutside(ctx, a, f)
 	case intends:
-		return v.r.runAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
+		return v.r.RunAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
-	return &tables.Error{Op: v.op, Table: v.r.table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
+	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
 }
 
@@ -84,7 +86,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
 	}
 	table := v.areas[f.site.area].table
-	var operations []operation
+	var operations []engine.Operation
 	for _, e := range f.evidence {
 		if e.misplaced {
 			if err := v.removeMisplaced(ctx, table, e); err != nil {
@@ -92,12 +94,12 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 			}
 			continue
 		}
-		operations = append(operations, operation{verb: wire.VerbDelete, key: e.key, ifMatch: azcore.ETag(e.etag), meaning: meaning{pattern: f.Pattern}})
+		operations = append(operations, engine.Operation{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Meaning: engine.Meaning{Pattern: f.Pattern}})
 	}
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := commit(ctx, table, v.op, operations...)
+	_, err := engine.Commit(ctx, table, v.op, operations...)
 	if err == nil {
 		return nil
 	}
@@ -130,44 +132,14 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 		if is.Kind == Spurious {
 			return v.mend(ctx, is) // the entity has gone, or changed, since
 		}
-		err = v.r.rewriteNow(ctx, v.op, f.Entity)
-		if err == nil || attempt+1 >= v.r.schema.MaxAttempts || !conflicts(err) {
+		err = v.r.RewriteNow(ctx, v.op, f.Entity)
+		if err == nil || attempt+1 >= v.r.Schema.MaxAttempts || !conflicts(err) {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
 	}
-}
-
-// rewriteNow reads an entity and writes it again as it is. Its copies are taken for ones that may have been left behind or be
-// another's: none is written over before it was looked at.
-func (r *engine) rewriteNow(ctx context.Context, op string, key tables.Key) error {
-	value, row, err := r.look(ctx, op, key)
-	if err != nil {
-		return err
-	}
-	if value == nil {
-		return &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrNotFound}
-	}
-	row.copies = ""
-	return r.writeAgain(ctx, op, value, row, true)
-}
-
-// writeAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
-// entity's own. strays says that all copies are looked at first, which is quicker where most are there.
-func (r *engine) writeAgain(ctx context.Context, op string, value any, row *storedRow, strays bool) error {
-	known, err := r.remember(value, row.Key, row)
-	if err != nil {
-		return err
-	}
-	if !strays {
-		known.orphans = nil
-	}
-	old := *r.state(value)
-	old.Prior, old.Copies = known, row.copies
-	return r.run(ctx, &work{op: op, entity: value, etag: row.ETag,
-		change: change{Change: driver.Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties}, old: &old}})
 }
 
 // mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
@@ -194,9 +166,9 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 	}
 	change := ""
 	if own := p.own(); own != nil {
-		change = own.outside.reserved
+		change = own.Outside.Reserved
 	}
-	return v.r.runAgree(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+	return v.r.RunAgree(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
 }
 
 // junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
@@ -205,37 +177,19 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 func (p *seenPlace) junk() []evidence {
 	var junk []evidence
 	for _, stray := range p.strays {
-		if p.reserved() && stray.Key == claimKey(p.row.Key, p.entity, p.row.outside.reserved) {
+		if p.reserved() && stray.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Outside.Reserved) {
 			continue
 		}
-		junk = append(junk, stray.evidence())
+		junk = append(junk, evidenceOf(stray))
 	}
 	return junk
 }
 
-// runAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
-// change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
-func (r *engine) runAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
-	if change == "" {
-		change = newWriteID()
-	}
-	intent := driver.Intent{ID: change, Repository: r.name(), Key: key, Outside: outside}
-	var settled error
-	err := r.schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		settled = r.agree(ctx, named{Intent: intent}, nil, nil)
-		return settled
-	})
-	if err == nil {
-		err = settled // the runner has left it to its workers
-	}
-	return err
-}
-
 // evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
-func (v *verifier) evict(ctx context.Context, f *finding, row *storedRow) error {
-	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: ownerOf(row)}
-	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
-	if !row.outside.is || row.shared || row.outside.isClaim || !v.r.keeps(owner) {
+func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow) error {
+	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
+	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
+	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Keeps(owner) {
 		return taken
 	}
 	s := &suspect{site: site{f.site.area, f.Place, owner}}

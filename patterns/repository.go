@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -31,7 +33,7 @@ type Schema[T any] struct {
 
 // Repository keeps entities of one type with all their patterns: every change is planned whole and written in one
 // entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
-type Repository[T any] struct{ engine *engine }
+type Repository[T any] struct{ engine *engine.Engine }
 
 // NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
 // is ErrInvalid.
@@ -41,19 +43,19 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...driver.P
 		return nil, tables.Invalidf(op, "it needs a table and a Schema.Key")
 	}
 	if table.Account() == nil {
-		return nil, tables.Invalid(op, raw(table).Usable())
+		return nil, tables.Invalid(op, engine.Raw(table).Usable())
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
 		return nil, tables.Relabel(pass, op, table, err)
 	}
-	r := &Repository[T]{&engine{table: table, codec: tables.CodecOf(pass, codec), names: codec.PropertyNames(), patterns: slices.Clone(attached),
-		schema: schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: s.Intents, MaxAttempts: s.MaxAttempts}}}
-	if !r.engine.codec.HasMeta() {
+	r := &Repository[T]{&engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(), Patterns: slices.Clone(attached),
+		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: s.Intents, MaxAttempts: s.MaxAttempts}}}
+	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
-	r.engine.host = r
-	if err := r.engine.attach(); err != nil {
+	r.engine.Host = r
+	if err := r.engine.Attach(); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -76,64 +78,64 @@ func typed[T any](v any, err error) (*T, error) {
 }
 
 // Table returns the repository's table.
-func (r *Repository[T]) Table() *tables.Table { return r.engine.table }
+func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
 
 // EntityType returns the type of T.
 func (r *Repository[T]) EntityType() reflect.Type { return reflect.TypeFor[T]() }
 
 // RowPrefix returns Schema.RowPrefix.
-func (r *Repository[T]) RowPrefix() string { return r.engine.schema.RowPrefix }
+func (r *Repository[T]) RowPrefix() string { return r.engine.Schema.RowPrefix }
 
 // PropertyNames lists the properties that T stores, nil when it takes any.
-func (r *Repository[T]) PropertyNames() []string { return r.engine.names }
+func (r *Repository[T]) PropertyNames() []string { return r.engine.Names }
 
 // KeyOf returns the key that the schema gives an entity.
-func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.schema.Key(v) }
+func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 
 // MetaOf returns the entity's Meta.
-func (r *Repository[T]) MetaOf(v *T) *tables.Meta { return r.engine.codec.Meta(v) }
+func (r *Repository[T]) MetaOf(v *T) *tables.Meta { return r.engine.Codec.Meta(v) }
 
 // Patterns returns the attached patterns.
-func (r *Repository[T]) Patterns() []driver.Pattern { return slices.Clone(r.engine.patterns) }
+func (r *Repository[T]) Patterns() []driver.Pattern { return slices.Clone(r.engine.Patterns) }
 
 // Get reads one entity. Requests: 1.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
-	return typed[T](r.engine.get(ctx, "Get", key))
+	return typed[T](r.engine.Get(ctx, "Get", key))
 }
 
 // GetMany reads entities by their keys, several at once, and yields those that are there in the order of keys. An
 // error comes once, last. Requests: 1 for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
-	return tables.GetManyOf(ctx, pass, &r.engine.primary, keys, options)
+	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
 }
 
 // Query begins a query of the entities; their index copies and further rows are left out.
-func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.primary) }
+func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.Primary) }
 
 // Copies reads the rows that a CopyContributor made, as entities. span is where their row keys lie; keep are the
 // properties that they hold, nil for all. Index packages build their reads on it.
 func (r *Repository[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, r.engine.copiesSource(span, keep))
+	return tables.QueryOf[T](pass, r.engine.CopiesSource(span, keep))
 }
 
 // GetCopy reads one row that a CopyContributor made, as an entity. Requests: 1.
 func (r *Repository[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, r.engine.copiesSource(compoundkey.All(), keep), "Get", key)
+	return tables.GetOf[T](ctx, pass, r.engine.CopiesSource(compoundkey.All(), keep), "Get", key)
 }
 
 // OutsideCopies reads the rows of an OutsideCopyContributor, as entities. span is where their row keys lie; keep are
 // the properties that they hold, nil for all. Index packages build their reads on it.
 func (r *Repository[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, r.engine.outsideSource(table, span, keep))
+	return tables.QueryOf[T](pass, r.engine.OutsideSource(table, span, keep))
 }
 
 // GetOutsideCopy reads one row of an OutsideCopyContributor, as an entity. Requests: 1.
 func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, r.engine.outsideSource(table, compoundkey.All(), keep), "Get", key)
+	return tables.GetOf[T](ctx, pass, r.engine.OutsideSource(table, compoundkey.All(), keep), "Get", key)
 }
 
 // GetPrimary reads the entity that a copy belongs to, given the copy's key. With a CopyAuthenticator it is ErrNotFound where the
 // entity does not have a copy there. Requests: 2.
 func (r *Repository[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
-	return typed[T](r.engine.getPrimary(ctx, copied))
+	return typed[T](r.engine.GetPrimary(ctx, copied))
 }

@@ -12,25 +12,25 @@ import (
 // Insert adds an entity with all its rows. It is ErrExists when there is one with this key, and ErrDuplicate, naming
 // the index in Error.Pattern, when another entity has one of its index keys; nothing is written then. Requests: 1.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
-	return r.engine.insert(ctx, untyped(v))
+	return r.engine.Insert(ctx, untyped(v))
 }
 
 // Replace writes the entity in the place of what it was read as. It is ErrConflict when the entity has changed since.
 // Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
-	return r.engine.replace(ctx, untyped(v))
+	return r.engine.Replace(ctx, untyped(v))
 }
 
 // ReplaceUnconditional writes the entity in the place of whatever is there; changes of other writers are lost. It is
 // ErrNotFound when there is none. Requests: 2, more under rivals.
 func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
-	return r.engine.replaceUnconditional(ctx, untyped(v))
+	return r.engine.ReplaceUnconditional(ctx, untyped(v))
 }
 
 // Upsert inserts the entity or writes it in the place of whatever is there; changes of other writers are lost.
 // Requests: 2, more under rivals. It reads first, since the old index rows must be known to be removed.
 func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
-	return r.engine.upsert(ctx, untyped(v))
+	return r.engine.Upsert(ctx, untyped(v))
 }
 
 // Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between, at
@@ -41,19 +41,19 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	if change != nil {
 		edit = func(v any) error { return change(v.(*T)) }
 	}
-	return typed[T](r.engine.update(ctx, key, edit))
+	return typed[T](r.engine.Update(ctx, key, edit))
 }
 
 // Delete removes the entity with all its rows. It is ErrConflict when the entity has changed since it was read.
 // Requests: 1, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
-	return r.engine.delete(ctx, untyped(v))
+	return r.engine.Delete(ctx, untyped(v))
 }
 
 // DeleteUnconditional removes the entity whatever it is now. It is ErrNotFound when there is none. Requests: 2, more
 // under rivals.
 func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
-	return r.engine.deleteUnconditional(ctx, key)
+	return r.engine.DeleteUnconditional(ctx, key)
 }
 
 // Merge writes the named properties, all of v's when none are named, and leaves the entity's others as they are
@@ -62,7 +62,7 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key)
 // is ErrInvalid. Requests: 2; 1 for an entity that was read whole in a repository without patterns. What an index holds
 // follows from the whole entity.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
-	return r.engine.merge(ctx, untyped(v), properties...)
+	return r.engine.Merge(ctx, untyped(v), properties...)
 }
 
 // BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written whole or not at all,
@@ -71,11 +71,11 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // of the partition are ErrInvalid here.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {
 	const op = "BulkInsertNonAtomic"
-	if err := r.engine.checkBulk(op); err != nil {
+	if err := r.engine.CheckBulk(op); err != nil {
 		return tables.BulkProgress{}, err
 	}
-	return tables.Bulk(ctx, pass, r.engine.table, op, entities, options, func(v *T) (tables.BulkUnit, error) {
-		return r.engine.bulkUnit(ctx, op, v)
+	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, func(v *T) (tables.BulkUnit, error) {
+		return r.engine.BulkUnit(ctx, op, v)
 	})
 }
 
@@ -86,27 +86,40 @@ func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.S
 // to be removed ErrNotFound, each with Error.Pattern. Requests: 0; for a replace or delete, 1 for an entity that was read through
 // an index or a projection.
 func (r *Repository[T]) StageInsert(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.stageInsert(ctx, x, untyped(v))
+	return r.engine.StageInsert(ctx, x, untyped(v))
 }
 
 // StageReplace is StageInsert for a Replace.
 func (r *Repository[T]) StageReplace(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.stageReplace(ctx, x, untyped(v))
+	return r.engine.StageReplace(ctx, x, untyped(v))
 }
 
 // StageDelete is StageInsert for a Delete.
 func (r *Repository[T]) StageDelete(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.stageDelete(ctx, x, untyped(v))
+	return r.engine.StageDelete(ctx, x, untyped(v))
 }
 
 // CheckStage is ErrInvalid, naming the pattern, where changes of the repository's entities cannot be staged since they have
 // effects outside of the partition: for those who build on staging, to refuse the repository when they are made. Requests: 0.
-func (r *Repository[T]) CheckStage() error { return r.engine.checkStage("CheckStage") }
+func (r *Repository[T]) CheckStage() error { return r.engine.CheckStage("CheckStage") }
+
+// ApplyOptions are what Apply adds to a change; nil is the same as the zero value.
+type ApplyOptions struct {
+	// Incarnation is the id of the entity's life from this change on. With it a repeated insert of the same thing is known. ""
+	// is a new one for an insert, and the entity's own for a replace.
+	Incarnation string
+	// Beside are rows that are written in the entity's transaction. If one of them has changed, nothing is written, and the
+	// error is that of an entity that has changed: ErrConflict, ErrExists or ErrNotFound.
+	Beside driver.Beside
+}
 
 // Apply is Insert, Replace or Delete with options. It is for packages that build on a repository, such as eventual for its
 // Mover. Meta.WriteID of v is the id of this write afterwards, which the rows beside it hold too. Requests: as the verb.
 func (r *Repository[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *ApplyOptions) error {
-	return r.engine.apply(ctx, kind, untyped(v), options)
+	if options == nil {
+		options = &ApplyOptions{}
+	}
+	return r.engine.Apply(ctx, kind, untyped(v), options.Incarnation, &options.Beside)
 }
 
 // Check refuses an entity that Insert would refuse before any request: a key, a property, a size or a number of rows that the
@@ -114,20 +127,20 @@ func (r *Repository[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T,
 // not be done for an entity which cannot be stored. What only the tables can tell is not looked for: a taken key, a list
 // that is full. Requests: 0.
 func (r *Repository[T]) Check(ctx context.Context, v *T) error {
-	return r.engine.check(ctx, untyped(v))
+	return r.engine.Check(ctx, untyped(v))
 }
 
 // CheckUnder is Check for an entity whose key Schema.Key cannot tell yet, such as one that depends on what is still to be read.
 // The given key stands for it, and is as long. Requests: 0.
 func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
-	return r.engine.checkUnder(ctx, key, untyped(v))
+	return r.engine.CheckUnder(ctx, key, untyped(v))
 }
 
 // Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
 // ChangeReplace or ChangeDelete of one that was read. It makes no request, but for patterns that must read to plan; these reads
 // are among the requests that it shows, since the change makes them as well.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
-	return r.engine.explain(ctx, kind, untyped(v))
+	return explain(ctx, r.engine, kind, untyped(v))
 }
 
 // Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the
@@ -142,7 +155,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 //
 // Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
 func (r *Repository[T]) Reconcile(ctx context.Context, intent driver.Intent) error {
-	return r.engine.reconcile(ctx, intent)
+	return r.engine.Reconcile(ctx, intent)
 }
 
 // Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
@@ -169,7 +182,7 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent driver.Intent) err
 // partitions, some 50,000 rows each, in which sums differ, and for all where sums of outside copies do; 3 to 10 for each
 // suspect. One more for each entity that a Layout spreads over rows.
 func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
-	return r.engine.verify(ctx, o)
+	return verifyAll(ctx, r.engine, o)
 }
 
 // Repair is Verify that mends what it finds, and yields what became of each. What cannot be mended is told and does not end it.
@@ -188,7 +201,7 @@ func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[
 // What cannot be decoded is only reported. Requests: those of Verify, and for each discrepancy 2 to 5 to look at it again, and
 // those of one write of the entity, or 1 delete; for a claim that says something else than its name 1 for each page of its partition.
 func (r *Repository[T]) Repair(ctx context.Context, o *RepairOptions) iter.Seq2[Repaired, error] {
-	return r.engine.repair(ctx, o)
+	return repairAll(ctx, r.engine, o)
 }
 
 // Rebuild fills patterns that were attached to a table that has entities already, while writers go on. An entity whose row does
@@ -203,5 +216,5 @@ func (r *Repository[T]) Repair(ctx context.Context, o *RepairOptions) iter.Seq2[
 // Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1 for each
 // copy outside and each fact, and those of an intent for each entity where one of these is not right.
 func (r *Repository[T]) Rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
-	return r.engine.rebuild(ctx, o)
+	return rebuildAll(ctx, r.engine, o)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -113,10 +115,10 @@ func (d Discrepancy) String() string {
 	return b.String()
 }
 
-// verify is Repository.Verify.
-func (r *engine) verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
+// verifyAll is Repository.Verify.
+func verifyAll(ctx context.Context, r *engine.Engine, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
 	return func(yield func(Discrepancy, error) bool) {
-		v, err := r.newVerifier("Verify", o)
+		v, err := newVerifier(r, "Verify", o)
 		if err != nil {
 			yield(Discrepancy{}, err)
 			return

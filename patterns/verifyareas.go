@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -25,14 +27,14 @@ const nearArea = 0
 
 // verifier is one run of Verify or Repair.
 type verifier struct {
-	r       *engine
+	r       *engine.Engine
 	op      string
 	options VerifyOptions
 	areas   []area
 	scope   map[string]bool // partitions, nil for all
 	near    bool            // the near area is looked at
 	found   func(ctx context.Context, findings []*finding) error
-	locks   sharedLocks // of Repair and Rebuild
+	locks   engine.SharedLocks // of Repair and Rebuild
 
 	state    verifyState
 	first    bool  // the rows are seen for the first time
@@ -45,26 +47,26 @@ type verifier struct {
 	token    func() string
 }
 
-func (r *engine) newVerifier(op string, o *VerifyOptions) (*verifier, error) {
-	options, err := o.checked(r.patterns)
+func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, error) {
+	options, err := o.checked(r.Patterns)
 	if err != nil {
-		return nil, r.invalid(op, tables.Key{}, err)
+		return nil, r.Invalid(op, tables.Key{}, err)
 	}
-	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.table}}, began: time.Now()}
+	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.Table}}, began: time.Now()}
 	if options.Partitions != nil {
 		v.scope = map[string]bool{}
 		for _, p := range options.Partitions {
 			v.scope[p] = true
 		}
 	}
-	v.near = r.layout != nil && v.chosen(r.layout.PatternName()) ||
-		slices.ContainsFunc(r.copies, func(p driver.CopyContributor) bool { return v.chosen(p.PatternName()) })
-	for _, p := range r.outside {
+	v.near = r.Layout != nil && v.chosen(r.Layout.PatternName()) ||
+		slices.ContainsFunc(r.Copies, func(p driver.CopyContributor) bool { return v.chosen(p.PatternName()) })
+	for _, p := range r.Outside {
 		if err := v.addOutside(p); err != nil {
-			return nil, r.invalid(op, tables.Key{}, err)
+			return nil, r.Invalid(op, tables.Key{}, err)
 		}
 	}
-	for _, p := range r.patterns {
+	for _, p := range r.Patterns {
 		if auditor, ok := p.(driver.Auditor); ok && v.chosen(p.PatternName()) {
 			v.areas = append(v.areas, area{auditor: auditor, lag: v.lagOf(auditor)})
 		}
@@ -79,7 +81,7 @@ func (v *verifier) addOutside(p driver.OutsideCopyContributor) error {
 	if table == nil {
 		return fmt.Errorf("pattern %q has no table", p.PatternName())
 	}
-	wanted := slices.ContainsFunc(v.r.outside, func(q driver.OutsideCopyContributor) bool {
+	wanted := slices.ContainsFunc(v.r.Outside, func(q driver.OutsideCopyContributor) bool {
 		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().Same(table)
 	})
 	if !wanted {
@@ -110,12 +112,7 @@ func (v *verifier) chosen(pattern string) bool {
 
 // mine reports whether an entity is in the scope, and one of the repository's as far as its key tells.
 func (v *verifier) mine(entity tables.Key) bool {
-	return (v.scope == nil || v.scope[entity.Partition]) && v.r.keeps(entity)
-}
-
-// keeps reports whether a row key can be that of an entity of the repository.
-func (r *engine) keeps(entity tables.Key) bool {
-	return r.schema.RowPrefix == "" || r.primary.Span.Contains(entity.Row)
+	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Keeps(entity)
 }
 
 // outsideIn returns the index of the area of copies in a table, -1 for none.

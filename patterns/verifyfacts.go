@@ -5,22 +5,24 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // visit takes the facts of one row of the entities' table.
-func (v *verifier) visit(ctx context.Context, row *storedRow) error {
+func (v *verifier) visit(ctx context.Context, row *engine.StoredRow) error {
 	v.countRow()
 	v.hash.nextRow()
 	switch {
-	case row.outside.is:
-		if at := v.outsideIn(v.r.table); at >= 0 && v.scope == nil {
+	case row.Outside.Is:
+		if at := v.outsideIn(v.r.Table); at >= 0 && v.scope == nil {
 			v.visitOutside(at, row)
 		}
-	case row.shared:
-	case row.isCopy:
+	case row.Shared:
+	case row.IsCopy:
 		v.visitCopy(row)
 	default:
 		return v.visitEntity(ctx, row)
@@ -29,16 +31,16 @@ func (v *verifier) visit(ctx context.Context, row *storedRow) error {
 }
 
 // visitCopy takes the fact that a further row of an entity is there.
-func (v *verifier) visitCopy(row *storedRow) {
-	owner := tables.Key{Partition: row.Key.Partition, Row: row.primary}
+func (v *verifier) visitCopy(row *engine.StoredRow) {
+	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if v.nearTo == nil || !v.mine(owner) {
 		return
 	}
-	v.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: v.hash.row(row.Properties, nearMark(row.layout, row.WriteID, row.incarnation))}, false)
+	v.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: v.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
 }
 
 // visitOutside takes the fact that a copy or a claim is there.
-func (v *verifier) visitOutside(at int, row *storedRow) {
+func (v *verifier) visitOutside(at int, row *engine.StoredRow) {
 	f, ok := v.outsideFact(at, row)
 	if v.farTo == nil || !ok {
 		return
@@ -47,43 +49,43 @@ func (v *verifier) visitOutside(at int, row *storedRow) {
 }
 
 // outsideFact makes the fact of a stored row outside, unless it is none of the scope's.
-func (v *verifier) outsideFact(at int, row *storedRow) (f fact, ok bool) {
-	owner := tables.Key{Partition: row.outside.partition, Row: row.primary}
-	if !row.outside.is || row.shared || !v.mine(owner) {
+func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
+	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
+	if !row.Outside.Is || row.Shared || !v.mine(owner) {
 		return f, false
 	}
 	copied := row.Key
-	if row.outside.isClaim {
-		copied.Row = row.outside.claim
+	if row.Outside.IsClaim {
+		copied.Row = row.Outside.Claim
 	}
 	if _, known := v.areas[at].ownerName(copied); !known {
 		return f, false
 	}
-	f.site = site{at, outsideName(copied), owner}
-	if !row.outside.isClaim {
+	f.site = site{at, engine.OutsideName(copied), owner}
+	if !row.Outside.IsClaim {
 		f.digest = v.hash.row(row.Properties, outsideMark(row))
 		return f, true
 	}
 	f.digest = v.hash.claim(row.Key.Row)
-	if row.Key != claimKey(copied, owner, "") {
+	if row.Key != engine.ClaimKey(copied, owner, "") {
 		f.stray = row.Key.Row
 	}
 	return f, true
 }
 
 // outsideMark tells which incarnation and version of its entity a copy is of. A key that is only reserved is of none.
-func outsideMark(row *storedRow) string {
-	if row.outside.reserved != "" {
-		return "reserved " + row.outside.reserved
+func outsideMark(row *engine.StoredRow) string {
+	if row.Outside.Reserved != "" {
+		return "reserved " + row.Outside.Reserved
 	}
-	return versionMark(row.incarnation, row.outside.version)
+	return versionMark(row.Incarnation, row.Outside.Version)
 }
 
 // versionMark joins an entity's incarnation and the ETag or write id of its version.
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity takes the facts that an entity asks for.
-func (v *verifier) visitEntity(ctx context.Context, row *storedRow) error {
+func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 	if !v.mine(row.Key) {
 		return nil
 	}
@@ -96,7 +98,7 @@ func (v *verifier) visitEntity(ctx context.Context, row *storedRow) error {
 	}
 	if v.first {
 		v.state.Entities++
-		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.table.Name(), Entity: row.Key, Err: e.bad})
+		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.Table.Name(), Entity: row.Key, Err: e.bad})
 	}
 	if e.bad != nil {
 		return nil
@@ -126,7 +128,7 @@ func (v *verifier) fail(d Discrepancy) {
 type seenEntity struct {
 	key         tables.Key
 	value       any // nil when it is not there, or cannot be read
-	row         *storedRow
+	row         *engine.StoredRow
 	etag        string
 	writeID     string
 	stored      tables.Properties
@@ -146,23 +148,23 @@ func (e *seenEntity) gone() bool { return e.value == nil && e.known() }
 func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
 
 // decode makes an entity of its own row. An error is one of reading further rows.
-func (v *verifier) decode(ctx context.Context, row *storedRow) (*seenEntity, error) {
-	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.incarnation}
+func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
+	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	var err error
-	if v.r.layout == nil && len(v.r.transformers) == 0 {
-		e.value, e.stored, err = v.r.decodePlain(row)
+	if v.r.Layout == nil && len(v.r.Transformers) == 0 {
+		e.value, e.stored, err = v.r.DecodePlain(row)
 	} else {
-		var now *storedRow
-		if e.value, now, err = v.r.loadStored(ctx, v.r.table, row, nil, nil); now != nil {
-			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.incarnation
+		var now *engine.StoredRow
+		if e.value, now, err = v.r.LoadStored(ctx, v.r.Table, row, nil, nil); now != nil {
+			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.Incarnation
 		} else if err == nil {
 			return &seenEntity{key: row.Key}, nil // it has gone since the row was read
 		}
 	}
 	switch {
-	case err == nil && v.r.schema.Key(e.value) == row.Key:
+	case err == nil && v.r.Schema.Key(e.value) == row.Key:
 		return e, nil
-	case err == nil && v.r.schema.RowPrefix == "":
+	case err == nil && v.r.Schema.RowPrefix == "":
 		e.value, e.foreign = nil, true // a table of several types whose keys tell nothing
 		return e, nil
 	case err == nil:
@@ -171,31 +173,16 @@ func (v *verifier) decode(ctx context.Context, row *storedRow) (*seenEntity, err
 		e.value, e.busy = nil, err
 		return e, nil
 	case !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid):
-		return nil, v.r.primary.DecodeError(v.op, row.Key, err)
+		return nil, v.r.Primary.DecodeError(v.op, row.Key, err)
 	}
 	e.value, e.bad = nil, err
 	return e, nil
 }
 
-// decodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
-func (r *engine) decodePlain(row *storedRow) (any, tables.Properties, error) {
-	value := r.codec.New()
-	if row.layout != "" {
-		return nil, nil, errNoLayout
-	}
-	if err := r.codec.Decode(row.Properties, value); err != nil {
-		return nil, nil, err
-	}
-	r.codec.Finish(row.RawRow, row.Key, value)
-	tables.SetState(pass, r.codec.Meta(value),
-		&tables.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.incarnation, WriteID: row.WriteID, Copies: row.copies, Owner: r})
-	return value, row.Properties, nil
-}
-
 // nearMark tells which version of the entity a row in its partition is of. A further row stays as it is in a merge of what
 // other rows hold; the directory of its first row says which one belongs to the entity.
 func nearMark(layout, writeID, incarnation string) string {
-	if layout == furtherRow {
+	if layout == engine.FurtherRow {
 		writeID = ""
 	}
 	return versionMark(incarnation, writeID) + layout
@@ -206,35 +193,35 @@ func (v *verifier) wantNear(e *seenEntity) {
 	if v.nearTo == nil {
 		return
 	}
-	rows, refusals := v.r.nearRows(e)
+	rows, refusals := nearRows(v.r, e)
 	for _, refused := range refusals {
-		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.table.Name(), Entity: e.key, Err: refused.Err})
+		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.Table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
-		v.count(&fact{site: site{nearArea, rows[i].rowKey, e.key}, digest: v.hash.row(rows[i].properties, nearMark(rows[i].layout, e.writeID, e.incarnation))}, true)
+		v.count(&fact{site: site{nearArea, rows[i].RowKey, e.key}, digest: v.hash.row(rows[i].Properties, nearMark(rows[i].Layout, e.writeID, e.incarnation))}, true)
 	}
 }
 
 // nearRows are the rows that follow from an entity, but for its own first. A key function that refuses the entity never
 // made a copy; that is a refusal of its pattern's.
-func (r *engine) nearRows(e *seenEntity) (rows []plannedRow, refusals []*tables.Error) {
+func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
 	}
-	s := r.spreading(e.stored)
-	if r.layout != nil {
-		own, err := s.spread(nil, "", e.key, nil)
+	s := r.Spreading(e.stored)
+	if r.Layout != nil {
+		own, err := s.Spread(nil, "", e.key, nil)
 		if err != nil {
-			refuse(r.layout.PatternName(), err)
+			refuse(r.Layout.PatternName(), err)
 			return nil, refusals
 		}
 		for _, row := range own[1:] {
-			row.pattern = r.layout.PatternName()
+			row.Pattern = r.Layout.PatternName()
 			rows = append(rows, row)
 		}
 	}
-	for _, p := range r.copies {
-		with, err := appendCopies(rows, p, e.value, e.key, s)
+	for _, p := range r.Copies {
+		with, err := engine.AppendCopies(rows, p, e.value, e.key, s)
 		if err != nil {
 			refuse(p.PatternName(), err)
 			continue
@@ -246,13 +233,13 @@ func (r *engine) nearRows(e *seenEntity) (rows []plannedRow, refusals []*tables.
 
 // wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
 func (v *verifier) wantOutside(at int, p driver.OutsideCopyContributor, e *seenEntity) {
-	copies, err := outsideCopies(p, e.value)
+	copies, err := engine.OutsideCopies(p, e.value)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
-		f := fact{site: site{at, outsideName(copies[i].Key), e.key}}
+		f := fact{site: site{at, engine.OutsideName(copies[i].Key), e.key}}
 		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
 		v.count(&f, true)
-		f.digest = v.hash.claim(claimKey(copies[i].Key, e.key, "").Row)
+		f.digest = v.hash.claim(engine.ClaimKey(copies[i].Key, e.key, "").Row)
 		v.count(&f, true)
 	}
 }

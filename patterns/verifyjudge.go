@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,40 +19,40 @@ import (
 // seenPlace is what is at a site, as one reading shows it.
 type seenPlace struct {
 	entity tables.Key
-	row    *storedRow   // at the place: a copy, or whatever is there
-	claim  *storedRow   // of a place outside: the entity's claim
-	strays []*storedRow // further claims of the entity's
-	held   bool         // of an auditor
-	live   bool         // the row at the place is a reservation whose change may still be committed
+	row    *engine.StoredRow   // at the place: a copy, or whatever is there
+	claim  *engine.StoredRow   // of a place outside: the entity's claim
+	strays []*engine.StoredRow // further claims of the entity's
+	held   bool                // of an auditor
+	live   bool                // the row at the place is a reservation whose change may still be committed
 	fact   driver.Fact
 }
 
 // own returns the row at the place if it says that it is the entity's.
-func (p *seenPlace) own() *storedRow {
+func (p *seenPlace) own() *engine.StoredRow {
 	row := p.row
-	if row == nil || !row.isCopy || row.shared || row.outside.isClaim || row.primary != p.entity.Row {
+	if row == nil || !row.IsCopy || row.Shared || row.Outside.IsClaim || row.Primary != p.entity.Row {
 		return nil
 	}
-	if row.outside.is && row.outside.partition != p.entity.Partition {
+	if row.Outside.Is && row.Outside.Partition != p.entity.Partition {
 		return nil
 	}
 	return row
 }
 
-// reserved reports whether the row at the place is the entity's reservation of a key.
-func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.outside.reserved != "" }
+// Reserved reports whether the row at the place is the entity's reservation of a key.
+func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Outside.Reserved != "" }
 
 // rows are the rows at the place that are the entity's.
-func (p *seenPlace) rows() []*storedRow {
-	all := append([]*storedRow{p.own(), p.claim}, p.strays...)
-	return slices.DeleteFunc(all, func(row *storedRow) bool { return row == nil })
+func (p *seenPlace) rows() []*engine.StoredRow {
+	all := append([]*engine.StoredRow{p.own(), p.claim}, p.strays...)
+	return slices.DeleteFunc(all, func(row *engine.StoredRow) bool { return row == nil })
 }
 
 // evidence are the rows at the place that are the entity's, with their ETags.
 func (p *seenPlace) evidence() []evidence {
 	var all []evidence
 	for _, row := range p.rows() {
-		all = append(all, row.evidence())
+		all = append(all, evidenceOf(row))
 	}
 	return all
 }
@@ -72,10 +74,10 @@ func (p *seenPlace) occupant() error {
 	switch {
 	case p.row == nil || p.own() != nil:
 		return nil
-	case p.row.outside.is:
-		return ownerOf(p.row)
-	case p.row.isCopy && !p.row.shared:
-		return fmt.Errorf("(%q, %q) has the key", p.row.Key.Partition, p.row.primary)
+	case p.row.Outside.Is:
+		return engine.OwnerOf(p.row)
+	case p.row.IsCopy && !p.row.Shared:
+		return fmt.Errorf("(%q, %q) has the key", p.row.Key.Partition, p.row.Primary)
 	}
 	return errors.New("a row that is no copy has the key")
 }
@@ -89,7 +91,7 @@ func (v *verifier) readPlace(ctx context.Context, s *suspect) (*seenPlace, error
 	case a.auditor != nil:
 		p.fact, p.held, err = a.auditor.Look(ctx, s.place, s.entity)
 		if err != nil {
-			return nil, patternError(a.auditor, err, tables.ErrGarbled)
+			return nil, engine.PatternError(a.auditor, err, tables.ErrGarbled)
 		}
 	case s.area == nearArea:
 		p.row, err = v.readRow(ctx, a.table, tables.Key{Partition: s.entity.Partition, Row: s.place})
@@ -101,21 +103,21 @@ func (v *verifier) readPlace(ctx context.Context, s *suspect) (*seenPlace, error
 
 // readOutside reads a copy and its claims.
 func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seenPlace) error {
-	key, err := parseOutsideName(s.place)
+	key, err := engine.ParseOutsideName(s.place)
 	if err != nil {
 		return err
 	}
 	if p.row, err = v.readRow(ctx, a.table, key); err != nil {
 		return err
 	}
-	if p.claim, err = v.readRow(ctx, a.table, claimKey(key, s.entity, "")); err != nil {
+	if p.claim, err = v.readRow(ctx, a.table, engine.ClaimKey(key, s.entity, "")); err != nil {
 		return err
 	}
 	strays := s.strays
 	if p.reserved() {
 		// No Lag of a caller is long enough to tell a live writer from a dead one.
-		p.live = p.row.outside.term > 0 && !p.row.expired() && lease.Holds(ctx, lease.Terms)
-		if claim := claimKey(key, s.entity, p.row.outside.reserved).Row; !slices.Contains(strays, claim) {
+		p.live = p.row.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
+		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(strays, claim) {
 			strays = append(slices.Clip(strays), claim)
 		}
 	}
@@ -124,7 +126,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seen
 		if err != nil {
 			return err
 		}
-		if row != nil && row.outside.isClaim && row.primary == s.entity.Row && row.outside.partition == s.entity.Partition {
+		if row != nil && row.Outside.IsClaim && row.Primary == s.entity.Row && row.Outside.Partition == s.entity.Partition {
 			p.strays = append(p.strays, row)
 		}
 	}
@@ -132,8 +134,8 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seen
 }
 
 // readRow reads a row with all its properties, nil for none.
-func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*storedRow, error) {
-	row, err := fetch(ctx, table, v.op, key, nil)
+func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*engine.StoredRow, error) {
+	row, err := engine.Fetch(ctx, table, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
@@ -142,11 +144,11 @@ func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.
 
 // readEntity reads an entity as it is now.
 func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity, error) {
-	row, err := v.readRow(ctx, v.r.table, key)
+	row, err := v.readRow(ctx, v.r.Table, key)
 	if err != nil {
 		return nil, err
 	}
-	if row == nil || row.isCopy {
+	if row == nil || row.IsCopy {
 		return &seenEntity{key: key}, nil
 	}
 	return v.decode(ctx, row)
@@ -180,13 +182,13 @@ func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
 
 // judgeNear compares a further row of an entity with what the entity asks for.
 func (v *verifier) judgeNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
-	var wanted *plannedRow
+	var wanted *engine.PlannedRow
 	if e.value != nil {
-		rows, refusals := v.r.nearRows(e)
-		if i := slices.IndexFunc(rows, func(row plannedRow) bool { return row.rowKey == d.Place }); i >= 0 {
+		rows, refusals := nearRows(v.r, e)
+		if i := slices.IndexFunc(rows, func(row engine.PlannedRow) bool { return row.RowKey == d.Place }); i >= 0 {
 			wanted = &rows[i]
 		}
-		d.Pattern = prefixOf(d.Place, v.r.copies)
+		d.Pattern = prefixOf(d.Place, v.r.Copies)
 		if wanted == nil && refusedBy(refusals, d.Pattern) {
 			return false // it may be one that the pattern made when it did not refuse yet
 		}
@@ -195,29 +197,29 @@ func (v *verifier) judgeNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	var h hasher
 	switch {
 	case wanted == nil:
-		d.Kind, d.Pattern = Spurious, prefixOf(d.Place, v.r.copies)
+		d.Kind, d.Pattern = Spurious, prefixOf(d.Place, v.r.Copies)
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
-	case own.outside.is || h.row(own.Properties, nearMark(own.layout, own.WriteID, own.incarnation)) != h.row(wanted.properties, nearMark(wanted.layout, e.writeID, e.incarnation)):
+	case own.Outside.Is || h.row(own.Properties, nearMark(own.Layout, own.WriteID, own.Incarnation)) != h.row(wanted.Properties, nearMark(wanted.Layout, e.writeID, e.incarnation)):
 		d.Kind = Different
 	default:
 		return false
 	}
-	d.Pattern = wanted.pattern
+	d.Pattern = wanted.Pattern
 	return true
 }
 
 // judgeOutside compares a copy and its claims with what the entity asks for.
 func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
-	key, _ := parseOutsideName(d.Place) // it was read
+	key, _ := engine.ParseOutsideName(d.Place) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
 	if wanted == nil {
 		d.Kind = Spurious
 		if p.reserved() {
 			d.Err = errLeftReserved
-			if p.row.outside.term == 0 {
+			if p.row.Outside.Term == 0 {
 				d.Err = errNoTerm
 			}
 		}
@@ -230,12 +232,12 @@ func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrep
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
 		return true
-	case own.outside.reserved != "":
+	case own.Outside.Reserved != "":
 		d.Err = errLeftReserved
 	case h.row(own.Properties, outsideMark(own)) != h.row(e.stored.Only(wanted.Keep), e.mark()):
 	case p.claim == nil:
 		d.Err = errors.New("its claim is missing")
-	case !p.claim.outside.isClaim || p.claim.outside.claim != key.Row || p.claim.primary != e.key.Row || p.claim.outside.partition != e.key.Partition:
+	case !p.claim.Outside.IsClaim || p.claim.Outside.Claim != key.Row || p.claim.Primary != e.key.Row || p.claim.Outside.Partition != e.key.Partition:
 		d.Err = errors.New("its claim says something else")
 	case len(p.strays) > 0:
 		d.Err = errLeftOver
@@ -257,7 +259,7 @@ var (
 // nobody can tell.
 func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern driver.Pattern, refused bool) {
 	for _, p := range a.outside {
-		copies, err := outsideCopies(p, e.value)
+		copies, err := engine.OutsideCopies(p, e.value)
 		refused = refused || err != nil
 		for i := range copies {
 			if copies[i].Key == key {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -112,14 +114,14 @@ func (v *verifier) farSums() tally {
 
 // entities is the query of one part of the entities' table. copies says that the further rows are wanted, too.
 func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
-	q := v.rowsOf(v.r.table, func(ctx context.Context, row *storedRow) error {
+	q := v.rowsOf(v.r.Table, func(ctx context.Context, row *engine.StoredRow) error {
 		if v.first && v.scope == nil {
 			v.enter(row.Key.Partition)
 		}
 		return v.visit(ctx, row)
 	})
-	if !copies && v.r.schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.table) < 0) {
-		q = q.Rows(v.r.primary.Span)
+	if !copies && v.r.Schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
+		q = q.Rows(v.r.Primary.Span)
 	}
 	if v.scope != nil {
 		return q.Partition(v.options.Partitions[part])
@@ -128,8 +130,8 @@ func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
 }
 
 // rowsOf is a query that shows each row to a function while it is read, and keeps none.
-func (v *verifier) rowsOf(table *tables.Table, visit func(context.Context, *storedRow) error) tables.Query[tables.RawRow] {
-	return raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, rowOf(row)) })
+func (v *verifier) rowsOf(table *tables.Table, visit func(context.Context, *engine.StoredRow) error) tables.Query[tables.RawRow] {
+	return engine.Raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, engine.RowOf(row)) })
 }
 
 // enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
@@ -140,7 +142,7 @@ func (v *verifier) enter(partition string) {
 		return
 	}
 	s.At = &partition
-	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.table.Account().IsCosmos() {
+	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.Table.Account().IsCosmos() {
 		v.closeRun(&partition)
 		v.nearTo = v.nearSums()
 	}
@@ -260,14 +262,14 @@ func (v *verifier) scanOutside(ctx context.Context) error {
 // apart reports whether an area is a table of outside copies with a scan of its own.
 func (v *verifier) apart(at int) bool {
 	a := &v.areas[at]
-	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.table))
+	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.Table))
 }
 
 // fewPartitions are asked for by name where rows of all partitions are together.
 const fewPartitions = 10
 
 func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
-	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *storedRow) error {
+	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *engine.StoredRow) error {
 		v.countRow()
 		v.hash.nextRow()
 		v.visitOutside(at, row)
@@ -307,7 +309,7 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	v.token = func() string { return text }
 	for held, err := range p.Held(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
-			return patternError(p, err, tables.ErrGarbled)
+			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
 		if v.visitHeld(at, &held); v.rowsHere%tables.MaxPageSize == 0 {
 			if err := v.flush(ctx); err != nil {

@@ -47,7 +47,7 @@ func (v *verifier) begin() error {
 		err = errNowhere
 	}
 	if err != nil {
-		return v.r.invalid(v.op, tables.Key{}, err)
+		return v.r.Invalid(v.op, tables.Key{}, err)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ var errNowhere = errors.New("the token is broken: it says nowhere to go on")
 // fingerprint tells runs apart by what they look at.
 func (v *verifier) fingerprint() string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %t %q", v.r.table.Account().Endpoints().Table, v.r.table.Name(), v.scope == nil, v.options.Partitions)
+	fmt.Fprintf(h, "%q %q %t %q", v.r.Table.Account().Endpoints().Table, v.r.Table.Name(), v.scope == nil, v.options.Partitions)
 	for i := range v.areas {
 		a := &v.areas[i]
 		if a.table != nil {

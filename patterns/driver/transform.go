@@ -89,3 +89,6 @@ type Streamer interface {
 	PropertyTransformer
 	Streams() bool
 }
+
+// EncryptTag is the struct tag of fields that are stored encrypted only: `encrypt:"true"`.
+const EncryptTag = "encrypt"

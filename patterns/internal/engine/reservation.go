@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -28,18 +28,18 @@ import (
 // since what it reads then is what became of the change. It frees the key under the row's ETag if the entity does not ask for it.
 // If the entity does, the change was committed, and at any age Repair has an intent of its id fill the key.
 
-// reserves reports whether a pattern reserves its keys.
-func reserves(p driver.OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
+// Reserves reports whether a pattern reserves its keys.
+func Reserves(p driver.OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
 
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
 // withinTerm ends the lease of a change when the term of the keys that it is about to reserve is over. done is called when the
 // transaction was sent: what follows it has no deadline.
-func (r *engine) withinTerm(ctx context.Context, w *work) (_ context.Context, done func()) {
+func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, done func()) {
 	term := time.Duration(0)
-	for _, p := range r.outside {
-		if reserves(p) && w.addsKeyOf(p) && (term == 0 || p.ReservationTerm() < term) {
+	for _, p := range r.Outside {
+		if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.ReservationTerm() < term) {
 			term = p.ReservationTerm()
 		}
 	}
@@ -54,8 +54,8 @@ func (r *engine) withinTerm(ctx context.Context, w *work) (_ context.Context, do
 }
 
 // addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
-func (w *work) addsKeyOf(p driver.Pattern) bool {
-	for name, fresh := range w.fresh {
+func (w *Work) addsKeyOf(p driver.Pattern) bool {
+	for name, fresh := range w.Fresh {
 		if fresh && strings.HasPrefix(name, p.PatternName()+keySeparator) {
 			return true
 		}
@@ -65,18 +65,18 @@ func (w *work) addsKeyOf(p driver.Pattern) bool {
 
 // reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
 // ErrDuplicate.
-func (r *engine) reserve(ctx context.Context, w *work, intent driver.Intent) error {
-	for _, p := range r.outside {
-		if !reserves(p) || w.change.Kind == driver.ChangeDelete {
+func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) error {
+	for _, p := range r.Outside {
+		if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 			continue
 		}
-		o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-		copies, err := outsideCopies(p, w.change.Entity)
+		o := &OutsideWriter{Table: p.OutsideTable(), Entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
+		copies, err := OutsideCopies(p, w.Change.Entity)
 		if err != nil {
-			return patternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, tables.ErrInvalid)
 		}
 		for i := range copies {
-			if !w.fresh[freshName(p, copies[i].Key)] {
+			if !w.Fresh[FreshName(p, copies[i].Key)] {
 				continue
 			}
 			err := o.reserve(ctx, p, copies[i].Key)
@@ -85,7 +85,7 @@ func (r *engine) reserve(ctx context.Context, w *work, intent driver.Intent) err
 			}
 			w.preparedOutside = true
 			if err != nil {
-				return patternError(p, err, tables.ErrInvalid)
+				return PatternError(p, err, tables.ErrInvalid)
 			}
 		}
 	}
@@ -98,25 +98,25 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
 // takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
 // reserve it in place of the copy would hide a copy that readers can see.
-func (r *engine) ownKeyTaken(ctx context.Context, w *work, p driver.Pattern, key tables.Key) error {
-	now, err := r.sight(ctx, w.op, w.change.Key)
+func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p driver.Pattern, key tables.Key) error {
+	now, err := r.sight(ctx, w.Op, w.Change.Key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case w.change.Kind == driver.ChangeInsert && now.row != nil:
-		return &tables.Error{Key: w.change.Key, Kind: tables.ErrExists}
-	case w.change.Kind != driver.ChangeInsert && (now.row == nil || now.row.ETag != w.etag):
-		return &tables.Error{Key: w.change.Key, Kind: tables.ErrConflict}
+	case w.Change.Kind == driver.ChangeInsert && now.row != nil:
+		return &tables.Error{Key: w.Change.Key, Kind: tables.ErrExists}
+	case w.Change.Kind != driver.ChangeInsert && (now.row == nil || now.row.ETag != w.Etag):
+		return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
 	}
 	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.
-func (o *outsideWriter) reserve(ctx context.Context, p driver.OutsideCopyContributor, key tables.Key) error {
-	row := operation{verb: wire.VerbInsert, key: key, primary: &o.entity.Row, meaning: meaning{pattern: p.PatternName(), role: roleUnique},
-		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: o.change, term: p.ReservationTerm()}}
-	claim := []operation{row, o.claim(wire.VerbInsert, key, o.change)}
+func (o *OutsideWriter) reserve(ctx context.Context, p driver.OutsideCopyContributor, key tables.Key) error {
+	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.PatternName(), role: roleUnique},
+		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.ReservationTerm()}}
+	claim := []Operation{row, o.Claim(wire.VerbInsert, key, o.change)}
 	try := claim
 	for range placeAttempts {
 		err := o.commit(ctx, key, try...)

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // notInBulk returns the name of a pattern with effects outside of the entity's own rows.
-func (r *engine) notInBulk() (name string, is bool) {
+func (r *Engine) notInBulk() (name string, is bool) {
 	name, is = r.firstOutside()
 	switch {
 	case is:
@@ -24,28 +24,28 @@ func (r *engine) notInBulk() (name string, is bool) {
 	return name, is
 }
 
-// checkBulk refuses patterns with effects outside of the entity's own rows.
-func (r *engine) checkBulk(op string) error {
+// CheckBulk refuses patterns with effects outside of the entity's own rows.
+func (r *Engine) CheckBulk(op string) error {
 	if name, is := r.notInBulk(); is {
-		return r.invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the entity's own rows, and cannot be written in bulk", name))
+		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the entity's own rows, and cannot be written in bulk", name))
 	}
 	return nil
 }
 
-// bulkUnit plans the insert of one entity of a bulk write.
-func (r *engine) bulkUnit(ctx context.Context, op string, v any) (tables.BulkUnit, error) {
-	w, err := r.inserting(op, v)
+// BulkUnit plans the insert of one entity of a bulk write.
+func (r *Engine) BulkUnit(ctx context.Context, op string, v any) (tables.BulkUnit, error) {
+	w, err := r.Inserting(op, v)
 	if err != nil {
 		return tables.BulkUnit{}, err
 	}
-	w.begin()
-	d, err := r.draft(ctx, w)
+	w.Begin()
+	d, err := r.Draft(ctx, w)
 	if err != nil {
-		return tables.BulkUnit{}, r.located(w, err)
+		return tables.BulkUnit{}, r.Located(w, err)
 	}
 	return tables.BulkUnit{
-		Writes:  d.writes,
+		Writes:  d.Writes,
 		Written: func(etag azcore.ETag) { r.settle(v, driver.ChangeInsert, d.next, etag) },
-		Alone:   func(ctx context.Context) error { return r.insert(ctx, v) },
+		Alone:   func(ctx context.Context) error { return r.Insert(ctx, v) },
 	}, nil
 }

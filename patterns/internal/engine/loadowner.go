@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -16,24 +16,24 @@ import (
 // write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
 // as its own row has it, projected like the copy; nil if the entity is gone or no longer asks for the copy; and missing as
 // ErrGarbled if the copy is of the entity's present version. Requests: 1, and those of reading the entity.
-func (r *engine) loadOwner(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string, missing error) (any, *storedRow, error) {
-	key := tables.Key{Partition: row.Key.Partition, Row: row.primary}
-	if row.outside.is {
-		key.Partition = row.outside.partition
+func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
+	key := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	if row.Outside.Is {
+		key.Partition = row.Outside.Partition
 	}
-	for attempt := range r.schema.MaxAttempts {
-		own, err := fetch(ctx, r.table, "Get", key, nil)
+	for attempt := range r.Schema.MaxAttempts {
+		own, err := Fetch(ctx, r.Table, "Get", key, nil)
 		switch {
 		case errors.Is(err, tables.ErrNotFound):
 			return nil, nil, nil
 		case err != nil:
 			return nil, nil, err
-		case own.isCopy || own.shared:
+		case own.IsCopy || own.Shared:
 			return nil, nil, nil
-		case row.outside.is && string(own.ETag) == row.outside.version, !row.outside.is && own.WriteID == row.WriteID:
+		case row.Outside.Is && string(own.ETag) == row.Outside.Version, !row.Outside.Is && own.WriteID == row.WriteID:
 			return nil, nil, asGarbled(missing)
 		}
-		v, own, err := r.loadStored(ctx, r.table, own, nil, nil)
+		v, own, err := r.LoadStored(ctx, r.Table, own, nil, nil)
 		if err != nil || v == nil {
 			return nil, nil, err
 		}
@@ -43,31 +43,31 @@ func (r *engine) loadOwner(ctx context.Context, table *tables.Table, row *stored
 		if selected == nil && kept == nil {
 			return v, own, nil
 		}
-		own = own.with(own.Properties.Only(kept).Only(selected))
-		own.layout = ""
-		if v, own, err = r.loadOnce(ctx, r.table, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
+		own = own.With(own.Properties.Only(kept).Only(selected))
+		own.Layout = ""
+		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
 			return v, own, err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return nil, nil, err
 		}
 	}
-	return nil, nil, errReplaced(r.table, key)
+	return nil, nil, errReplaced(r.Table, key)
 }
 
 // asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
-func (r *engine) asksFor(v any, own *storedRow, table *tables.Table, copied *storedRow) (bool, error) {
-	if !copied.outside.is {
+func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
+	if !copied.Outside.Is {
 		rows, err := r.rowsOf(v, own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err
 	}
-	for _, p := range r.outside {
+	for _, p := range r.Outside {
 		if t := p.OutsideTable(); t == nil || !t.Same(table) {
 			continue
 		}
-		copies, err := outsideCopies(p, v)
+		copies, err := OutsideCopies(p, v)
 		if err != nil {
-			return false, patternError(p, err, tables.ErrInvalid)
+			return false, PatternError(p, err, tables.ErrInvalid)
 		}
 		if slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copied.Key }) {
 			return true, nil

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -16,32 +16,32 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// plannedRow is one physical row of an entity.
-type plannedRow struct {
-	pattern    string // "" for the entity's own rows
-	rowKey     string
-	properties tables.Properties
-	layout     string // as in storedRow
+// PlannedRow is one physical row of an entity.
+type PlannedRow struct {
+	Pattern    string // "" for the entity's own rows
+	RowKey     string
+	Properties tables.Properties
+	Layout     string // as in storedRow
 	version    string // of a further row
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-func (r *engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]plannedRow, error) {
-	s := r.spreading(stored)
-	rows, err := s.spread(nil, "", key, nil)
+func (r *Engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
+	s := r.Spreading(stored)
+	rows, err := s.Spread(nil, "", key, nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range r.copies {
-		if rows, err = appendCopies(rows, c, v, key, s); err != nil {
-			return nil, patternError(c, err, tables.ErrInvalid)
+	for _, c := range r.Copies {
+		if rows, err = AppendCopies(rows, c, v, key, s); err != nil {
+			return nil, PatternError(c, err, tables.ErrInvalid)
 		}
 	}
 	return rows, nil
 }
 
-// appendCopies appends the rows of one pattern's copies.
-func appendCopies(rows []plannedRow, c driver.CopyContributor, v any, key tables.Key, s *spreading) ([]plannedRow, error) {
+// AppendCopies appends the rows of one pattern's copies.
+func AppendCopies(rows []PlannedRow, c driver.CopyContributor, v any, key tables.Key, s *spreading) ([]PlannedRow, error) {
 	made, err := c.Copies(v)
 	if err != nil {
 		return nil, err
@@ -51,11 +51,11 @@ func appendCopies(rows []plannedRow, c driver.CopyContributor, v any, key tables
 			return nil, fmt.Errorf("a copy has the entity's own row key")
 		}
 		before := len(rows)
-		rows, err = s.spread(rows, c.PatternName(), tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
+		rows, err = s.Spread(rows, c.PatternName(), tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
 		if err != nil {
 			return nil, err
 		}
-		if repeats(rows[:before], rows[before].rowKey) {
+		if repeats(rows[:before], rows[before].RowKey) {
 			return nil, fmt.Errorf("two rows of the entity have one row key")
 		}
 	}
@@ -65,9 +65,9 @@ func appendCopies(rows []plannedRow, c driver.CopyContributor, v any, key tables
 // copyNameSeparator stands between the names in a row's list of copies.
 const copyNameSeparator = ","
 
-// namesCopies reports whether a row's list holds a pattern. A copy that the row does not list may be missing, stale or
+// NamesCopies reports whether a row's list holds a pattern. A copy that the row does not list may be missing, stale or
 // another entity's: the pattern was attached later, or a program without it wrote the row.
-func namesCopies(list, pattern string) bool {
+func NamesCopies(list, pattern string) bool {
 	for name := range strings.SplitSeq(list, copyNameSeparator) {
 		if name == pattern {
 			return true
@@ -76,15 +76,15 @@ func namesCopies(list, pattern string) bool {
 	return false
 }
 
-func repeats(rows []plannedRow, rowKey string) bool {
-	return slices.ContainsFunc(rows, func(row plannedRow) bool { return row.rowKey == rowKey })
+func repeats(rows []PlannedRow, rowKey string) bool {
+	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
 }
 
-// remember collects what the next change of a stored entity must know: the keys of all of its rows but the first, and what the
+// Remember collects what the next change of a stored entity must know: the keys of all of its rows but the first, and what the
 // patterns ask for. row has all properties as stored; rows of patterns that it does not list are orphans. A key function that
 // refuses the entity never made a copy.
-func (r *engine) remember(v any, key tables.Key, row *storedRow) (*prior, error) {
-	if len(r.patterns) == 0 {
+func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
+	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
 	p := &prior{outside: r.rememberOutside(v)}
@@ -92,27 +92,27 @@ func (r *engine) remember(v any, key tables.Key, row *storedRow) (*prior, error)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.spread(nil, "", key, nil)
+	rows, err := s.Spread(nil, "", key, nil)
 	if err != nil {
 		return nil, err
 	}
 	p.rows = note(p.rows, rows[1:])
-	for _, c := range r.copies {
-		copies, err := appendCopies(nil, c, v, key, s)
+	for _, c := range r.Copies {
+		copies, err := AppendCopies(nil, c, v, key, s)
 		switch {
 		case err != nil:
-		case namesCopies(row.copies, c.PatternName()):
+		case NamesCopies(row.Copies, c.PatternName()):
 			p.rows = note(p.rows, copies)
 		default:
-			p.orphans = note(p.orphans, copies)
+			p.Orphans = note(p.Orphans, copies)
 		}
 	}
 	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
-func (r *engine) rememberPlanned(v any, stored tables.Properties, rows []plannedRow) (*prior, error) {
-	if len(r.patterns) == 0 {
+func (r *Engine) rememberPlanned(v any, stored tables.Properties, rows []PlannedRow) (*prior, error) {
+	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
 	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
@@ -120,11 +120,11 @@ func (r *engine) rememberPlanned(v any, stored tables.Properties, rows []planned
 }
 
 // rememberPatterns adds what the patterns ask for.
-func (r *engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
+func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Remember(v, stored)
 		if err != nil {
-			return patternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, tables.ErrInvalid)
 		}
 		if p.patterns == nil {
 			p.patterns = map[string][]string{}
@@ -136,7 +136,7 @@ func (r *engine) rememberPatterns(p *prior, v any, stored tables.Properties) err
 
 // draft is a change ready to be committed, with what the entity's Meta will be when it is.
 type draft struct {
-	writes   []tables.RawWrite
+	Writes   []tables.RawWrite
 	etag     azcore.ETag // of the entity's own row: guards the whole
 	next     *tables.State
 	staged   []stagedDraft // of other repositories
@@ -151,20 +151,20 @@ type stagedDraft struct {
 
 // plan turns a change into the operations of one entity group transaction. merged are the properties that a merge
 // sends, nil for the other kinds.
-func (r *engine) plan(ctx context.Context, c *change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
+func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged tables.Properties) (*draft, error) {
 	d := &draft{etag: etag, next: &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r}}
-	if c.old != nil {
-		d.next.Incarnation, d.next.Carried = c.old.Incarnation, c.old.Carried
+	if c.Old != nil {
+		d.next.Incarnation, d.next.Carried = c.Old.Incarnation, c.Old.Carried
 	}
 	if c.incarnation != "" {
 		d.next.Incarnation = c.incarnation
 	}
 	if d.next.Incarnation == "" {
-		d.next.Incarnation = newWriteID() // an insert, or an entity from before it was in a repository
+		d.next.Incarnation = NewWriteID() // an insert, or an entity from before it was in a repository
 	}
 	if c.Kind == driver.ChangeDelete {
-		d.add(operation{verb: wire.VerbDelete, key: c.Key, ifMatch: etag})
-		for _, old := range priorOf(c.old).rows {
+		d.add(Operation{Verb: wire.VerbDelete, Key: c.Key, IfMatch: etag})
+		for _, old := range priorOf(c.Old).rows {
 			d.remove(c, old)
 		}
 		d.removeAdopted(c, nil)
@@ -172,36 +172,36 @@ func (r *engine) plan(ctx context.Context, c *change, etag azcore.ETag, merged t
 		return nil, err
 	}
 	for _, contributor := range r.companions {
-		x := tables.NewStaging(pass, r.table, c.gone)
+		x := tables.NewStaging(pass, r.Table, c.gone)
 		if err := contributor.Companions(ctx, &c.Change, x); err != nil {
-			return nil, patternError(contributor, err, tables.ErrInvalid)
+			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		staged, err := tables.TakeStaged(pass, x)
 		if err != nil {
-			return nil, patternError(contributor, err, tables.ErrInvalid)
+			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		d.addStaged(contributor.PatternName(), staged)
 	}
 	for _, contributor := range r.rows {
 		rows, err := contributor.ContributeRows(ctx, &c.Change)
 		if err != nil {
-			return nil, patternError(contributor, err, tables.ErrInvalid)
+			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		for i := range rows {
 			write, err := rows[i].Write(contributor.PatternName())
 			if err != nil {
-				return nil, patternError(contributor, err, tables.ErrInvalid)
+				return nil, PatternError(contributor, err, tables.ErrInvalid)
 			}
-			d.addShared(c, write, meaning{pattern: contributor.PatternName(), role: roleShared})
+			d.addShared(c, write, Meaning{Pattern: contributor.PatternName(), role: roleShared})
 		}
 	}
 	return d, d.addBeside(c)
 }
 
 // planRows plans the rows that follow from the entity alone.
-func (r *engine) planRows(c *change, d *draft, merged tables.Properties) error {
+func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 	v := c.Entity
-	if r.schema.RowPrefix != "" && !r.primary.Span.Contains(c.Key.Row) {
+	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
 		if err := tables.CheckKey(pass, c.Key); err != nil {
 			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
 		}
@@ -216,8 +216,8 @@ func (r *engine) planRows(c *change, d *draft, merged tables.Properties) error {
 		return err
 	}
 	d.next.Prior, d.next.Kept = known, d.next.Copies != "" || known.several()
-	old := priorOf(c.old).rows
-	if r.layout != nil {
+	old := priorOf(c.Old).rows
+	if r.Layout != nil {
 		merged = nil // the first row is written whole: what it holds beside its directory is little
 	}
 	for i := range rows {
@@ -227,7 +227,7 @@ func (r *engine) planRows(c *change, d *draft, merged tables.Properties) error {
 		d.addRow(c, &rows[i], i == 0, old, merged)
 	}
 	for _, row := range old {
-		if !repeats(rows, row.rowKey) {
+		if !repeats(rows, row.RowKey) {
 			d.remove(c, row)
 		}
 	}
@@ -236,60 +236,60 @@ func (r *engine) planRows(c *change, d *draft, merged tables.Properties) error {
 }
 
 // addRow plans one row that the entity will have.
-func (d *draft) addRow(c *change, row *plannedRow, first bool, old []plannedRow, merged tables.Properties) {
-	o := operation{key: tables.Key{Partition: c.Key.Partition, Row: row.rowKey}, properties: row.properties, incarnation: d.next.Incarnation, copies: d.next.Copies, layout: row.layout, meaning: meaning{pattern: row.pattern}}
+func (d *draft) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow, merged tables.Properties) {
+	o := Operation{Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, properties: row.Properties, incarnation: d.next.Incarnation, copies: d.next.Copies, layout: row.Layout, Meaning: Meaning{Pattern: row.Pattern}}
 	if first {
 		o.carried = d.next.Carried
 	} else {
 		o.primary = &d.next.Key.Row
 	}
-	known := first && c.Kind != driver.ChangeInsert || repeats(old, row.rowKey)
+	known := first && c.Kind != driver.ChangeInsert || repeats(old, row.RowKey)
 	switch {
 	case known && merged != nil && first:
-		o.verb, o.ifMatch, o.properties = wire.VerbMerge, d.etag, merged
+		o.Verb, o.IfMatch, o.properties = wire.VerbMerge, d.etag, merged
 	case known && first:
-		o.verb, o.ifMatch = wire.VerbReplace, d.etag
-	case known || row.pattern == "" && !first:
+		o.Verb, o.IfMatch = wire.VerbReplace, d.etag
+	case known || row.Pattern == "" && !first:
 		// Ours, since the entity's row lists it, so writing it whole also mends a row that is missing.
-		o.verb = wire.VerbReplace
+		o.Verb = wire.VerbReplace
 	case first:
-		o.verb = wire.VerbInsert
+		o.Verb = wire.VerbInsert
 	default:
-		o.verb, o.role = wire.VerbInsert, roleUnique
-		if etag, ok := c.adopted[row.rowKey]; ok {
-			o.verb, o.ifMatch, o.role = wire.VerbReplace, etag, roleAdopted
+		o.Verb, o.role = wire.VerbInsert, roleUnique
+		if etag, ok := c.adopted[row.RowKey]; ok {
+			o.Verb, o.IfMatch, o.role = wire.VerbReplace, etag, roleAdopted
 		}
 	}
 	d.add(o)
 }
 
 // addBeside plans the rows of Apply's caller.
-func (d *draft) addBeside(c *change) error {
+func (d *draft) addBeside(c *Change) error {
 	if c.beside == nil {
 		return nil
 	}
-	d.besideAt = len(d.writes)
+	d.besideAt = len(d.Writes)
 	writes, err := c.beside.Writes(pass)
 	for _, write := range writes {
-		d.addShared(c, write, meaning{role: roleBeside})
+		d.addShared(c, write, Meaning{role: roleBeside})
 	}
 	return err
 }
 
 // addShared adds a row that belongs to several entities, or to none.
-func (d *draft) addShared(c *change, write tables.RawWrite, m meaning) {
+func (d *draft) addShared(c *Change, write tables.RawWrite, m Meaning) {
 	write.Key.Partition, write.Meaning = c.Key.Partition, &m
-	d.writes = append(d.writes, write)
+	d.Writes = append(d.Writes, write)
 }
 
-func (d *draft) add(o operation) { d.writes = append(d.writes, o.write()) }
+func (d *draft) add(o Operation) { d.Writes = append(d.Writes, o.write()) }
 
 // remove plans the removal of a row that the entity no longer has.
-func (d *draft) remove(c *change, row plannedRow) {
-	if etag, gone := c.gone[row.rowKey]; gone && etag == d.etag {
+func (d *draft) remove(c *Change, row PlannedRow) {
+	if etag, gone := c.gone[row.RowKey]; gone && etag == d.etag {
 		return
 	}
-	d.add(operation{verb: wire.VerbDelete, key: tables.Key{Partition: c.Key.Partition, Row: row.rowKey}, ifMatch: azcore.ETagAny, meaning: meaning{pattern: row.pattern, role: roleStale, owner: d.etag}})
+	d.add(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: d.etag}})
 }
 
 // isStaged reports whether an operation is another repository's.
@@ -299,23 +299,23 @@ func (d *draft) isStaged(index int) bool {
 
 // addStaged adds other repositories' rows. A conflict of theirs starts the change over.
 func (d *draft) addStaged(pattern string, staged tables.Staged) {
-	d.staged = append(d.staged, stagedDraft{len(d.writes), staged})
+	d.staged = append(d.staged, stagedDraft{len(d.Writes), staged})
 	for _, w := range staged.Writes {
-		m := meaningOf(&w)
-		m.pattern = pattern
+		m := MeaningOf(&w)
+		m.Pattern = pattern
 		if m.role == roleEntity {
 			m.role = roleShared
 		}
 		w.Meaning = &m
-		d.writes = append(d.writes, w)
+		d.Writes = append(d.Writes, w)
 	}
 }
 
 // removeAdopted plans the removal of copies that were left behind and that the entity will not have.
-func (d *draft) removeAdopted(c *change, rows []plannedRow) {
+func (d *draft) removeAdopted(c *Change, rows []PlannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.adopted)) {
 		if !repeats(rows, rowKey) {
-			d.add(operation{verb: wire.VerbDelete, key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, ifMatch: c.adopted[rowKey], meaning: meaning{role: roleAdopted}})
+			d.add(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.adopted[rowKey], Meaning: Meaning{role: roleAdopted}})
 		}
 	}
 }

@@ -1,11 +1,11 @@
-package patterns
+package engine
 
 import "github.com/tablepatterns/tablepatterns/tables"
 
 // prior is what a repository knows of an entity as it was read or written, for the next change of it.
 type prior struct {
-	rows     []plannedRow  // the entity's own, but for the first: keys, patterns and versions
-	orphans  []plannedRow  // rows of patterns that the entity's row does not list: orphaned copies may be there
+	rows     []PlannedRow  // the entity's own, but for the first: keys, patterns and versions
+	Orphans  []PlannedRow  // rows of patterns that the entity's row does not list: orphaned copies may be there
 	outside  []outsideCopy // copies in other partitions
 	patterns map[string][]string
 }
@@ -31,9 +31,9 @@ func priorOf(s *tables.State) *prior {
 func (p *prior) several() bool { return len(p.rows)+len(p.outside) > 0 }
 
 // note adds the keys of rows to a list.
-func note(list []plannedRow, rows []plannedRow) []plannedRow {
+func note(list []PlannedRow, rows []PlannedRow) []PlannedRow {
 	for _, row := range rows {
-		list = append(list, plannedRow{rowKey: row.rowKey, pattern: row.pattern, version: row.version})
+		list = append(list, PlannedRow{RowKey: row.RowKey, Pattern: row.Pattern, version: row.version})
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -10,65 +10,65 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// complete has the Completers complete an entity, for the first time.
-func (r *engine) complete(ctx context.Context, w *work) error {
+// Complete has the Completers complete an entity, for the first time.
+func (r *Engine) Complete(ctx context.Context, w *Work) error {
 	return r.completeBy(ctx, w, r.completers)
 }
 
 // completeAgain completes an entity whose change is planned again, since what a Completer has read may be what has changed.
-func (r *engine) completeAgain(ctx context.Context, w *work) error {
+func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
 	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p driver.Completer) bool {
 		_, writes := p.(driver.CompanionContributor)
 		return !writes
 	})
 	if len(beside) > 0 {
-		w.change.Stored, w.merged = nil, nil
+		w.Change.Stored, w.merged = nil, nil
 	}
 	return r.completeBy(ctx, w, beside)
 }
 
-func (r *engine) completeBy(ctx context.Context, w *work, completers []driver.Completer) error {
-	if w.change.Kind == driver.ChangeDelete || len(completers) == 0 {
+func (r *Engine) completeBy(ctx context.Context, w *Work, completers []driver.Completer) error {
+	if w.Change.Kind == driver.ChangeDelete || len(completers) == 0 {
 		return nil
 	}
 	if w.given == nil {
-		w.given = w.change.Entity
+		w.given = w.Change.Entity
 	}
-	v := r.codec.Copy(w.given)
-	w.change.Entity, w.entity = v, v
+	v := r.Codec.Copy(w.given)
+	w.Change.Entity, w.Entity = v, v
 	before, err := r.givenOf(w, v)
 	if err != nil {
 		return err
 	}
 	for _, p := range completers {
-		if err := p.Complete(ctx, &w.change.Change); err != nil {
-			return patternError(p, err, tables.ErrInvalid)
+		if err := p.Complete(ctx, &w.Change.Change); err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
 		}
 	}
-	if w.change.Kind != driver.ChangeMerge {
+	if w.Change.Kind != driver.ChangeMerge {
 		return nil
 	}
 	return r.mergeCompleted(w, v, before)
 }
 
 // handBack shows the caller the entity as the Completers have left it, and as it was written.
-func (r *engine) handBack(w *work) {
+func (r *Engine) handBack(w *Work) {
 	if w.given != nil {
-		r.codec.Assign(w.given, w.entity)
+		r.Codec.Assign(w.given, w.Entity)
 	}
 }
 
 // givenOf returns the properties of an entity that is merged, nil for the other kinds of change, which send all properties.
-func (r *engine) givenOf(w *work, v any) (tables.Properties, error) {
-	if w.change.Kind != driver.ChangeMerge {
+func (r *Engine) givenOf(w *Work, v any) (tables.Properties, error) {
+	if w.Change.Kind != driver.ChangeMerge {
 		return nil, nil
 	}
-	return r.codec.Encode(v)
+	return r.Codec.Encode(v)
 }
 
 // mergeCompleted adds what the Completers have changed to what a merge sends.
-func (r *engine) mergeCompleted(w *work, v any, before tables.Properties) error {
-	after, err := r.codec.Encode(v)
+func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error {
+	after, err := r.Codec.Encode(v)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (r *engine) mergeCompleted(w *work, v any, before tables.Properties) error 
 			return tables.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
 		}
 	}
-	w.change.shared().Given = overlay(w.change.shared().Given, changed)
+	w.Change.shared().Given = overlay(w.Change.shared().Given, changed)
 	return nil
 }
 

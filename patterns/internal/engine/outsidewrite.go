@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"cmp"
@@ -17,57 +17,57 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// outsideWriter writes one pattern's copies of one entity, for one message. Each write is one transaction of the copy and
+// OutsideWriter writes one pattern's copies of one entity, for one message. Each write is one transaction of the copy and
 // of the claim that says whose it is: the service refuses it where the copy has become another entity's, however late
 // the write comes.
-type outsideWriter struct {
-	table  *tables.Table
-	entity tables.Key
+type OutsideWriter struct {
+	Table  *tables.Table
+	Entity tables.Key
 	change string   // id of the message's change
 	own    []string // the keys that the message names
 }
 
 // commit writes a copy and its claim. It is the one way to write a row outside of the entity's partition.
-func (o *outsideWriter) commit(ctx context.Context, key tables.Key, operations ...operation) error {
-	if !slices.Contains(o.own, outsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
+func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
+	if !slices.Contains(o.own, OutsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the message does not name the key")
 	}
-	_, err := commit(ctx, o.table, "Reconcile", operations...)
+	_, err := Commit(ctx, o.Table, "Reconcile", operations...)
 	return err
 }
 
-// claim is the operation on the claim of a copy.
-func (o *outsideWriter) claim(verb wire.Verb, key tables.Key, reserved string) operation {
-	op := operation{verb: verb, key: claimKey(key, o.entity, reserved), primary: &o.entity.Row,
-		outside: outsideFacts{is: true, partition: o.entity.Partition, reserved: reserved, isClaim: true, claim: key.Row}}
+// Claim is the operation on the claim of a copy.
+func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) Operation {
+	op := Operation{Verb: verb, Key: ClaimKey(key, o.Entity, reserved), primary: &o.Entity.Row,
+		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: reserved, IsClaim: true, Claim: key.Row}}
 	if verb != wire.VerbInsert {
-		op.ifMatch = azcore.ETagAny
+		op.IfMatch = azcore.ETagAny
 	}
 	return op
 }
 
 // copyOperation makes the row of a copy, to be put over whatever is there.
-func (r *engine) copyOperation(p driver.Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) operation {
-	return operation{verb: wire.VerbReplace, key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
-		primary: &entity.Row, meaning: meaning{pattern: p.PatternName()}, outside: outsideFacts{is: true, partition: entity.Partition, version: version}}
+func (r *Engine) copyOperation(p driver.Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) Operation {
+	return Operation{Verb: wire.VerbReplace, Key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
+		primary: &entity.Row, Meaning: Meaning{Pattern: p.PatternName()}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
 // agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
 // that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
 // entity's, comes once all others are done.
-func (r *engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributor, intent driver.Intent, seen *sighting, fresh map[string]bool) error {
-	o := &outsideWriter{table: p.OutsideTable(), entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-	copies, err := outsideCopies(p, seen.entity)
+func (r *Engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributor, intent driver.Intent, seen *sighting, fresh map[string]bool) error {
+	o := &OutsideWriter{Table: p.OutsideTable(), Entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
+	copies, err := OutsideCopies(p, seen.entity)
 	if err != nil {
 		return err
 	}
 	var taken error
 	for i := range copies {
-		if !slices.Contains(o.own, outsideName(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
+		if !slices.Contains(o.own, OutsideName(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // another message names it
 		}
-		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.incarnation, string(seen.row.ETag))
-		switch err := o.place(ctx, row, reserves(p), fresh[freshName(p, copies[i].Key)]); {
+		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
+		switch err := o.place(ctx, row, Reserves(p), fresh[FreshName(p, copies[i].Key)]); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
@@ -75,14 +75,14 @@ func (r *engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributo
 		}
 	}
 	for _, name := range o.own {
-		key, err := parseOutsideName(name)
+		key, err := ParseOutsideName(name)
 		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }) {
 			continue
 		}
-		if !reserves(p) {
+		if !Reserves(p) {
 			err = o.remove(ctx, key)
 		} else {
 			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key) })
@@ -95,12 +95,12 @@ func (r *engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributo
 }
 
 // hasCopy reads whether an entity has an outside copy under a key now.
-func (r *engine) hasCopy(ctx context.Context, p driver.OutsideCopyContributor, entity, key tables.Key) (bool, error) {
+func (r *Engine) hasCopy(ctx context.Context, p driver.OutsideCopyContributor, entity, key tables.Key) (bool, error) {
 	now, err := r.sight(ctx, "Reconcile", entity)
 	if err != nil {
 		return false, err
 	}
-	copies, err := outsideCopies(p, now.entity)
+	copies, err := OutsideCopies(p, now.entity)
 	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
@@ -110,12 +110,12 @@ const placeAttempts = 8
 // place puts a copy where it belongs. What is there decides how: the entity's own copy is written over, a reservation is
 // filled, a free key is claimed. fresh says that the change has just added the key, so that it is expected to be reserved,
 // or free.
-func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fresh bool) error {
-	update := []operation{row, o.claim(wire.VerbMerge, row.key, "")}
+func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fresh bool) error {
+	update := []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
 	insert := row
-	insert.verb, insert.role = wire.VerbInsert, roleUnique
-	claim := []operation{insert, o.claim(wire.VerbInsert, row.key, "")}
-	fill := []operation{row, o.claim(wire.VerbDelete, row.key, o.change), o.claim(wire.VerbInsert, row.key, "")}
+	insert.Verb, insert.role = wire.VerbInsert, roleUnique
+	claim := []Operation{insert, o.Claim(wire.VerbInsert, row.Key, "")}
+	fill := []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
 
 	unclaimed := false // the claim of the change's reservation is not there
 	try, mayFill := update, reserves
@@ -126,7 +126,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 		try = claim
 	}
 	for range placeAttempts {
-		err := o.commit(ctx, row.key, try...)
+		err := o.commit(ctx, row.Key, try...)
 		switch {
 		case err == nil || errors.Is(err, tables.ErrUnknownOutcome):
 			return err
@@ -152,7 +152,7 @@ func (o *outsideWriter) place(ctx context.Context, row operation, reserves, fres
 			return err
 		}
 	}
-	return &tables.Error{Key: row.key, Kind: tables.ErrConflict}
+	return &tables.Error{Key: row.Key, Kind: tables.ErrConflict}
 }
 
 // errOthersReservation: another change of the entity has reserved the key. It is on its way, or has died: its own message
@@ -164,8 +164,8 @@ var errOthersReservation = errors.New("reserved by another change of the entity,
 // one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more. unclaimed says
 // that the claim of the change's own reservation was lost: a row that is still reserved is filled where it stands, since another
 // entity could take a key that is free for a moment.
-func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve string, unclaimed bool) ([]operation, error) {
-	there, err := readSystem(ctx, o.table, row.key)
+func (o *OutsideWriter) takeOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
+	there, err := readSystem(ctx, o.Table, row.Key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
@@ -173,36 +173,36 @@ func (o *outsideWriter) takeOwn(ctx context.Context, row operation, reserve stri
 		return nil, err
 	}
 	if !o.owns(there) {
-		return nil, &tables.Error{Key: row.key, Kind: tables.ErrDuplicate, Pattern: row.pattern, Err: ownerOf(there)}
+		return nil, &tables.Error{Key: row.Key, Kind: tables.ErrDuplicate, Pattern: row.Pattern, Err: OwnerOf(there)}
 	}
-	if there.outside.reserved != "" && there.outside.reserved != o.change {
-		return nil, &tables.Error{Key: row.key, Kind: tables.ErrDuplicate, Pattern: row.pattern, Err: errOthersReservation}
+	if there.Outside.Reserved != "" && there.Outside.Reserved != o.change {
+		return nil, &tables.Error{Key: row.Key, Kind: tables.ErrDuplicate, Pattern: row.Pattern, Err: errOthersReservation}
 	}
-	if reserve != "" && there.outside.reserved == "" {
+	if reserve != "" && there.Outside.Reserved == "" {
 		return nil, errOwnCopy
 	}
 	own := row
-	own.verb, own.ifMatch = wire.VerbReplace, there.ETag
-	operations := []operation{own, o.claim(wire.VerbInsert, row.key, reserve)}
-	if there.outside.reserved != reserve && !(unclaimed && there.outside.reserved == o.change) {
-		operations = append(operations, o.claim(wire.VerbDelete, row.key, there.outside.reserved))
+	own.Verb, own.IfMatch = wire.VerbReplace, there.ETag
+	operations := []Operation{own, o.Claim(wire.VerbInsert, row.Key, reserve)}
+	if there.Outside.Reserved != reserve && !(unclaimed && there.Outside.Reserved == o.change) {
+		operations = append(operations, o.Claim(wire.VerbDelete, row.Key, there.Outside.Reserved))
 	}
 	return operations, nil
 }
 
-// ownerOf tells whose a row is, for an error.
-func ownerOf(row *storedRow) error {
+// OwnerOf tells whose a row is, for an error.
+func OwnerOf(row *StoredRow) error {
 	switch {
-	case !row.outside.is:
+	case !row.Outside.Is:
 		return errors.New("a row that is no copy has the key")
-	case row.outside.reserved != "":
-		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.outside.partition, row.primary)
+	case row.Outside.Reserved != "":
+		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.Outside.Partition, row.Primary)
 	}
-	return fmt.Errorf("(%q, %q) has the key", row.outside.partition, row.primary)
+	return fmt.Errorf("(%q, %q) has the key", row.Outside.Partition, row.Primary)
 }
 
 // remove deletes the entity's copy of a key, and nobody else's.
-func (o *outsideWriter) remove(ctx context.Context, key tables.Key) error {
+func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 	err := o.removeClaimed(ctx, key, "")
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil // it is not, or no longer, the entity's
@@ -214,16 +214,16 @@ func (o *outsideWriter) remove(ctx context.Context, key tables.Key) error {
 // not be free for a moment, or another entity could take it. So the copy is removed as it was before the entity was seen
 // without the key: who takes a key again waits for the old copy to go, and then it is another. Requests: 1 where there is
 // nothing to remove, else 3, or 2 for a reservation.
-func (o *outsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
+func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
-		there, err := readSystem(ctx, o.table, key)
+		there, err := readSystem(ctx, o.Table, key)
 		if errors.Is(err, tables.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		reserved := there.outside.reserved
+		reserved := there.Outside.Reserved
 		if !o.owns(there) || reserved != "" && reserved != o.change {
 			return nil
 		}
@@ -232,11 +232,11 @@ func (o *outsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 				return err
 			}
 		}
-		err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.ETag}, o.claim(wire.VerbDelete, key, reserved))
-		if e := asError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // somebody else removed the claim
-			err = o.commit(ctx, key, operation{verb: wire.VerbDelete, key: key, ifMatch: there.ETag})
+		err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag}, o.Claim(wire.VerbDelete, key, reserved))
+		if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // somebody else removed the claim
+			err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
 		}
-		if e := asError(err); e != nil && (errors.Is(e.Kind, tables.ErrNotFound) || errors.Is(e.Kind, tables.ErrConflict)) && !errors.Is(err, tables.ErrUnknownOutcome) {
+		if e := AsError(err); e != nil && (errors.Is(e.Kind, tables.ErrNotFound) || errors.Is(e.Kind, tables.ErrConflict)) && !errors.Is(err, tables.ErrUnknownOutcome) {
 			continue // a rival was there first
 		}
 		return err
@@ -245,15 +245,15 @@ func (o *outsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 }
 
 // owns reports whether a row is a copy of the entity, or reserved for one.
-func (o *outsideWriter) owns(row *storedRow) bool {
-	return row.outside.is && !row.outside.isClaim && row.primary == o.entity.Row && row.outside.partition == o.entity.Partition
+func (o *OutsideWriter) owns(row *StoredRow) bool {
+	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
 }
 
 // removeClaimed deletes a copy with one of its claims. It is ErrNotFound when the claim is not there.
-func (o *outsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
-	claim := o.claim(wire.VerbDelete, key, reserved)
-	err := o.commit(ctx, key, claim, operation{verb: wire.VerbDelete, key: key, ifMatch: azcore.ETagAny})
-	if e := asError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
+func (o *OutsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
+	claim := o.Claim(wire.VerbDelete, key, reserved)
+	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
+	if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
 		return o.commit(ctx, key, claim) // somebody else removed the copy alone
 	}
 	return err

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -14,52 +14,52 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
-// work is one change of one entity on its way through the repository.
-type work struct {
-	op     string
-	change change
-	entity any               // whose Meta is brought up to date, nil for none
-	etag   azcore.ETag       // the condition, with change.old
+// Work is one change of one entity on its way through the repository.
+type Work struct {
+	Op     string
+	Change Change
+	Entity any               // whose Meta is brought up to date, nil for none
+	Etag   azcore.ETag       // the condition, with change.old
 	base   tables.Properties // of a merge: the entity's properties as they are stored, nil where the caller read them
 	merged tables.Properties // of a merge: given as it is stored
 
-	fresh           map[string]bool // outside keys that the change adds, by pattern and key
+	Fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
 	given           any             // what the caller gave, where Completers work on a copy of it
 	after           *sighting       // what the transaction left, nil when that is not known
 }
 
-// run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
+// Run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
 // change to Table.commit.
-func (r *engine) run(ctx context.Context, w *work) error {
-	w.begin()
+func (r *Engine) Run(ctx context.Context, w *Work) error {
+	w.Begin()
 	if err := r.ground(ctx, w); err != nil {
-		return r.located(w, err)
+		return r.Located(w, err)
 	}
-	if err := r.complete(ctx, w); err != nil {
-		return r.located(w, err)
+	if err := r.Complete(ctx, w); err != nil {
+		return r.Located(w, err)
 	}
-	if !r.reachesOut() {
-		return r.located(w, r.commitChange(ctx, w))
+	if !r.ReachesOut() {
+		return r.Located(w, r.commitChange(ctx, w))
 	}
 	if err := r.rehearse(ctx, w); err != nil {
-		return r.located(w, err)
+		return r.Located(w, err)
 	}
-	intent, err := r.intentOf(ctx, w)
+	intent, err := r.IntentOf(ctx, w)
 	if err != nil {
-		return r.located(w, err)
+		return r.Located(w, err)
 	}
 	if len(intent.Outside) == 0 {
-		return r.located(w, r.commitChange(ctx, w))
+		return r.Located(w, r.commitChange(ctx, w))
 	}
-	return r.located(w, r.runIntent(ctx, w, intent))
+	return r.Located(w, r.runIntent(ctx, w, intent))
 }
 
 // runIntent carries out a change that the intent describes. Once the transaction is applied the change is made, whatever
 // becomes of its effects: the intent is still there then.
-func (r *engine) runIntent(ctx context.Context, w *work, intent driver.Intent) error {
+func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) error {
 	committed := false
-	err := r.schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
+	err := r.Schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
 		ctx, done := r.withinTerm(ctx, w)
 		defer done()
 		if err := r.reserve(ctx, w, intent); err != nil {
@@ -72,7 +72,7 @@ func (r *engine) runIntent(ctx context.Context, w *work, intent driver.Intent) e
 		if !committed && !w.preparedOutside {
 			return nil
 		}
-		return r.agree(ctx, named{Intent: intent}, w.after, w.fresh)
+		return r.Agree(ctx, Named{Intent: intent}, w.after, w.Fresh)
 	})
 	if err == nil && !committed {
 		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
@@ -84,83 +84,83 @@ func (r *engine) runIntent(ctx context.Context, w *work, intent driver.Intent) e
 }
 
 // spills reports whether something is written outside as properties are stored.
-func (r *engine) spills() bool {
-	return slices.ContainsFunc(r.transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageSpill })
+func (r *Engine) spills() bool {
+	return slices.ContainsFunc(r.Transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageSpill })
 }
 
 // rehearse finds what is wrong with a change before anything is sent for it.
-func (r *engine) rehearse(ctx context.Context, w *work) error {
+func (r *Engine) rehearse(ctx context.Context, w *Work) error {
 	if r.spills() {
 		trial := *w // it writes as it stores: not before the intent is there
-		trial.change.Change = driver.Trial(pass, trial.change.Change)
-		trial.change.DryRun = true
+		trial.Change.Change = driver.Trial(pass, trial.Change.Change)
+		trial.Change.DryRun = true
 		w = &trial
 	}
-	if err := r.store(ctx, w); err != nil || w.change.Kind == driver.ChangeDelete {
+	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	d := &draft{etag: w.etag, next: &tables.State{Key: w.change.Key, Row: w.change.Key.Row, Copies: r.copyNames, Incarnation: anyWriteID, Owner: r}}
-	if err := r.planRows(&w.change, d, w.merged); err != nil {
+	d := &draft{etag: w.Etag, next: &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: anyWriteID, Owner: r}}
+	if err := r.planRows(&w.Change, d, w.merged); err != nil {
 		return err
 	}
-	if e := tables.CheckWrites(pass, d.writes); e != nil {
+	if e := tables.CheckWrites(pass, d.Writes); e != nil {
 		return e
 	}
 	total := 0
-	for i := range d.writes {
-		size, e := d.writes[i].Check()
+	for i := range d.Writes {
+		size, e := d.Writes[i].Check()
 		if e != nil {
 			return e
 		}
 		total += size
 	}
 	if total > tables.MaxTransactionSize/4 { // less cannot be too large as it is sent, and need not be encoded twice
-		if e := raw(r.table).CheckSize(d.writes); e != nil {
+		if e := Raw(r.Table).CheckSize(d.Writes); e != nil {
 			return e
 		}
 	}
 	return r.rehearseOutside(w)
 }
 
-// located gives the library's own errors the operation and key of the change.
-func (r *engine) located(w *work, err error) error {
+// Located gives the library's own errors the operation and key of the change.
+func (r *Engine) Located(w *Work, err error) error {
 	e, ok := err.(*tables.Error) // the outermost only: what a runner or pattern wrapped around one means something
 	if !ok {
 		return err
 	}
 	located := *e
-	located.Op, located.Table = w.op, r.table.Name()
+	located.Op, located.Table = w.Op, r.Table.Name()
 	if located.Key == (tables.Key{}) {
-		located.Key = tables.Loggable(pass, w.change.Key)
+		located.Key = tables.Loggable(pass, w.Change.Key)
 	}
 	return &located
 }
 
 // commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
-func (r *engine) commitChange(ctx context.Context, w *work) error {
+func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 	w.preparedOutside = w.preparedOutside || r.spills()
 	for attempt := 0; ; {
-		d, err := r.draft(ctx, w)
+		d, err := r.Draft(ctx, w)
 		if err != nil {
 			return err
 		}
-		d.next.WriteID = newWriteID()
-		etags, err := raw(r.table).Commit(ctx, w.op, d.writes, d.next.WriteID)
+		d.next.WriteID = NewWriteID()
+		etags, err := Raw(r.Table).Commit(ctx, w.Op, d.Writes, d.next.WriteID)
 		if err == nil {
-			r.settle(w.entity, w.change.Kind, d.next, etags[0])
+			r.settle(w.Entity, w.Change.Kind, d.next, etags[0])
 			d.notifyStaged(etags)
 			r.handBack(w)
-			if w.change.beside != nil {
-				w.change.beside.Written(pass, etags[d.besideAt:])
+			if w.Change.beside != nil {
+				w.Change.beside.Written(pass, etags[d.besideAt:])
 			}
 			w.after = sightingAfter(w, d, etags[0])
 			return nil
 		}
-		again, learned := r.startsOver(ctx, &w.change, d, err)
+		again, learned := r.startsOver(ctx, &w.Change, d, err)
 		if learned {
 			continue // each thing is learned once, so this ends by itself
 		}
-		if attempt++; !again || attempt >= r.schema.MaxAttempts {
+		if attempt++; !again || attempt >= r.Schema.MaxAttempts {
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt-1); err != nil {
@@ -177,23 +177,23 @@ func (r *engine) commitChange(ctx context.Context, w *work) error {
 // behind, so the copy's ETag would guard nothing. Copies that such a program left behind where the entity's indexes
 // would have them are found, to be taken over or removed. Requests: none, for an entity that was read by its own key
 // and lists all indexes.
-func (r *engine) ground(ctx context.Context, w *work) error {
-	old := w.change.old
+func (r *Engine) ground(ctx context.Context, w *Work) error {
+	old := w.Change.Old
 	if old == nil {
 		return nil
 	}
 	if old.Owner != any(r) {
 		// Another repository, or a view without patterns, remembers other things of it.
-		v, _, err := r.whole(ctx, w.op, old, w.etag)
+		v, _, err := r.whole(ctx, w.Op, old, w.Etag)
 		if err != nil {
 			return err
 		}
-		meta := r.codec.Meta(v)
+		meta := r.Codec.Meta(v)
 		old = stateOf(meta)
-		w.change.old, w.etag = old, meta.ETag
+		w.Change.Old, w.Etag = old, meta.ETag
 	}
 	if isCopy(old) {
-		row, err := readSystem(ctx, r.table, old.Key)
+		row, err := readSystem(ctx, r.Table, old.Key)
 		if err != nil {
 			return err
 		}
@@ -201,44 +201,44 @@ func (r *engine) ground(ctx context.Context, w *work) error {
 		if old.Version != "" {
 			same = row.ETag == old.Version
 		}
-		if row.isCopy || !same {
+		if row.IsCopy || !same {
 			return &tables.Error{Key: old.Key, Kind: tables.ErrConflict}
 		}
 		own := *old
 		own.Row, own.Version = old.Key.Row, ""
-		w.change.old, w.etag = &own, row.ETag
+		w.Change.Old, w.Etag = &own, row.ETag
 	}
-	strays := priorOf(old).orphans
+	strays := priorOf(old).Orphans
 	keys := make([]tables.Key, len(strays))
 	for i := range strays {
-		keys[i] = tables.Key{Partition: old.Key.Partition, Row: strays[i].rowKey}
+		keys[i] = tables.Key{Partition: old.Key.Partition, Row: strays[i].RowKey}
 	}
-	for row, err := range storedRows(raw(r.table).GetMany(ctx, keys)) {
+	for row, err := range StoredRows(Raw(r.Table).GetMany(ctx, keys)) {
 		if err != nil {
 			return err
 		}
-		if row.isNearCopy() && row.primary == old.Key.Row {
-			w.change.adopt(row)
+		if row.isNearCopy() && row.Primary == old.Key.Row {
+			w.Change.adopt(row)
 		}
 	}
 	return nil
 }
 
 // startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
-func (r *engine) startsOver(ctx context.Context, c *change, d *draft, err error) (again, learned bool) {
+func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
 	}
 	moved := errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
 	failed := e.Change - 1
-	if len(d.writes) == 1 {
+	if len(d.Writes) == 1 {
 		failed = 0
 	}
-	if failed < 0 || failed >= len(d.writes) {
+	if failed < 0 || failed >= len(d.Writes) {
 		return false, false
 	}
-	switch meaningOf(&d.writes[failed]).role {
+	switch MeaningOf(&d.Writes[failed]).role {
 	case roleShared:
 		return moved, false
 	case roleAdopted:
@@ -252,7 +252,7 @@ func (r *engine) startsOver(ctx context.Context, c *change, d *draft, err error)
 			c.gone = map[string]azcore.ETag{}
 		}
 		_, known := c.gone[e.Key.Row] // of a companion that has changed since
-		c.gone[e.Key.Row] = meaningOf(&d.writes[failed]).owner
+		c.gone[e.Key.Row] = MeaningOf(&d.Writes[failed]).owner
 		return true, !known
 	case roleUnique:
 		if errors.Is(e.Kind, tables.ErrDuplicate) && !d.isStaged(e.Change-1) {
@@ -265,16 +265,16 @@ func (r *engine) startsOver(ctx context.Context, c *change, d *draft, err error)
 // takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
 // writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
 // written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *engine) takeOver(ctx context.Context, c *change, key tables.Key) (again, learned bool) {
-	row, err := readSystem(ctx, r.table, key)
+func (r *Engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return true, false // given up since
 	}
 	if err != nil || !row.isNearCopy() {
 		return false, false
 	}
-	if row.primary != c.Key.Row {
-		owner, own, err := r.look(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.primary})
+	if row.Primary != c.Key.Row {
+		owner, own, err := r.Look(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary})
 		if err != nil || own != nil && own.WriteID == row.WriteID {
 			return false, false
 		}
@@ -290,7 +290,7 @@ func (r *engine) takeOver(ctx context.Context, c *change, key tables.Key) (again
 }
 
 // adopt makes the plan take over a copy that was left behind.
-func (c *change) adopt(row *storedRow) {
+func (c *Change) adopt(row *StoredRow) {
 	if c.adopted == nil {
 		c.adopted = map[string]azcore.ETag{}
 	}
@@ -298,43 +298,43 @@ func (c *change) adopt(row *storedRow) {
 }
 
 // store makes the properties to store of the entity, once for all attempts.
-func (r *engine) store(ctx context.Context, w *work) error {
-	if w.change.Kind == driver.ChangeDelete || w.change.Stored != nil {
+func (r *Engine) store(ctx context.Context, w *Work) error {
+	if w.Change.Kind == driver.ChangeDelete || w.Change.Stored != nil {
 		return nil
 	}
-	if w.change.Kind == driver.ChangeMerge {
-		w.change.shared().Base = w.base
-		p, err := r.transform(ctx, &w.change, w.change.shared().Given)
+	if w.Change.Kind == driver.ChangeMerge {
+		w.Change.shared().Base = w.base
+		p, err := r.transform(ctx, &w.Change, w.Change.shared().Given)
 		switch {
 		case err != nil:
 			return err
-		case w.change.shared().Whole:
-			w.change.Stored = p
+		case w.Change.shared().Whole:
+			w.Change.Stored = p
 		default:
-			w.merged, w.change.Stored = p, overlay(w.base, p)
+			w.merged, w.Change.Stored = p, overlay(w.base, p)
 		}
 		return nil
 	}
-	p, err := r.codec.Encode(w.change.Entity)
+	p, err := r.Codec.Encode(w.Change.Entity)
 	if err != nil {
 		return err
 	}
 	if err := tables.CheckReserved(pass, p); err != nil {
 		return tables.Invalid("", err)
 	}
-	if err := r.checkMirror(&w.change, p); err != nil {
+	if err := r.checkMirror(&w.Change, p); err != nil {
 		return err
 	}
-	w.change.Stored, err = r.transform(ctx, &w.change, p)
+	w.Change.Stored, err = r.transform(ctx, &w.Change, p)
 	return err
 }
 
 // transform turns properties into those to store.
-func (r *engine) transform(ctx context.Context, c *change, p tables.Properties) (tables.Properties, error) {
-	for _, t := range r.transformers {
+func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
+	for _, t := range r.Transformers {
 		var err error
 		if p, err = t.Store(ctx, &c.Change, p); err != nil {
-			return nil, patternError(t, err, tables.ErrInvalid)
+			return nil, PatternError(t, err, tables.ErrInvalid)
 		}
 	}
 	return p, nil
@@ -342,32 +342,32 @@ func (r *engine) transform(ctx context.Context, c *change, p tables.Properties) 
 
 // checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
 // or a field that is not stored, would be others after the next read, and rows would be left behind for good.
-func (r *engine) checkMirror(c *change, p tables.Properties) error {
-	v, mirror := c.Entity, r.codec.New()
-	if err := r.codec.Decode(p, mirror); err != nil {
+func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
+	v, mirror := c.Entity, r.Codec.New()
+	if err := r.Codec.Decode(p, mirror); err != nil {
 		return err
 	}
-	r.codec.SetKey(mirror, c.Key)
-	if !c.standIn && r.schema.Key(mirror) != c.Key {
+	r.Codec.SetKey(mirror, c.Key)
+	if !c.standIn && r.Schema.Key(mirror) != c.Key {
 		return tables.Invalidf("", "its key depends on something that is not stored: it would be another after the next read")
 	}
-	for _, x := range r.copies {
+	for _, x := range r.Copies {
 		given, err := x.Copies(v)
 		if err != nil {
-			return patternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, tables.ErrInvalid)
 		}
 		read, err := x.Copies(mirror)
 		if err != nil || !slices.EqualFunc(given, read, func(a, b driver.Copy) bool { return a.RowKey == b.RowKey }) {
-			return patternError(x, errUnstoredKeys, tables.ErrInvalid)
+			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
 	for _, x := range r.rememberers {
 		given, err := x.Remember(v, p)
 		if err != nil {
-			return patternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, tables.ErrInvalid)
 		}
 		if read, err := x.Remember(mirror, p); err != nil || !slices.Equal(given, read) {
-			return patternError(x, errUnstoredKeys, tables.ErrInvalid)
+			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
 	return r.checkOutsideMirror(v, mirror)
@@ -376,11 +376,11 @@ func (r *engine) checkMirror(c *change, p tables.Properties) error {
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
 // settle brings the written value's Meta up to date.
-func (r *engine) settle(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
+func (r *Engine) settle(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return
 	}
-	meta := r.codec.Meta(v)
+	meta := r.Codec.Meta(v)
 	if kind == driver.ChangeDelete {
 		meta.ETag = ""
 		tables.SetState(pass, meta, nil)
@@ -390,16 +390,16 @@ func (r *engine) settle(v any, kind driver.ChangeKind, next *tables.State, etag 
 	tables.SetState(pass, meta, next)
 }
 
-// intentOf names everything outside that a change can touch.
-func (r *engine) intentOf(ctx context.Context, w *work) (driver.Intent, error) {
-	intent := driver.Intent{ID: w.change.ID, Repository: r.name(), Key: w.change.Key, Outside: map[string][]string{}}
+// IntentOf names everything outside that a change can touch.
+func (r *Engine) IntentOf(ctx context.Context, w *Work) (driver.Intent, error) {
+	intent := driver.Intent{ID: w.Change.ID, Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &intent); err != nil {
 		return intent, err
 	}
 	for _, p := range r.intents {
-		keys, err := p.OutsideKeys(ctx, &w.change.Change)
+		keys, err := p.OutsideKeys(ctx, &w.Change.Change)
 		if err != nil {
-			return intent, patternError(p, err, tables.ErrInvalid)
+			return intent, PatternError(p, err, tables.ErrInvalid)
 		}
 		if len(keys) > 0 {
 			intent.Outside[p.PatternName()] = keys

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// operation is one row of a plan, with the library's own properties by their meaning.
-type operation struct {
-	verb       wire.Verb
-	key        tables.Key
-	ifMatch    azcore.ETag // "" for an insert or an upsert
+// Operation is one row of a plan, with the library's own properties by their meaning.
+type Operation struct {
+	Verb       wire.Verb
+	Key        tables.Key
+	IfMatch    azcore.ETag // "" for an insert or an upsert
 	properties tables.Properties
 
 	incarnation string // the seven are written with the row when not empty or nil
@@ -25,12 +25,12 @@ type operation struct {
 	layout      string
 	outside     outsideFacts
 	carried     tables.Properties // properties of a later version of the library
-	meaning
+	Meaning
 }
 
-// meaning is what a failure of a row means to its pattern.
-type meaning struct {
-	pattern string // whose row it is, "" for the entity's own
+// Meaning is what a failure of a row means to its pattern.
+type Meaning struct {
+	Pattern string // whose row it is, "" for the entity's own
 	role    role
 	owner   azcore.ETag // of roleStale: the entity's as it had the row
 }
@@ -48,41 +48,41 @@ const (
 )
 
 // Explain names the pattern in the error of a row, and turns a taken key into ErrDuplicate.
-func (m *meaning) Explain(e *tables.Error) {
-	e.Pattern = m.pattern
+func (m *Meaning) Explain(e *tables.Error) {
+	e.Pattern = m.Pattern
 	if m.role == roleUnique && errors.Is(e.Kind, tables.ErrExists) {
 		e.Kind = tables.ErrDuplicate
 	}
 }
 
-// meaningOf returns what a failure of a row means; a plain row has the zero meaning.
-func meaningOf(w *tables.RawWrite) meaning {
-	if m, ok := w.Meaning.(*meaning); ok {
+// MeaningOf returns what a failure of a row means; a plain row has the zero meaning.
+func MeaningOf(w *tables.RawWrite) Meaning {
+	if m, ok := w.Meaning.(*Meaning); ok {
 		return *m
 	}
-	return meaning{}
+	return Meaning{}
 }
 
 // write is the row as it is sent.
-func (o *operation) write() tables.RawWrite {
-	w := tables.RawWrite{Verb: o.verb, Key: o.key, IfMatch: o.ifMatch, Properties: o.properties, Marked: o.incarnation != ""}
-	if o.meaning != (meaning{}) {
-		w.Meaning = &o.meaning
+func (o *Operation) write() tables.RawWrite {
+	w := tables.RawWrite{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
+	if o.Meaning != (Meaning{}) {
+		w.Meaning = &o.Meaning
 	}
-	if o.verb != wire.VerbDelete {
+	if o.Verb != wire.VerbDelete {
 		w.System = o.system()
 	}
 	return w
 }
 
 // system lists the library's own properties of the row, without the write ID.
-func (o *operation) system() (all tables.Properties) {
+func (o *Operation) system() (all tables.Properties) {
 	set := func(name, value string) { all = append(all, tables.Property{Name: name, Value: tables.String(value)}) }
 	all = append(all, o.carried...)
 	if o.incarnation != "" {
 		set(rows.Incarnation, o.incarnation)
 	}
-	if o.copies != "" || o.incarnation != "" && o.verb == wire.VerbMerge {
+	if o.copies != "" || o.incarnation != "" && o.Verb == wire.VerbMerge {
 		set(rows.Copies, o.copies) // a merge without copies says so: the list that is stored would no longer be true
 	}
 	if o.primary != nil {
@@ -98,7 +98,7 @@ func (o *operation) system() (all tables.Properties) {
 }
 
 // check refuses a row that the service would not store.
-func (o *operation) check() error {
+func (o *Operation) check() error {
 	w := o.write()
 	if _, e := w.Check(); e != nil {
 		return e
@@ -107,7 +107,7 @@ func (o *operation) check() error {
 }
 
 // writesOf are operations as they are sent.
-func writesOf(operations []operation) []tables.RawWrite {
+func writesOf(operations []Operation) []tables.RawWrite {
 	writes := make([]tables.RawWrite, len(operations))
 	for i := range operations {
 		writes[i] = operations[i].write()
@@ -115,7 +115,7 @@ func writesOf(operations []operation) []tables.RawWrite {
 	return writes
 }
 
-// commit writes rows in one transaction.
-func commit(ctx context.Context, t *tables.Table, op string, operations ...operation) ([]azcore.ETag, error) {
-	return raw(t).Commit(ctx, op, writesOf(operations), newWriteID())
+// Commit writes rows in one transaction.
+func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
+	return Raw(t).Commit(ctx, op, writesOf(operations), NewWriteID())
 }

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// sharedLocks keep the workers of one run from writing the same shared row or list at the same time: each of them would make all
+// SharedLocks keep the workers of one run from writing the same shared row or list at the same time: each of them would make all
 // others start over. They order one run's own writes only; a conflict with another process is still possible.
-type sharedLocks struct {
+type SharedLocks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed on release
 }
 
-// acquire waits until no name is held and then holds all of them, so that two holders never wait for each other.
-func (l *sharedLocks) acquire(ctx context.Context, names []string) (release func(), err error) {
+// Acquire waits until no name is held and then holds all of them, so that two holders never wait for each other.
+func (l *SharedLocks) Acquire(ctx context.Context, names []string) (release func(), err error) {
 	for {
 		busy, free := l.tryAcquire(names)
 		if busy == nil {
@@ -32,7 +32,7 @@ func (l *sharedLocks) acquire(ctx context.Context, names []string) (release func
 }
 
 // tryAcquire holds all names, or returns the channel of one that another worker holds.
-func (l *sharedLocks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
+func (l *SharedLocks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -50,7 +50,7 @@ func (l *sharedLocks) tryAcquire(names []string) (busy <-chan struct{}, free cha
 	return nil, free
 }
 
-func (l *sharedLocks) release(names []string, free chan struct{}) {
+func (l *SharedLocks) release(names []string, free chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -59,14 +59,14 @@ func (l *sharedLocks) release(names []string, free chan struct{}) {
 	close(free)
 }
 
-// sharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared rows or other
+// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared rows or other
 // repositories' entities there, and the places at which auditors hold its facts.
-func (r *engine) sharedBy(key tables.Key, v any) []string {
+func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
 		names = append(names, key.Partition)
 	}
-	for _, p := range r.patterns {
+	for _, p := range r.Patterns {
 		auditor, ok := p.(driver.Auditor)
 		if !ok || v == nil {
 			continue
@@ -76,11 +76,11 @@ func (r *engine) sharedBy(key tables.Key, v any) []string {
 			continue // the write will say so
 		}
 		for _, f := range facts {
-			names = append(names, heldName(p, f.Place))
+			names = append(names, HeldName(p, f.Place))
 		}
 	}
 	return names
 }
 
-// heldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
-func heldName(p driver.Pattern, place string) string { return p.PatternName() + keySeparator + place }
+// HeldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
+func HeldName(p driver.Pattern, place string) string { return p.PatternName() + keySeparator + place }

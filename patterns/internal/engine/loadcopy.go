@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// sealed names the properties that every copy holds and every projection reads.
-func (r *engine) sealed() []string {
+// Sealed names the properties that every copy holds and every projection reads.
+func (r *Engine) Sealed() []string {
 	if r.seals == nil {
 		return nil
 	}
@@ -20,41 +20,41 @@ func (r *engine) sealed() []string {
 // loadCopy is load for a copy. With a CopyAuthenticator it also checks that the entity belongs under the copy's key. A copy that
 // was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
 // copy is stale or was put there by somebody else, and is left out.
-func (r *engine) loadCopy(ctx context.Context, table *tables.Table, row *storedRow, selected, kept []string) (any, error) {
-	v, read, err := r.loadStored(ctx, table, row, selected, kept)
+func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
+	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
 		return v, err
 	}
-	s := r.state(v)
+	s := r.State(v)
 	if !s.Partial {
-		if !r.belongsUnder(v, table, read.Key, read.outside.is) {
-			return nil, patternError(r.seals, r.seals.NotAuthentic(), tables.ErrGarbled)
+		if !r.belongsUnder(v, table, read.Key, read.Outside.Is) {
+			return nil, PatternError(r.seals, r.seals.NotAuthentic(), tables.ErrGarbled)
 		}
 		return v, nil
 	}
 	proven, err := r.seals.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
 	switch {
 	case err != nil:
-		return nil, patternError(r.seals, err, tables.ErrGarbled)
+		return nil, PatternError(r.seals, err, tables.ErrGarbled)
 	case proven:
 		return v, nil
 	}
-	entity, err := r.get(ctx, "Get", s.Key)
+	entity, err := r.Get(ctx, "Get", s.Key)
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !r.belongsUnder(entity, table, read.Key, read.outside.is):
+	case !r.belongsUnder(entity, table, read.Key, read.Outside.Is):
 		return nil, nil
 	}
 	return v, nil
 }
 
 // belongsUnder reports whether an entity has a copy under a key of a table. A key function that refuses the entity made none.
-func (r *engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
+func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
 	if !outside {
-		for _, p := range r.copies {
+		for _, p := range r.Copies {
 			copies, err := p.Copies(v)
 			for i := range copies {
 				if err == nil && copies[i].RowKey == key.Row {
@@ -64,11 +64,11 @@ func (r *engine) belongsUnder(v any, table *tables.Table, key tables.Key, outsid
 		}
 		return false
 	}
-	for _, p := range r.outside {
+	for _, p := range r.Outside {
 		if !p.OutsideTable().Same(table) {
 			continue
 		}
-		copies, err := outsideCopies(p, v)
+		copies, err := OutsideCopies(p, v)
 		for i := range copies {
 			if err == nil && copies[i].Key == key {
 				return true

@@ -1,4 +1,4 @@
-package patterns
+package engine
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const MaxFurtherRows = tables.MaxTransactionOperations - 1
 // character with a digit behind it, and never twice, so that no entity is in the place; keys with the mark are refused.
 const furtherMark = "\uFFFB\uFFFB"
 
-// furtherRow is what _tpLayout says on a further row; on a first one it is the layout's directory.
-const furtherRow = "further"
+// FurtherRow is what _tpLayout says on a further row; on a first one it is the layout's directory.
+const FurtherRow = "further"
 
 func furtherRowKey(rowKey string, index int) string {
 	return fmt.Sprintf("%s%s%02d", rowKey, furtherMark, index+1)
@@ -37,25 +37,25 @@ type spreading struct {
 	whole  *driver.LaidOut // all of stored, laid out once for the entity and its whole copies
 }
 
-func (r *engine) spreading(stored tables.Properties) *spreading {
-	return &spreading{layout: r.layout, stored: stored}
+func (r *Engine) Spreading(stored tables.Properties) *spreading {
+	return &spreading{layout: r.Layout, stored: stored}
 }
 
 // spreadAsRead is spreading of a row that was read: the rows that it makes are those that there are, with keys and versions, and
 // without the properties of further ones. A copy outside says nothing of the entity's rows.
-func (r *engine) spreadAsRead(row *storedRow) (*spreading, error) {
-	s := r.spreading(row.Properties)
+func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
+	s := r.Spreading(row.Properties)
 	s.read = true
-	if r.layout == nil || row.outside.is {
+	if r.Layout == nil || row.Outside.Is {
 		return s, nil
 	}
-	s.whole = &driver.LaidOut{First: row.Properties, Directory: row.layout}
-	if row.layout == "" {
+	s.whole = &driver.LaidOut{First: row.Properties, Directory: row.Layout}
+	if row.Layout == "" {
 		return s, nil
 	}
-	versions, err := r.layout.Versions(row.layout)
+	versions, err := r.Layout.Versions(row.Layout)
 	if err != nil {
-		return nil, patternError(r.layout, err, tables.ErrGarbled)
+		return nil, PatternError(r.Layout, err, tables.ErrGarbled)
 	}
 	for _, version := range versions {
 		s.whole.Further = append(s.whole.Further, driver.FurtherRow{Version: version})
@@ -63,22 +63,22 @@ func (r *engine) spreadAsRead(row *storedRow) (*spreading, error) {
 	return s, nil
 }
 
-// spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
-func (s *spreading) spread(rows []plannedRow, pattern string, key tables.Key, keep []string) ([]plannedRow, error) {
+// Spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
+func (s *spreading) Spread(rows []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
 	if err := tables.CheckKey(pass, key); err != nil {
 		e := tables.Invalid("", err)
 		e.Pattern = pattern
 		return nil, e
 	}
 	if s.layout == nil {
-		return append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: s.stored.Only(keep)}), nil
+		return append(rows, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: s.stored.Only(keep)}), nil
 	}
 	laid, err := s.layOut(keep)
 	if err == nil {
 		rows, err = s.appendRows(rows, pattern, key, laid)
 	}
 	if err != nil {
-		return nil, patternError(s.layout, err, tables.ErrInvalid)
+		return nil, PatternError(s.layout, err, tables.ErrInvalid)
 	}
 	return rows, nil
 }
@@ -99,19 +99,19 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 }
 
 // appendRows gives the rows of a layout their keys.
-func (s *spreading) appendRows(rows []plannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]plannedRow, error) {
+func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
 	}
 	switch n := len(laid.Further); {
 	case n > MaxFurtherRows:
 		return nil, tables.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
-	case (n > 0) != (laid.Directory != "") || laid.Directory == furtherRow:
+	case (n > 0) != (laid.Directory != "") || laid.Directory == FurtherRow:
 		return nil, errors.New("the directory does not fit the rows")
 	}
-	rows = append(rows, plannedRow{pattern: pattern, rowKey: key.Row, properties: laid.First, layout: laid.Directory})
+	rows = append(rows, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: laid.First, Layout: laid.Directory})
 	for i, further := range laid.Further {
-		row := plannedRow{pattern: pattern, rowKey: furtherRowKey(key.Row, i), properties: further.Properties, layout: furtherRow, version: further.Version}
+		row := PlannedRow{Pattern: pattern, RowKey: furtherRowKey(key.Row, i), Properties: further.Properties, Layout: FurtherRow, version: further.Version}
 		rows = append(rows, row)
 	}
 	return rows, nil
@@ -119,41 +119,41 @@ func (s *spreading) appendRows(rows []plannedRow, pattern string, key tables.Key
 
 // unchanged reports whether a further row is stored already as it will be. The entity's own row is written all the same, so
 // that its ETag guards all of them.
-func (row *plannedRow) unchanged(old []plannedRow) bool {
-	return row.version != "" && slices.ContainsFunc(old, func(o plannedRow) bool {
-		return o.rowKey == row.rowKey && o.version == row.version
+func (row *PlannedRow) unchanged(old []PlannedRow) bool {
+	return row.version != "" && slices.ContainsFunc(old, func(o PlannedRow) bool {
+		return o.RowKey == row.RowKey && o.version == row.version
 	})
 }
 
 // joinRows puts together what the rows of an entity hold, or those that hold what was selected.
-func (r *engine) joinRows(ctx context.Context, table *tables.Table, row *storedRow, selected []string) error {
-	if row.layout == "" || row.outside.is {
+func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredRow, selected []string) error {
+	if row.Layout == "" || row.Outside.Is {
 		return nil
 	}
-	if r.layout == nil || row.layout == furtherRow {
-		return &tables.Error{Kind: tables.ErrInvalid, Err: errNoLayout}
+	if r.Layout == nil || row.Layout == FurtherRow {
+		return &tables.Error{Kind: tables.ErrInvalid, Err: ErrNoLayout}
 	}
 	if selected != nil {
 		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {
 			return name == "PartitionKey" || name == "RowKey" || name == "Timestamp"
 		})
 	}
-	wanted, err := r.layout.Rows(row.layout, selected)
+	wanted, err := r.Layout.Rows(row.Layout, selected)
 	if err != nil {
-		return patternError(r.layout, err, tables.ErrGarbled)
+		return PatternError(r.Layout, err, tables.ErrGarbled)
 	}
 	further, err := furtherRows(ctx, table, row.Key, wanted)
 	if err != nil {
 		return err
 	}
 	if len(further) < len(wanted) {
-		return patternError(r.layout, fmt.Errorf("%w: %d of %d further rows are there", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
+		return PatternError(r.Layout, fmt.Errorf("%w: %d of %d further rows are there", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
-	joined, err := r.layout.Join(row.layout, slices.Clone(row.Properties), further)
+	joined, err := r.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
 	if err != nil {
-		return patternError(r.layout, err, tables.ErrGarbled)
+		return PatternError(r.Layout, err, tables.ErrGarbled)
 	}
-	*row = *row.with(joined)
+	*row = *row.With(joined)
 	return nil
 }
 
@@ -166,9 +166,9 @@ func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []
 		keys[i] = tables.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, index)}
 		byKey[keys[i].Row] = index
 	}
-	found := storedRows(raw(t).GetMany(ctx, keys))
+	found := StoredRows(Raw(t).GetMany(ctx, keys))
 	if n := len(keys); n > 1 && wanted[n-1]-wanted[0] == n-1 {
-		found = storedRows(raw(t).Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx))
+		found = StoredRows(Raw(t).Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx))
 	}
 	for row, err := range found {
 		if err != nil {

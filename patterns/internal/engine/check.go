@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Check is Repository.Check.
+func (r *Engine) Check(ctx context.Context, v any) error {
+	w, err := r.Inserting("Check", v)
+	if err != nil {
+		return err
+	}
+	return r.checkInsert(ctx, w)
+}
+
+// CheckUnder is Repository.CheckUnder.
+func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
+	w, err := r.Inserting("CheckUnder", v)
+	if err != nil {
+		return err
+	}
+	w.Change.Key, w.Change.standIn = key, true
+	return r.checkInsert(ctx, w)
+}
+
+func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
+	if err := Raw(r.Table).Usable(); err != nil {
+		return r.Located(w, tables.Invalid("", err))
+	}
+	w.Begin()
+	w.Change.DryRun = true
+	if err := r.rehearse(ctx, w); err != nil {
+		return r.Located(w, err)
+	}
+	_, err := r.IntentOf(ctx, w) // patterns refuse here what has no place outside
+	return r.Located(w, err)
+}

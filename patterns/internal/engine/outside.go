@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
+type outsideFacts struct {
+	Is        bool
+	Partition string        // of the entity
+	Version   string        // on a copy: the ETag of the entity's own row that it was made of
+	Reserved  string        // id of the change that reserved the key and has not filled it yet
+	Term      time.Duration // of the reservation, whole seconds; 0 for none that is known, which never ends
+	IsClaim   bool
+	Claim     string // on a claim: the row key of the copy
+}
+
+func (f *outsideFacts) append(row tables.Properties) tables.Properties {
+	if !f.Is {
+		return row
+	}
+	row = append(row, tables.Property{Name: rows.Partition, Value: tables.String(f.Partition)})
+	if f.Version != "" {
+		row = append(row, tables.Property{Name: rows.Version, Value: tables.String(f.Version)})
+	}
+	if f.Reserved != "" {
+		row = append(row, tables.Property{Name: rows.Reserved, Value: tables.String(f.Reserved)})
+	}
+	if f.Term > 0 {
+		row = append(row, tables.Property{Name: rows.Term, Value: tables.Int32(int32(f.Term / time.Second))})
+	}
+	if f.IsClaim {
+		row = append(row, tables.Property{Name: rows.Claim, Value: tables.String(f.Claim)})
+	}
+	return row
+}
+
+// ClaimPrefix begins the row keys of claims. compoundkey writes U+FFFC nowhere but behind a '.', so no index key begins
+// with it, and all of them sort below.
+const ClaimPrefix = "\uFFFC"
+
+// ClaimKey is the key of the row that says that a copy is an entity's. It is named after copy, entity and reservation, so
+// that who may touch the copy is checked by the service, in the transaction that touches it.
+func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
+	h := sha256.New()
+	for _, s := range []string{copied.Row, entity.Partition, entity.Row, reserved} {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
+}
+
+// keySeparator stands between the parts of an outside key in an intent; no key has it in it.
+const keySeparator = "\t"
+
+func OutsideName(k tables.Key) string { return k.Partition + keySeparator + k.Row }
+
+func ParseOutsideName(name string) (tables.Key, error) {
+	partition, row, ok := strings.Cut(name, keySeparator)
+	if !ok {
+		return tables.Key{}, errors.New("an intent names an outside copy without a key")
+	}
+	return tables.Key{Partition: partition, Row: row}, nil
+}
+
+// OutsideCopies returns a pattern's copies of an entity, nil for no entity.
+func OutsideCopies(p driver.OutsideCopyContributor, v any) ([]driver.OutsideCopy, error) {
+	if v == nil {
+		return nil, nil
+	}
+	copies, err := p.OutsideCopies(v)
+	if err != nil {
+		return nil, err
+	}
+	for i := range copies {
+		if err := tables.CheckKey(pass, copies[i].Key); err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(copies[i].Key.Row, ClaimPrefix) {
+			return nil, errors.New("a copy's row key begins with U+FFFC")
+		}
+		for j := range copies[:i] {
+			if copies[j].Key == copies[i].Key {
+				return nil, errors.New("two copies of the entity have one key")
+			}
+		}
+	}
+	return copies, nil
+}
+
+// rememberOutside lists the keys of an entity's outside copies. A key function that refuses the entity made none.
+func (r *Engine) rememberOutside(v any) []outsideCopy {
+	var list []outsideCopy
+	for _, p := range r.Outside {
+		copies, err := OutsideCopies(p, v)
+		if err != nil {
+			continue
+		}
+		for i := range copies {
+			list = append(list, outsideCopy{p.PatternName(), copies[i].Key})
+		}
+	}
+	return list
+}
+
+// nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
+func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
+	w.Fresh = map[string]bool{}
+	for _, p := range r.Outside {
+		old := priorOf(w.Change.Old).outsideOf(p.PatternName())
+		var names []string
+		if w.Change.Kind != driver.ChangeDelete {
+			copies, err := OutsideCopies(p, w.Change.Entity)
+			if err != nil {
+				return PatternError(p, err, tables.ErrInvalid)
+			}
+			for i := range copies {
+				names = append(names, OutsideName(copies[i].Key))
+				w.Fresh[FreshName(p, copies[i].Key)] = !slices.Contains(old, copies[i].Key)
+			}
+		}
+		for _, key := range old {
+			if name := OutsideName(key); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			intent.Outside[p.PatternName()] = names
+		}
+	}
+	return nil
+}
+
+func FreshName(p driver.Pattern, key tables.Key) string {
+	return p.PatternName() + keySeparator + OutsideName(key)
+}
+
+// rehearseOutside checks that the outside copies of a change can be stored.
+func (r *Engine) rehearseOutside(w *Work) error {
+	for _, p := range r.Outside {
+		copies, err := OutsideCopies(p, w.Change.Entity)
+		if err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
+		}
+		for i := range copies {
+			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, anyWriteID, anyETag)
+			if err := o.check(); err != nil {
+				return PatternError(p, err, tables.ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
+
+// anyETag is as long as the service's ETags, for the size of rows that will hold one.
+const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
+
+// checkOutsideMirror is checkMirror for the outside copies.
+func (r *Engine) checkOutsideMirror(given, mirror any) error {
+	for _, p := range r.Outside {
+		a, err := OutsideCopies(p, given)
+		if err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
+		}
+		b, err := OutsideCopies(p, mirror)
+		if err != nil || !slices.EqualFunc(a, b, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
+			return PatternError(p, errUnstoredKeys, tables.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
+	src := r.Primary
+	src.Table, src.Kept = table, keep
+	src.Span = span
+	if span.To() == "" && span.Err() == nil {
+		src.Span = compoundkey.Range(span.From(), ClaimPrefix)
+	}
+	src.Skips = true // reserved keys
+	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
+	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
+		if !row.Outside.Is || row.Outside.IsClaim || row.Outside.Reserved != "" || row.Shared {
+			return nil, nil
+		}
+		return r.loadCopy(ctx, table, row, selected, keep)
+	})
+	return &src
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// pass opens the raw surface of package tables.
+const pass = rows.Open
+
+// StoredRow is one row as the service holds it, with the library's own properties by their meaning.
+type StoredRow struct {
+	*tables.RawRow
+	Incarnation string
+	Copies      string
+	Primary     string // row key of the entity's own row, on a copy or further row
+	Shared      bool   // belongs to several entities
+	Layout      string // of a row that is one of several: the layout's directory on the first, else furtherRow
+	Outside     outsideFacts
+	carried     tables.Properties // properties of a later version of the library
+	IsCopy      bool
+}
+
+// RowOf reads the library's own properties of a row.
+func RowOf(raw *tables.RawRow) *StoredRow {
+	r := &StoredRow{RawRow: raw}
+	for _, p := range raw.System {
+		text, _ := p.Value.Text()
+		switch p.Name {
+		case rows.Incarnation:
+			r.Incarnation = text
+		case rows.Copies:
+			r.Copies = text
+		case rows.Shared:
+			r.IsCopy, r.Shared = true, true
+		case rows.Primary:
+			r.IsCopy, r.Primary = true, text
+		case rows.Layout:
+			r.Layout = text
+		case rows.Partition:
+			r.Outside.Is, r.Outside.Partition = true, text
+		case rows.Version:
+			r.Outside.Version = text
+		case rows.Reserved:
+			r.Outside.Reserved = text
+		case rows.Term:
+			seconds, _ := p.Value.Int()
+			r.Outside.Term = time.Duration(seconds) * time.Second
+		case rows.Claim:
+			r.Outside.IsClaim, r.Outside.Claim = true, text
+		default:
+			r.carried = append(r.carried, p)
+		}
+	}
+	return r
+}
+
+// With is the row with other properties.
+func (r *StoredRow) With(p tables.Properties) *StoredRow {
+	c, raw := *r, *r.RawRow
+	raw.Properties = p
+	c.RawRow = &raw
+	return &c
+}
+
+// isNearCopy reports whether the row is of an entity of its own partition, and not the entity's own: a copy, or a further row.
+func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outside.Is }
+
+// Expired reports whether a row is a reservation that nobody can fill any more but an intent: what its change still sent has
+// arrived. A later reading of the entity shows what became of the change.
+func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
+
+func Raw(t *tables.Table) tables.Raw { return tables.RawOf(pass, t) }
+
+// Fetch reads one row with the properties that known names, nil for all. Requests: 1.
+func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, known map[string]int) (*StoredRow, error) {
+	row, err := Raw(t).Get(ctx, op, key, known)
+	if err != nil {
+		return nil, err
+	}
+	return RowOf(row), nil
+}
+
+// readSystem reads one row for the library's own properties only. Requests: 1.
+func readSystem(ctx context.Context, t *tables.Table, key tables.Key) (*StoredRow, error) {
+	row, err := Raw(t).GetSystem(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return RowOf(row), nil
+}
+
+// StoredRows gives the rows of a sequence their meaning.
+func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, error] {
+	return func(yield func(*StoredRow, error) bool) {
+		for row, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(RowOf(row), nil) {
+				return
+			}
+		}
+	}
+}
+
+// NewWriteID makes an ID that no other write has; anyWriteID is as long as every one.
+func NewWriteID() string { return rand.Text() }
+
+const anyWriteID = "00000000000000000000000000"
+
+func AsError(err error) *tables.Error {
+	e, _ := errors.AsType[*tables.Error](err)
+	return e
+}
+
+// isNil reports whether v is nil, or a nil pointer, such as that of a field that nobody has set.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
+}

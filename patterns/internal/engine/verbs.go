@@ -1,0 +1,328 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+)
+
+// Insert is Repository.Insert.
+func (r *Engine) Insert(ctx context.Context, v any) error {
+	w, err := r.Inserting("Insert", v)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, w)
+}
+
+// Inserting prepares the insert of an entity.
+func (r *Engine) Inserting(op string, v any) (*Work, error) {
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return nil, err
+	}
+	return &Work{Op: op, Entity: v, Change: Change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}, nil
+}
+
+// wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
+func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
+	if v == nil {
+		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
+	}
+	key := r.Schema.Key(v)
+	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
+		return key, r.Invalid(op, key, tables.ErrPartial)
+	}
+	return key, nil
+}
+
+// Replace is Repository.Replace.
+func (r *Engine) Replace(ctx context.Context, v any) error {
+	w, err := r.Replacing("Replace", v)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, w)
+}
+
+// Replacing prepares the replacement of an entity that was read or written before.
+func (r *Engine) Replacing(op string, v any) (*Work, error) {
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := r.known(op, v)
+	if err != nil {
+		return nil, err
+	}
+	if key != stateOf(meta).Key {
+		return nil, r.Invalid(op, stateOf(meta).Key, errKeyChanged)
+	}
+	return &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}, Old: stateOf(meta)}}, nil
+}
+
+var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
+
+// known returns the Meta of an entity that was read or written before.
+func (r *Engine) known(op string, v any) (*tables.Meta, error) {
+	if v == nil {
+		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
+	}
+	meta := r.Codec.Meta(v)
+	if stateOf(meta) == nil || meta.ETag == "" {
+		return nil, r.Invalid(op, r.Schema.Key(v), fmt.Errorf("the entity was not read before; read it, or use Upsert or the unconditional form"))
+	}
+	return meta, nil
+}
+
+func (r *Engine) Invalid(op string, key tables.Key, err error) error {
+	e := tables.Invalid(op, err)
+	e.Table, e.Key = r.Table.Name(), tables.Loggable(pass, key)
+	return e
+}
+
+// ReplaceUnconditional is Repository.ReplaceUnconditional.
+func (r *Engine) ReplaceUnconditional(ctx context.Context, v any) error {
+	return r.overwrite(ctx, "ReplaceUnconditional", v, false)
+}
+
+// Upsert is Repository.Upsert.
+func (r *Engine) Upsert(ctx context.Context, v any) error {
+	return r.overwrite(ctx, "Upsert", v, true)
+}
+
+func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) error {
+	key, err := r.wholeKey(op, v)
+	if err != nil {
+		return err
+	}
+	return r.retry(ctx, func() (*Work, error) {
+		old, _, err := r.Look(ctx, op, key)
+		if err != nil {
+			return nil, err
+		}
+		w := &Work{Op: op, Entity: v, Change: Change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}
+		switch {
+		case old != nil:
+			meta := r.Codec.Meta(old)
+			w.Change.Kind, w.Change.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
+		case !insert:
+			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
+		}
+		return w, nil
+	})
+}
+
+// retry reads and prepares a change, carries it out, and does so again while rivals come between, with jitter.
+func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error {
+	for n := 0; ; n++ {
+		w, err := prepare()
+		if err != nil {
+			return err
+		}
+		err = r.Run(ctx, w)
+		if err == nil || n+1 >= r.Schema.MaxAttempts || !tables.LostRace(err) {
+			return err
+		}
+		if err := backoff.Wait(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+// Update is Repository.Update.
+func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
+	if change == nil {
+		return nil, r.Invalid("Update", key, errors.New("there is no function that changes the entity"))
+	}
+	var v any
+	err := r.retry(ctx, func() (*Work, error) {
+		var err error
+		if v, err = r.Get(ctx, "Update", key); err != nil {
+			return nil, err
+		}
+		if err := change(v); err != nil {
+			return nil, err
+		}
+		return r.Replacing("Update", v)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Delete is Repository.Delete.
+func (r *Engine) Delete(ctx context.Context, v any) error {
+	w, err := r.Deleting(ctx, "Delete", v)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, w)
+}
+
+// Deleting prepares the delete of an entity that was read or written before.
+func (r *Engine) Deleting(ctx context.Context, op string, v any) (*Work, error) {
+	meta, err := r.known(op, v)
+	if err != nil {
+		return nil, err
+	}
+	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v}, Old: stateOf(meta)}}
+	if stateOf(meta).Partial {
+		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
+		if err != nil {
+			return nil, err
+		}
+		m := r.Codec.Meta(whole)
+		w.Change.Entity, w.Change.Old, w.Etag = whole, stateOf(m), m.ETag
+	}
+	return w, nil
+}
+
+// DeleteUnconditional is Repository.DeleteUnconditional.
+func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error {
+	const op = "DeleteUnconditional"
+	return r.retry(ctx, func() (*Work, error) {
+		old, _, err := r.Look(ctx, op, key)
+		if err != nil {
+			return nil, err
+		}
+		if old == nil {
+			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
+		}
+		meta := r.Codec.Meta(old)
+		return &Work{Op: op, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}, Old: stateOf(meta)}}, nil
+	})
+}
+
+// whole reads all of an entity that was read in part, and is ErrConflict when it has changed since.
+func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (any, *StoredRow, error) {
+	v, row, err := r.Look(ctx, op, old.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	same := v != nil && row.ETag == etag
+	switch {
+	case v == nil:
+	case old.Version != "":
+		same = row.ETag == old.Version
+	case old.Row != old.Key.Row:
+		same = row.WriteID != "" && row.WriteID == old.WriteID // every write marks the entity's own row and its copies
+	}
+	if !same {
+		return nil, nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: tables.ErrConflict}
+	}
+	return v, row, nil
+}
+
+// Merge is Repository.Merge.
+func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
+	const op = "Merge"
+	meta, err := r.known(op, v)
+	if err != nil {
+		return err
+	}
+	merged, err := r.merging(v, meta, properties)
+	if err != nil {
+		return r.Invalid(op, stateOf(meta).Key, err)
+	}
+	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Change: driver.Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v}, Old: stateOf(meta)}}
+	w.Change.shared().Given = merged
+	if len(r.Patterns) > 0 || stateOf(meta).Partial {
+		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
+			return err
+		}
+	}
+	if err := r.Run(ctx, w); err != nil {
+		return err
+	}
+	written := r.Codec.Meta(w.Entity)
+	next := *stateOf(written)
+	next.Partial = stateOf(meta).Partial // v still lacks what it was not read with
+	meta.ETag = written.ETag
+	tables.SetState(pass, meta, &next)
+	return nil
+}
+
+// mergeIntoWhole makes the entity as the merge will leave it, for the patterns to follow.
+func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta) error {
+	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag)
+	if err != nil {
+		return err
+	}
+	m := r.Codec.Meta(old)
+	w.Change.Old, w.Etag = stateOf(m), m.ETag
+	w.base = row.Properties
+	plain, err := r.Codec.Encode(old)
+	if err != nil {
+		return r.Invalid(w.Op, stateOf(meta).Key, err)
+	}
+	if err := r.Codec.Decode(overlay(plain, w.Change.shared().Given), w.Entity); err != nil {
+		return r.Primary.DecodeError(w.Op, stateOf(meta).Key, err)
+	}
+	r.Codec.SetKey(w.Entity, stateOf(meta).Key)
+	if r.Schema.Key(w.Entity) != stateOf(meta).Key {
+		return r.Invalid(w.Op, stateOf(meta).Key, errKeyChanged)
+	}
+	w.Change.Entity = w.Entity
+	return nil
+}
+
+// merging returns the properties to merge.
+func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Properties, error) {
+	for _, t := range r.Transformers {
+		if err := t.RefusesMerge(); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.PatternName(), err)
+		}
+	}
+	if stateOf(meta).Partial && len(names) == 0 {
+		return nil, fmt.Errorf("it was read through a projection; name the properties to merge")
+	}
+	if !stateOf(meta).Partial && r.Schema.Key(v) != stateOf(meta).Key {
+		return nil, errKeyChanged
+	}
+	all, err := r.Codec.Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := tables.CheckReserved(pass, all); err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	for _, name := range names {
+		if !all.Has(name) {
+			return nil, fmt.Errorf("property %s has no value to merge; only Replace removes a property", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(p tables.Property) bool { return !slices.Contains(names, p.Name) }), nil
+}
+
+func overlay(base, top tables.Properties) tables.Properties {
+	out := slices.Clone(base)
+	at := make(map[string]int, len(base))
+	for i := range base {
+		at[base[i].Name] = i
+	}
+	for _, p := range top {
+		if i, ok := at[p.Name]; ok {
+			out[i].Value = p.Value
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// stateOf returns what a repository remembers in a Meta, nil for nothing.
+func stateOf(meta *tables.Meta) *tables.State { return tables.StateOf(pass, meta) }
