@@ -186,7 +186,7 @@ func (x *sensitive) verdict(t *testing.T, least map[string]int) {
 }
 
 // libraryPackages are the packages whose exported types are looked at.
-var libraryPackages = []string{"compoundkey", "patterns", "eventual", "eventual/archive", "intrapartition", "interpartition", "indexentities", "denormalization", "logtail", "highvolumedelete",
+var libraryPackages = []string{"tables", "patterns/driver", "compoundkey", "patterns", "eventual", "eventual/archive", "intrapartition", "interpartition", "indexentities", "denormalization", "logtail", "highvolumedelete",
 	"dataseries", "widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access"}
 
 // exportedTypes are the names that the packages export for types.

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/logtail"
@@ -38,7 +39,7 @@ import (
 const harmlessTypes = `
 driver.Auditor driver.Mender driver.Completer driver.Pattern driver.Host driver.CopyContributor driver.Rememberer driver.RowContributor
 driver.OutsideCopyContributor driver.IntentContributor driver.CompanionContributor driver.PropertyTransformer driver.CopyAuthenticator
-driver.SealedContributor driver.PropertyProtector driver.Streamer driver.Layout driver.IntentRunner driver.OutsideOwner
+driver.SealedContributor driver.PropertyProtector driver.Streamer driver.Layout driver.IntentRunner driver.OutsideOwner tables.Meaning
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
@@ -47,7 +48,7 @@ compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundk
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page driver.Change driver.Copy driver.RowOperation driver.Beside
+tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.RawRow tables.RawWrite tables.Staged tables.BulkUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
 patterns.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
@@ -82,8 +83,9 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
 	t.Cleanup(func() { check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
+	codec := must[*tables.Codec[item]](t)(tables.NewCodec[item]())
 	values := []any{account, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
-		patterns.Schema[item]{Intents: queue, Key: plainKey}, must[*tables.Codec[item]](t)(tables.NewCodec[item]()), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
+		patterns.Schema[item]{Intents: queue, Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, tables.StateOf(rows.Open, d.items.MetaOf(read)), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
 		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
