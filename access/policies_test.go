@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -147,10 +148,10 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 
 // TestPoliciesCost is on virtual time: on a slow machine, a change with a short Settle may have to begin again.
 func TestPoliciesCost(t *testing.T) {
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 1, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: 1, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		o, counter := newOwner(t, s), &storagetest.RequestCounter{}
-		return storagetest.Stage{
-			Actors: []storagetest.Actor{func(ctx context.Context, s *storagetest.Service) error {
+		return explore.Stage{
+			Actors: []explore.Actor{func(ctx context.Context, s *storagetest.Service) error {
 				counted, _ := s.Faulty(counter)
 				policies := policiesOf(t, accountOf(t, counted).Table(o.table.Name()), 0)
 				_, list := policies.List(ctx)

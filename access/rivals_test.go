@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -31,12 +32,12 @@ func takingTurns(table *tables.Table) (changer, error) {
 
 // rivals is a world of two who revoke and two who create at once. In the end, what was revoked must be gone, and what was
 // created be there.
-func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) explore.Stage {
 	o := newOwner(t, s)
 	for _, id := range []string{"bad", "worse", "stays"} {
 		check(t, policiesOf(t, o.table, time.Millisecond).Create(t.Context(), whole(o, id)))
 	}
-	with := func(do func(ctx context.Context, c changer) error) storagetest.Actor {
+	with := func(do func(ctx context.Context, c changer) error) explore.Actor {
 		return func(ctx context.Context, s *storagetest.Service) error {
 			account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 			if err != nil {
@@ -49,14 +50,14 @@ func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (chan
 			return do(ctx, c)
 		}
 	}
-	revoke := func(id string) storagetest.Actor {
+	revoke := func(id string) explore.Actor {
 		return with(func(ctx context.Context, c changer) error { return c.Revoke(ctx, id) })
 	}
-	create := func(id string) storagetest.Actor {
+	create := func(id string) explore.Actor {
 		return with(func(ctx context.Context, c changer) error { return c.Create(ctx, whole(o, id)) })
 	}
-	return storagetest.Stage{
-		Actors: []storagetest.Actor{revoke("bad"), create("new"), revoke("worse"), create("newer")},
+	return explore.Stage{
+		Actors: []explore.Actor{revoke("bad"), create("new"), revoke("worse"), create("newer")},
 		Check: func(_ context.Context, s *storagetest.Service, errs []error) error {
 			for i, err := range errs {
 				if err != nil {
@@ -89,8 +90,8 @@ func rivalPauses() []time.Duration {
 
 // TestRivalsTakeTurns: in whatever order their requests come, and however long somebody stands still.
 func TestRivalsTakeTurns(t *testing.T) {
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds(60, 400), Pauses: rivalPauses(),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, takingTurns) }})
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(60, 400), Pauses: rivalPauses(),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, takingTurns) }})
 }
 
 // TestTheDeadAreWaitedFor: a process that dies in its turn holds up the others for a while, and then no longer; another process
@@ -98,8 +99,8 @@ func TestRivalsTakeTurns(t *testing.T) {
 func TestTheDeadAreWaitedFor(t *testing.T) {
 	for at := range 4 {
 		t.Run(fmt.Sprintf("after call %d", at), func(t *testing.T) {
-			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds(10, 60), Pauses: rivalPauses(),
-				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(10, 60), Pauses: rivalPauses(),
+				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 					stage := rivals(t, s, takingTurns)
 					revoke := stage.Actors[0]
 					stage.Actors[0] = func(ctx context.Context, s *storagetest.Service) error {
@@ -127,8 +128,8 @@ func TestRevokeMeetsEveryFault(t *testing.T) {
 	for _, fault := range append(storagetest.FaultsOf(storagetest.SetTableACL), storagetest.CutSilently(0)) {
 		for at := range 4 {
 			t.Run(fmt.Sprintf("%d-%v", at, fault), func(t *testing.T) {
-				storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds(2, 10), Pauses: rivalPauses(),
-					Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+				explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(2, 10), Pauses: rivalPauses(),
+					Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 						runs++
 						stage := rivals(t, s, takingTurns)
 						revoke := stage.Actors[0]
@@ -158,10 +159,10 @@ func TestRevokeMeetsEveryFault(t *testing.T) {
 func TestRivalsWhoDoNotTakeTurns(t *testing.T) {
 	var found error
 	tried := 0
-	nothing := storagetest.Stage{Actors: []storagetest.Actor{func(context.Context, *storagetest.Service) error { return nil }},
+	nothing := explore.Stage{Actors: []explore.Actor{func(context.Context, *storagetest.Service) error { return nil }},
 		Check: func(context.Context, *storagetest.Service, []error) error { return nil }}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 60, Pauses: rivalPauses(),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: 60, Pauses: rivalPauses(),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			if found != nil {
 				return nothing
 			}

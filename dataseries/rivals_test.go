@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -136,7 +137,7 @@ func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
 }
 
 // writer adds; a process that dies has a successor, who repeats what has a name.
-func (r *rivalry) writer(id int, seed uint64, named bool) storagetest.Actor {
+func (r *rivalry) writer(id int, seed uint64, named bool) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for done := 0; done < rivalChanges; {
@@ -197,13 +198,13 @@ func TestSchedule(t *testing.T) {
 		seeds = 40
 	}
 	log := &rivalryLog{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second},
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second},
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 1))
 			r := &rivalry{world: world{place: places[rng.IntN(len(places))], attempts: 10}, trouble: []float64{0, 0.1, 0.3}[rng.IntN(3)], log: log}
 			r.network = s.ClientOptions.Transport
 			r.open(t, s)
-			var stage storagetest.Stage
+			var stage explore.Stage
 			const named = 3
 			for id := range 2 * named {
 				stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64(), id < named))

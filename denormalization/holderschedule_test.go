@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -22,7 +23,7 @@ func newOpenings(log *harness.Log) *openings {
 	return o
 }
 
-func (o *openings) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+func (o *openings) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	o.world = *newWorld(t, s, o.placement)
 	o.Network = s.ClientOptions.Transport
@@ -30,7 +31,7 @@ func (o *openings) stage(t testing.TB, s *storagetest.Service) storagetest.Stage
 	for id := range 2 {
 		check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: id + 1, Name: "first"}))
 	}
-	stage := storagetest.Stage{}
+	stage := explore.Stage{}
 	for id := range 2 {
 		name := []string{"A", "B"}[id]
 		stage.Actors = append(stage.Actors, o.actor(rng.Uint64(), o.manage(id+1, name)), o.actor(rng.Uint64(), o.open(id+1, name)))
@@ -96,8 +97,8 @@ func (o *openings) open(id int, name string) func(ctx context.Context, p *proces
 // and who are held up for longer than messages are hidden.
 func TestScheduleOpenings(t *testing.T) {
 	log := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(300), Pauses: harness.Pauses(visibility),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(300), Pauses: harness.Pauses(visibility),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			return newOpenings(log).stage(t, s)
 		}})
 	t.Log(log)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -77,7 +78,7 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 	return p, err
 }
 
-func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
 	p := must[*officeProcess](t)(w.start(s))
 	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
@@ -91,7 +92,7 @@ func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) storagetest.Int
 		copied := *w.member
 		check(t, p.members.Insert(t.Context(), &copied))
 	}
-	stage := storagetest.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
+	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
 	for _, step := range w.steps {
 		stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {
 			p, err := w.start(s)
@@ -137,9 +138,9 @@ func (w *holderWalk) check(ctx context.Context, s *storagetest.Service) error {
 	return nil
 }
 
-func (w *holderWalk) walk(t *testing.T, name string) storagetest.Walk {
+func (w *holderWalk) walk(t *testing.T, name string) explore.Walk {
 	t.Helper()
-	x := storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: w.stage, Crashes: w.crashes})
+	x := explore.Interleavings(t, explore.InterleavingCase{Name: name, Stage: w.stage, Crashes: w.crashes})
 	t.Logf("%s, %d crashes: %d states, %d ends; returned %v", name, w.crashes, x.States, x.Ends, x.Returned)
 	return x
 }
@@ -233,9 +234,9 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	return p, err
 }
 
-func (w *insideWalk) walk(t *testing.T, name string) storagetest.Walk {
+func (w *insideWalk) walk(t *testing.T, name string) explore.Walk {
 	t.Helper()
-	stage := func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+	stage := func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		p := must[*walkProcess](t)(w.start(s))
 		check(t, p.employees.Table().Create(t.Context()))
 		if w.manager != nil {
@@ -245,7 +246,7 @@ func (w *insideWalk) walk(t *testing.T, name string) storagetest.Walk {
 		if w.there {
 			check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 1}))
 		}
-		stage := storagetest.InterleavingStage{Check: w.check}
+		stage := explore.InterleavingStage{Check: w.check}
 		for _, step := range w.steps {
 			stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
@@ -257,7 +258,7 @@ func (w *insideWalk) walk(t *testing.T, name string) storagetest.Walk {
 		}
 		return stage
 	}
-	x := storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: stage, Crashes: 1})
+	x := explore.Interleavings(t, explore.InterleavingCase{Name: name, Stage: stage, Crashes: 1})
 	t.Logf("%s: %d states, %d ends; returned %v", name, x.States, x.Ends, x.Returned)
 	return x
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -52,7 +53,7 @@ func newRivals(waive lease.Rules, log *harness.Log) *rivals {
 }
 
 // stage makes the world and its actors.
-func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+func (r *rivals) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.world = *newWorld(t, s, r.placement)
 	r.Network, r.budgets = s.ClientOptions.Transport, map[string]*harness.Attempts{}
@@ -63,7 +64,7 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
 		check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
 	}
 	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()}
-	stage := storagetest.Stage{Actors: []storagetest.Actor{r.actor(seeds[0], r.spend)}}
+	stage := explore.Stage{Actors: []explore.Actor{r.actor(seeds[0], r.spend)}}
 	switch r.game {
 	case apart:
 		stage.Actors = append(stage.Actors, r.actor(seeds[1], r.change(1, "A")), r.actor(seeds[2], r.change(2, "B")))
@@ -82,7 +83,7 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
 }
 
 // actor does a number of changes.
-func (r *rivals) actor(seed uint64, do func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error) storagetest.Actor {
+func (r *rivals) actor(seed uint64, do func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		p, err := r.start(s)

@@ -3,6 +3,7 @@ package denormalization_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -11,8 +12,8 @@ import (
 // and who are held up for longer than messages are hidden.
 func TestSchedule(t *testing.T) {
 	log := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(500), Pauses: harness.Pauses(visibility),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(500), Pauses: harness.Pauses(visibility),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			return newRivals(0, log).stage(t, s)
 		}})
 	t.Log(log)

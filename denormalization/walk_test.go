@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -85,7 +86,7 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 	return p, err
 }
 
-func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
 	p := must[*walkProcess](t)(w.start(s))
 	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
@@ -100,7 +101,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 		check(t, step(t.Context(), must[*walkProcess](t)(w.start(dying))))
 	}
 	s.Wait(walkVisibility + time.Second)
-	stage := storagetest.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
+	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
 	for _, steps := range w.writers {
 		stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {
 			p, err := w.start(s)
@@ -123,7 +124,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 }
 
 // walkWorker is a worker of a walk, each life of which is one message.
-func walkWorker(waive lease.Rules, open func(*storagetest.Service) (*eventual.Queue, error)) storagetest.Actor {
+func walkWorker(waive lease.Rules, open func(*storagetest.Service) (*eventual.Queue, error)) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		queue, err := open(harness.OneGet(s))
 		if err != nil {
@@ -168,9 +169,9 @@ func (w *walked) check(ctx context.Context, s *storagetest.Service) error {
 	return nil
 }
 
-func (w *walked) walk(t *testing.T, name string, crashes, pauses int) storagetest.Walk {
+func (w *walked) walk(t *testing.T, name string, crashes, pauses int) explore.Walk {
 	t.Helper()
-	x := storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: w.stage, Crashes: crashes, Pauses: pauses, Pause: walkVisibility + time.Second})
+	x := explore.Interleavings(t, explore.InterleavingCase{Name: name, Stage: w.stage, Crashes: crashes, Pauses: pauses, Pause: walkVisibility + time.Second})
 	t.Logf("%s, %d crashes, %d pauses: %d states, %d ends; returned %v", name, crashes, pauses, x.States, x.Ends, x.Returned)
 	return x
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -112,7 +113,7 @@ func TestSchedule(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		seeds = 40
 	}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		name, _ := newTable(t, s)
 		check(t, must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
 		key := keyOf("Sales", 1)
@@ -127,7 +128,7 @@ func TestSchedule(t *testing.T) {
 			}
 			return err
 		}
-		actor := func(do func(ctx context.Context, p *program) error) storagetest.Actor {
+		actor := func(do func(ctx context.Context, p *program) error) explore.Actor {
 			return func(ctx context.Context, s *storagetest.Service) error {
 				p, err := start(s, name)
 				for n := 0; err == nil && n < each; n++ {
@@ -139,8 +140,8 @@ func TestSchedule(t *testing.T) {
 			}
 		}
 		modify := func(ctx context.Context, p *program) error { return p.registry.Modify(ctx, key, visit) }
-		return storagetest.Stage{
-			Actors: []storagetest.Actor{actor(modify), actor(modify),
+		return explore.Stage{
+			Actors: []explore.Actor{actor(modify), actor(modify),
 				actor(func(ctx context.Context, p *program) error {
 					_, err := p.employees.Update(ctx, key, func(e *employee) error { e.Visits++; return nil })
 					return err

@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -54,7 +55,7 @@ func TestScheduleWithoutGrace(t *testing.T) {
 func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
 	seen := &harness.Log{}
 	var r *rivalry
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Idle: 20 * time.Second,
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Idle: 20 * time.Second,
 		Pauses: []time.Duration{time.Millisecond, time.Second, 9 * time.Second, 15 * time.Second, 45 * time.Second, 10 * time.Minute},
 		Service: func(t testing.TB) *storagetest.Service {
 			s := storagetest.Simulator(t, nil)
@@ -63,7 +64,7 @@ func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
 				return r
 			})
 		},
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return r.stage(s) },
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return r.stage(s) },
 	})
 	t.Log(seen)
 	return seen
@@ -118,12 +119,12 @@ func (r *rivalry) schema() highvolumedelete.Schema[login] {
 	return schema
 }
 
-func (r *rivalry) stage(*storagetest.Service) storagetest.Stage {
+func (r *rivalry) stage(*storagetest.Service) explore.Stage {
 	var b [8]byte
 	rand.Read(b[:])
 	rng := mathrand.New(mathrand.NewPCG(binary.LittleEndian.Uint64(b[:]), 0))
 	r.accepted, r.refused, r.periods = map[string]bool{}, map[string]bool{}, map[string]string{}
-	var stage storagetest.Stage
+	var stage explore.Stage
 	for i := range 3 {
 		stage.Actors = append(stage.Actors, r.writer(i, rng.Uint64()))
 	}
@@ -151,7 +152,7 @@ func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storaget
 }
 
 // writer inserts logins of the present hour and of hours before it. A process that dies has a successor, who goes on with the next.
-func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		faulty, process := r.process(s, rng)
@@ -202,7 +203,7 @@ func (r *rivalry) note(l *login, label string, err error, dead bool) {
 }
 
 // dropper drops what is older than two hours, again and again; one that died is resumed by the next.
-func (r *rivalry) dropper(seed uint64) storagetest.Actor {
+func (r *rivalry) dropper(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for range 5 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,7 +32,7 @@ type rivalry struct {
 func rivalNames() []string { return []string{"", "a", "b", "c"} }
 
 // stage makes the world and its actors.
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.open(t, s)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, visibility, map[string]bool{}
@@ -41,7 +42,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 			t.Fatal(err)
 		}
 	}
-	var stage storagetest.Stage
+	var stage explore.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64()))
 	}
@@ -85,7 +86,7 @@ func (r *rivalry) settled(ctx context.Context, s *storagetest.Service) error {
 func pick(rng *mathrand.Rand, of []string) string { return of[rng.IntN(len(of))] }
 
 // writer changes entities.
-func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		own := r.world

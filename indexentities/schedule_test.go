@@ -4,6 +4,7 @@ import (
 	mathrand "math/rand/v2"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -13,8 +14,8 @@ import (
 // done.
 func TestSchedule(t *testing.T) {
 	log := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(1000), Pauses: harness.Pauses(visibility),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(1000), Pauses: harness.Pauses(visibility),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
 			r := &rivalry{world: world{option: options[rng.IntN(len(options))], organisation: rng.IntN(2) == 0, attempts: 40},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -44,7 +45,7 @@ var (
 )
 
 // stage makes the world and its actors.
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.unique = rng.IntN(2) == 0
 	if r.repairs && r.unique {
@@ -63,7 +64,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 			t.Fatal(err)
 		}
 	}
-	var stage storagetest.Stage
+	var stage explore.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, r.writer(id, rng.Uint64()))
 	}
@@ -88,7 +89,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage 
 }
 
 // writer changes entities.
-func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		own := r.world
@@ -102,7 +103,7 @@ func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
 }
 
 // repairer runs Repair again and again, with a Lag that is as short as callers can make it.
-func (r *rivalry) repairer(seed uint64) storagetest.Actor {
+func (r *rivalry) repairer(seed uint64) explore.Actor {
 	runs := 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		p, err := r.start(s)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -18,7 +19,7 @@ type rivals struct {
 }
 
 // stage is the stage of one seed.
-func (c *rivals) stage(t testing.TB, s *storagetest.Service, waive lease.Rules, log *harness.Log) storagetest.Stage {
+func (c *rivals) stage(t testing.TB, s *storagetest.Service, waive lease.Rules, log *harness.Log) explore.Stage {
 	r := c.make(mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1)))
 	r.Waive, r.Log = waive, log
 	return r.stage(t, s)
@@ -70,8 +71,8 @@ func TestSchedule(t *testing.T) {
 	}{"mixed": {3500, mixed()}, "held up": {750, heldUp()}, "crowded": {750, crowded()}, "repaired": {1500, repaired()}} {
 		t.Run(name, func(t *testing.T) {
 			log := &harness.Log{}
-			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(c.seeds), Pauses: c.pauses,
-				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return c.stage(t, s, 0, log) }})
+			explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(c.seeds), Pauses: c.pauses,
+				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return c.stage(t, s, 0, log) }})
 			t.Log(log)
 			if c.calm || harness.Shortened() { // too few seeds for each to be met
 				return

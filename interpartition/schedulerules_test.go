@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -23,12 +24,12 @@ func TestScheduleRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var found error
 			tried, log := 0, &harness.Log{}
-			nothing := storagetest.Stage{
-				Actors: []storagetest.Actor{func(context.Context, *storagetest.Service) error { return nil }},
+			nothing := explore.Stage{
+				Actors: []explore.Actor{func(context.Context, *storagetest.Service) error { return nil }},
 				Check:  func(context.Context, *storagetest.Service, []error) error { return nil },
 			}
-			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 1000, Pauses: c.pauses,
-				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+			explore.Schedules(t, explore.ScheduleCase{Seeds: 1000, Pauses: c.pauses,
+				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 					if found != nil {
 						return nothing
 					}

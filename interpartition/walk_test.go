@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // These tests walk through every order of all storage calls in small worlds of the real code: whatever dies and is held up
@@ -76,14 +76,14 @@ var (
 )
 
 // walk walks through a world.
-func (w *walked) walk(t *testing.T, size walkSize) storagetest.Walk {
+func (w *walked) walk(t *testing.T, size walkSize) explore.Walk {
 	t.Helper()
 	w.workers = size.workers
 	most := 1_000_000
 	if w.repairs == beside {
 		most = 10_000_000
 	}
-	return storagetest.Interleavings(t, storagetest.InterleavingCase{Name: w.name + ", " + w.kind.String(), Stage: w.stage,
+	return explore.Interleavings(t, explore.InterleavingCase{Name: w.name + ", " + w.kind.String(), Stage: w.stage,
 		Crashes: size.crashes, Pauses: size.pauses, Pause: size.pause, MaxStates: most})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -96,7 +97,7 @@ func TestWalkRepair(t *testing.T) {
 }
 
 // came counts the histories that ended with an error that holds a text.
-func came(w storagetest.Walk, text string) (n int) {
+func came(w explore.Walk, text string) (n int) {
 	for returned, times := range w.Returned {
 		if strings.Contains(returned, text) {
 			n += times

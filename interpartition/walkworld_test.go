@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -107,7 +108,7 @@ func comes(id int, email string) change {
 const walkVisibility = time.Minute
 
 // stage builds the world.
-func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
 	w.table, w.queue = "Employees", "intents"
 	w.came, w.gone = map[string]bool{}, map[string]error{}
@@ -132,7 +133,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) storagetest.Interle
 	if entities, err := agree(rows); err != nil || len(entities) != len(w.entities) {
 		t.Fatalf("%d entities, %v", len(entities), err)
 	}
-	stage := storagetest.InterleavingStage{Queues: []string{w.queue}, Check: w.check}
+	stage := explore.InterleavingStage{Queues: []string{w.queue}, Check: w.check}
 	for i, changes := range w.writers {
 		waive := w.waive
 		if w.lastKeeps && i == len(w.writers)-1 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -50,12 +51,12 @@ func scheduleSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) storagetest.Stage {
+func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
 	r.open(t, s)
-	stage := storagetest.Stage{
-		Actors:  []storagetest.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper(), r.keeper(s, rng.Uint64())},
-		Workers: []storagetest.Actor{r.worker(rng.Uint64())},
+	stage := explore.Stage{
+		Actors:  []explore.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper(), r.keeper(s, rng.Uint64())},
+		Workers: []explore.Actor{r.worker(rng.Uint64())},
 	}
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 		if err := errors.Join(errs...); err != nil {
@@ -88,7 +89,7 @@ func (r *rivalry) injector(seed, process uint64) storagetest.Injector {
 }
 
 // writer changes employees. A process that dies has a successor.
-func (r *rivalry) writer(id int, seed uint64) storagetest.Actor {
+func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for process, done := uint64(1), 0; done < 4; process++ {
@@ -150,7 +151,7 @@ func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, le
 }
 
 // reader reads all the time, and never meets anything but what was written.
-func (r *rivalry) reader(seed uint64) storagetest.Actor {
+func (r *rivalry) reader(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 2))
 		p, err := r.start(s)
@@ -182,13 +183,13 @@ func (r *rivalry) reader(seed uint64) storagetest.Actor {
 }
 
 // keeper verifies, repairs and rebuilds.
-func (r *rivalry) keeper(s *storagetest.Service, seed uint64) storagetest.Actor {
+func (r *rivalry) keeper(s *storagetest.Service, seed uint64) explore.Actor {
 	trouble := &harness.Trouble{Faults: 0.08, Deaths: 0.02, Visibility: visibility, Network: s.ClientOptions.Transport, Log: r.kept}
 	return harness.Keeper(trouble, seed, 2, r.start, harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.repo }, time.Second)...)
 }
 
 // sweeper sweeps with the least grace that is allowed.
-func (r *rivalry) sweeper() storagetest.Actor {
+func (r *rivalry) sweeper() explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := r.start(s)
 		if err != nil {
@@ -208,7 +209,7 @@ func (r *rivalry) sweeper() storagetest.Actor {
 	}
 }
 
-func (r *rivalry) worker(seed uint64) storagetest.Actor {
+func (r *rivalry) worker(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		for process := uint64(1); ctx.Err() == nil; process++ {
 			faulty, faults := s.Faulty(r.injector(seed, process))
@@ -242,9 +243,9 @@ func TestSchedule(t *testing.T) {
 	if harness.Shortened() {
 		seeds = 40
 	}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 20_000,
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Steps: 20_000,
 		Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 4 * time.Second, visibility + 2*time.Second, deadline + time.Second, 2*deadline + time.Second},
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			r := &rivalry{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
 			return r.stage(t, s)
 		}})

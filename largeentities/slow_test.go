@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -32,11 +33,11 @@ func (r *slowReader) Read(p []byte) (int, error) {
 // TestSlowUpload: a value takes many times as long as messages are hidden, and as blobs may wait for their transaction. The
 // message is renewed meanwhile, and the entity's other blob is kept young, so that a sweep beside it leaves it alone.
 func TestSlowUpload(t *testing.T) {
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 5, Steps: 100_000, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: 5, Steps: 100_000, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		w := (&world{options: largeentities.Options{Deadline: deadline, BlockSize: 50}}).open(t, s)
 		began := time.Now()
-		return storagetest.Stage{
-			Actors: []storagetest.Actor{func(ctx context.Context, s *storagetest.Service) error {
+		return explore.Stage{
+			Actors: []explore.Actor{func(ctx context.Context, s *storagetest.Service) error {
 				p, err := w.start(s)
 				if err != nil {
 					return err
@@ -80,10 +81,10 @@ func TestSlowUpload(t *testing.T) {
 // TestLateTransaction: a writer that stands still between its blob and its transaction for longer than the deadline does not
 // send the transaction, though its message is still its own.
 func TestLateTransaction(t *testing.T) {
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 3, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: 3, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		w := (&world{options: largeentities.Options{Deadline: 2 * time.Second}}).open(t, s)
-		return storagetest.Stage{
-			Actors: []storagetest.Actor{func(ctx context.Context, s *storagetest.Service) error {
+		return explore.Stage{
+			Actors: []explore.Actor{func(ctx context.Context, s *storagetest.Service) error {
 				// The renewals of the blob fail, and so does the transaction, for a while.
 				faulty, _ := s.Faulty(storagetest.First(
 					storagetest.On(storagetest.SetBlobMetadata, storagetest.Always(storagetest.Before500)),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,8 +32,8 @@ func TestSchedule(t *testing.T) {
 		seeds = 30
 	}
 	seen := &harness.Log{}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second},
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, seen) }})
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second},
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, seen) }})
 	t.Log(seen)
 	seen.MustHave(t, "appended", "unknown", "outside the window", "late", "deaths", "out of order", "restarts")
 }
@@ -49,10 +50,10 @@ type followedLog struct {
 	newest time.Time
 }
 
-func rivals(t testing.TB, s *storagetest.Service, seen *harness.Log) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, seen *harness.Log) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	f := &followedLog{t: t, table: openLog(t, s, nil).Table().Name(), network: s.ClientOptions.Transport, seen: seen, counts: map[string]int{}}
-	stage := storagetest.Stage{Actors: []storagetest.Actor{f.follow}}
+	stage := explore.Stage{Actors: []explore.Actor{f.follow}}
 	for i := range 3 {
 		stage.Actors = append(stage.Actors, f.writer(i, rng.Uint64()))
 	}
@@ -64,7 +65,7 @@ func (f *followedLog) open(s *storagetest.Service, skew time.Duration) *logtail.
 	return openTable(f.t, s, f.table, schemaAt(func() time.Time { return time.Now().Add(skew) }))
 }
 
-func (f *followedLog) writer(id int, seed uint64) storagetest.Actor {
+func (f *followedLog) writer(id int, seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, uint64(id)))
 		injector := storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {

@@ -28,7 +28,7 @@ const (
 // Whatever each of them is told about an entity must fit into one order of all operations on it, and at every moment all
 // copies are equal to their entities.
 //
-// The seeds are independent and run side by side. Their schedules are made here and not by storagetest.Schedules, which
+// The seeds are independent and run side by side. Their schedules are made here and not by explore.Schedules, which
 // has one subtest for each seed, one at a time.
 func TestLinearizable(t *testing.T) {
 	seeds := linearizableSeeds / 10

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -19,11 +20,11 @@ import (
 func TestScheduleRivals(t *testing.T) {
 	for _, rollout := range []bool{false, true} {
 		var applied, refused, unknown int
-		storagetest.Schedules(t, storagetest.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: harness.Seeds(500),
-			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		explore.Schedules(t, explore.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: harness.Seeds(500),
+			Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 				h := newHistory(t, s, harness.ScheduleSeed())
 				h.rollout = rollout
-				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				stage := explore.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 					err := errors.Join(append(errs, h.finish(ctx))...)
 					if err != nil {
 						t.Log(h.text())
@@ -74,7 +75,7 @@ func TestScheduleCounters(t *testing.T) {
 	log := &harness.Log{}
 	open := func(s *storagetest.Service) (*members, error) { return openMembers(s, "Members") }
 	jobs := harness.RepositoryJobs(func(m *members) *patterns.Repository[member] { return m.Repository }, time.Second)
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
 		repo := harness.Must[*members](t)(openMembers(s, "Members"))
@@ -87,14 +88,14 @@ func TestScheduleCounters(t *testing.T) {
 			}
 		}
 		said := [keys]*outcomes{{}, {}}
-		writer := func() storagetest.Actor {
+		writer := func() explore.Actor {
 			seed := rng.Uint64()
 			return func(ctx context.Context, s *storagetest.Service) error {
 				return countUp(ctx, s, seed, rate, updates, said[:])
 			}
 		}
 		keeper := harness.Keeper(&harness.Trouble{Faults: rate, Deaths: rate / 10, Visibility: time.Minute, Network: s.ClientOptions.Transport, Log: log}, rng.Uint64(), 2, open, jobs...)
-		return storagetest.Stage{Actors: []storagetest.Actor{writer(), writer(), writer(), keeper},
+		return explore.Stage{Actors: []explore.Actor{writer(), writer(), writer(), keeper},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				rows, err := readStored(ctx, repo.Table(), "")
 				if err != nil {

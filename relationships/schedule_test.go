@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -29,8 +30,8 @@ func TestSchedule(t *testing.T) {
 	for _, f := range []form{ownRow, inParent, members, async} {
 		t.Run(string(f), func(t *testing.T) {
 			log := &harness.Log{}
-			storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, visibility + 2*time.Second},
-				Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, f, log) }})
+			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, visibility + 2*time.Second},
+				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, f, log) }})
 			t.Log(log)
 			log.MustHave(t, "runs of Recount")
 		})
@@ -38,9 +39,9 @@ func TestSchedule(t *testing.T) {
 }
 
 // rivals are the actors of one schedule.
-func rivals(t testing.TB, s *storagetest.Service, f form, log *harness.Log) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, f form, log *harness.Log) explore.Stage {
 	w := newWorld(t, s, f)
-	var stage storagetest.Stage
+	var stage explore.Stage
 	for id := range 3 {
 		stage.Actors = append(stage.Actors, w.career(id))
 	}
@@ -77,7 +78,7 @@ func (w *world) jobs() []harness.Job[*process] {
 }
 
 // career is a process that inserts an employee, moves and deletes, and inserts again. It may die; then another goes on.
-func (w *world) career(id int) storagetest.Actor {
+func (w *world) career(id int) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(uint64(id), uint64(len(w.table))))
 		mortal, faults := s.Faulty(storagetest.Randomly(0.03, uint64(id), storagetest.Once(storagetest.DiesAfter)))
@@ -106,7 +107,7 @@ func (w *world) career(id int) storagetest.Actor {
 }
 
 // reader looks at the numbers while they change.
-func (w *world) reader() storagetest.Actor {
+func (w *world) reader() explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := w.start(s)
 		for n := 0; n < 5 && err == nil; n++ {
@@ -131,7 +132,7 @@ func (w *world) reader() storagetest.Actor {
 }
 
 // worker handles intents until it is stopped.
-func (w *world) worker() storagetest.Actor {
+func (w *world) worker() explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := w.start(s)
 		if err != nil {

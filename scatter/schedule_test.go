@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -60,7 +61,7 @@ func (r *rivals) process(s *storagetest.Service, rng *mathrand.Rand) (spread, *s
 }
 
 // actor does something for each number, in a new process after each death.
-func (r *rivals) actor(seed uint64, do func(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error) storagetest.Actor {
+func (r *rivals) actor(seed uint64, do func(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, r.seed))
 		for number := int64(0); number < rivalNumbers; {
@@ -135,9 +136,9 @@ func TestSchedule(t *testing.T) {
 	if harness.Shortened() {
 		seeds = 15
 	}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		r := &rivals{table: newTable(t, s), seed: harness.ScheduleSeed(), log: log, inserted: map[string]int{}, surely: map[string]bool{}}
-		return storagetest.Stage{Actors: []storagetest.Actor{r.actor(1, r.insert), r.actor(2, r.insert), r.actor(3, r.resize), r.actor(4, r.read)},
+		return explore.Stage{Actors: []explore.Actor{r.actor(1, r.insert), r.actor(2, r.insert), r.actor(3, r.resize), r.actor(4, r.read)},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				return errors.Join(append(errs, r.check(ctx, s))...)
 			}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/scatter"
@@ -14,7 +15,7 @@ import (
 )
 
 // inserts is a process that inserts numbers, one after another, and stops at the first failure that is not a rival's success.
-func inserts(table string, schema scatter.Schema[event], numbers ...int64) storagetest.Actor {
+func inserts(table string, schema scatter.Schema[event], numbers ...int64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := open(s, table, schema, nil)
 		if err != nil {
@@ -29,7 +30,7 @@ func inserts(table string, schema scatter.Schema[event], numbers ...int64) stora
 	}
 }
 
-func resizes(table string, schema scatter.Schema[event], ns ...int) storagetest.Actor {
+func resizes(table string, schema scatter.Schema[event], ns ...int) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := open(s, table, schema, nil)
 		if err != nil {
@@ -49,7 +50,7 @@ func resizes(table string, schema scatter.Schema[event], ns ...int) storagetest.
 func TestWalk(t *testing.T) {
 	const table = "Events"
 	schema := numbered(2, 1)
-	cases := map[string]storagetest.InterleavingCase{
+	cases := map[string]explore.InterleavingCase{
 		"same numbers":   {Crashes: 1, Stage: walked(table, schema, 2, inserts(table, schema, 1, 2), inserts(table, schema, 2), resizes(table, schema, 3))},
 		"two changes":    {Stage: walked(table, schema, 2, inserts(table, schema, 2), inserts(table, schema, 3, 5), resizes(table, schema, 3, 4))},
 		"an empty table": {Crashes: 1, Stage: walked(table, schema, 0, inserts(table, schema, 1), inserts(table, schema, 1), resizes(table, schema, 3))},
@@ -62,7 +63,7 @@ func TestWalk(t *testing.T) {
 			if harness.Shortened() {
 				c.Crashes = 0
 			}
-			w := storagetest.Interleavings(t, c)
+			w := explore.Interleavings(t, c)
 			w.MustAgree(t)
 			t.Logf("%d states, %d ends, errors %v", w.States, w.Ends, w.Returned)
 			if w.Returned[""] == 0 || w.Ends < 2 {
@@ -73,14 +74,14 @@ func TestWalk(t *testing.T) {
 }
 
 // walked is a world in which the numbers below before are there.
-func walked(table string, schema scatter.Schema[event], before int64, actors ...storagetest.Actor) func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
-	return func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func walked(table string, schema scatter.Schema[event], before int64, actors ...explore.Actor) func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
+	return func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		check(t, must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
 		p := must[spread](t)(open(s, table, schema, nil))
 		for n := range before {
 			check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
 		}
-		return storagetest.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
+		return explore.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
 			rows, err := placed(ctx, s, table, schema)
 			if int64(len(rows)) < before {
 				err = errors.Join(err, fmt.Errorf("of %d rows that were there before, not all are in %v", before, rows))

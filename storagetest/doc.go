@@ -18,9 +18,8 @@
 //
 // [Service.Faulty] gives a client whose calls meet the faults of an [Injector]: requests that are not sent, answers that
 // are lost, cut off or wrong, processes that die. [Sweep] has every call of an operation meet every fault, and checks after
-// each what must hold. [Schedules] runs rivals in as many orders of their calls as there are seeds, [Interleavings] a few of
-// them in every order that there is. A point or a seed that fails can be run again, alone. [InBubble] is for workers that poll
-// and wait: there, time costs nothing.
+// each what must hold. It prints how to run a point that fails again, alone. [InBubble] is for workers that poll and wait: there,
+// time costs nothing.
 //
 // # In a program
 //

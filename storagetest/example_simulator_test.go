@@ -131,33 +131,6 @@ func hireWorld(t testing.TB, s *storagetest.Service) storagetest.World {
 	}
 }
 
-// Three hire at once, their calls in another order for each seed.
-func TestHireRivals(t *testing.T) {
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: 100, Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-		_, err := newStaff(t.Context(), s, "Staff")
-		check(t, err)
-		hireAs := func(id string) storagetest.Actor {
-			return func(ctx context.Context, s *storagetest.Service) error {
-				staff, err := openStaff(s, "Staff")
-				if err != nil {
-					return err
-				}
-				return hire(ctx, staff, "Sales", id)
-			}
-		}
-		return storagetest.Stage{
-			Actors: []storagetest.Actor{hireAs("1"), hireAs("2"), hireAs("3")},
-			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
-				n, err := checkStaff(ctx, s, "Staff")
-				if err == nil && n != 3 {
-					return fmt.Errorf("%d hired: %w", n, errors.Join(errs...))
-				}
-				return err
-			},
-		}
-	}})
-}
-
 // The simulator runs without a test, too.
 func ExampleNewSimulator() {
 	ctx := context.Background()

@@ -8,6 +8,3 @@ func SweepRecorded(t *testing.T, c SweepCase) (points, divergences int, said str
 	points, divergences, r := sweepFor(t, c)
 	return points, divergences, r.said.String()
 }
-
-// TraceOf runs the schedule of one seed and returns its steps.
-func TraceOf(t *testing.T, c ScheduleCase, seed uint64) []string { return traced(t, c, seed) }

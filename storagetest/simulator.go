@@ -41,17 +41,17 @@ func NewSimulator(o *SimulatorOptions) (*Service, error) {
 	if o == nil {
 		o = &SimulatorOptions{}
 	}
-	return newSimulator(o, false)
-}
-
-// newSimulator makes a simulator; an orderless one is for [Interleavings].
-func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 	sim, err := simulator.New(simulator.Options{
-		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: environment.Chaos(o.Chaos), Orderless: orderless,
+		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: environment.Chaos(o.Chaos),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)
 	}
+	return OverSimulator(sim), nil
+}
+
+// OverSimulator is for the packages of this module that make the simulator themselves: its argument is of an internal type.
+func OverSimulator(sim *simulator.Simulator) *Service {
 	s := &Service{
 		AccountName:   sim.Account(),
 		AccountKey:    sim.Key(),
@@ -63,7 +63,7 @@ func newSimulator(o *SimulatorOptions, orderless bool) (*Service, error) {
 	}
 	s.setConnectionString()
 	s.ClientOptions.Transport = sim
-	return s.WithRetries(3), nil
+	return s.WithRetries(3)
 }
 
 // SetChaos changes what goes wrong on the simulator, from the next request on. On any other service it panics: a test that

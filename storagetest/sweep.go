@@ -3,7 +3,6 @@ package storagetest
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -149,15 +148,6 @@ type subtests struct{ *testing.T }
 
 func (s subtests) run(name string, f func(t testing.TB)) bool {
 	return s.Run(name, func(t *testing.T) { f(t) })
-}
-
-// alone is the command that runs nothing but this test.
-func alone(t testing.TB) string {
-	parts := strings.Split(t.Name(), "/")
-	for i, part := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
-	}
-	return "go test -run '" + strings.Join(parts, "/") + "'"
 }
 
 // quickRetries repeats n times, without the waiting that is of use between two machines only.

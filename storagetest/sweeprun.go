@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
 )
 
 const (
@@ -27,7 +29,7 @@ func sweep(t subtester, c SweepCase) (points, divergences int) {
 		c.Name = t.Name()
 	}
 	c.setDefaults()
-	defer collectSeldom()()
+	defer testrun.CollectSeldom()()
 	calls, bodies := c.baseline(t)
 	all := c.points(calls, bodies)
 	run := 0
@@ -165,7 +167,7 @@ func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 	faulty, faults := s.WithRetries(p.Retries).Faulty(injector)
 	defer func() {
 		if t.Failed() {
-			t.Logf("point %v of sweep %s; faults: %v; calls: %v; alone: %s", p, c.Name, faults.Met(), faults.Calls(), alone(t))
+			t.Logf("point %v of sweep %s; faults: %v; calls: %v; alone: %s", p, c.Name, faults.Met(), faults.Calls(), testrun.Alone(t))
 		}
 	}()
 	end := Ending{Point: p}

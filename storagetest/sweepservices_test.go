@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -108,109 +107,10 @@ func TestSweepWithAWorker(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: 116, World: copied(true)})
 }
 
-// Two clients that count up one number: without the ETag they lose counts, in some schedule, and with it in none.
-func TestSchedulesOnTheSimulator(t *testing.T) {
-	lost := 0
-	for _, conditional := range []bool{false, true} {
-		storagetest.Schedules(t, storagetest.ScheduleCase{
-			Name: fmt.Sprintf("conditional=%v", conditional), Seeds: 100,
-			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-				table := tablesOf(t, s).NewClient("Counts")
-				_, err := table.CreateTable(t.Context(), nil)
-				check(t, err)
-				_, err = table.AddEntity(t.Context(), entityOf("p", "r", `"N":0`), nil)
-				check(t, err)
-				actor := func(ctx context.Context, s *storagetest.Service) error { return countUp(ctx, t, s, conditional) }
-				return storagetest.Stage{
-					Actors: []storagetest.Actor{actor, actor},
-					Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
-						got, err := table.GetEntity(ctx, "p", "r", nil)
-						check(t, errors.Join(append(errs, err)...))
-						switch {
-						case strings.Contains(string(got.Value), `"N":2`):
-							return nil
-						case conditional:
-							return fmt.Errorf("stored: %s", got.Value)
-						}
-						lost++
-						return nil
-					},
-				}
-			},
-		})
-	}
-	if lost < 20 || lost > 80 {
-		t.Errorf("%d of 100 seeds show the lost count", lost)
-	}
-}
-
-func countUp(ctx context.Context, t testing.TB, s *storagetest.Service, conditional bool) error {
-	table := tablesOf(t, s).NewClient("Counts")
-	for {
-		got, err := table.GetEntity(ctx, "p", "r", nil)
-		if err != nil {
-			return err
-		}
-		o := &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace}
-		if conditional {
-			o.IfMatch = &got.ETag
-		}
-		next := `"N":1`
-		if strings.Contains(string(got.Value), `"N":1`) {
-			next = `"N":2`
-		}
-		_, err = table.UpdateEntity(ctx, entityOf("p", "r", next), o)
-		var answer *azcore.ResponseError
-		if !errors.As(err, &answer) || answer.StatusCode != http.StatusPreconditionFailed {
-			return err
-		}
-	}
-}
-
 // The same without the intent: what a sweep is for.
 func TestSweepFindsAMissingIntent(t *testing.T) {
 	points, divergences, said := storagetest.SweepRecorded(t, storagetest.SweepCase{World: copied(false)})
 	if points != 56 || divergences == 0 || !strings.Contains(said, "in the table: true, copied: false") {
 		t.Errorf("%d points, %d divergences: %s", points, divergences, said)
-	}
-}
-
-// The library's own clients wait for random times, and draw random ids; neither changes what a seed decides.
-func TestSchedulesOfTheLibraryAreDeterministic(t *testing.T) {
-	stage := func(t testing.TB, s *storagetest.Service) storagetest.Stage {
-		_, err := newStaff(t.Context(), s, "Staff")
-		check(t, err)
-		actor := func(id string) storagetest.Actor {
-			return func(ctx context.Context, s *storagetest.Service) error {
-				s, _ = s.Faulty(storagetest.Randomly(0.2, 3, storagetest.LostAnswer))
-				staff, err := openStaff(s, "Staff")
-				if err != nil {
-					return err
-				}
-				for i := range 3 {
-					for range 3 {
-						if hire(ctx, staff, "Sales", fmt.Sprint(id, i)) == nil {
-							break
-						}
-						time.Sleep(time.Second)
-					}
-				}
-				return nil
-			}
-		}
-		return storagetest.Stage{Actors: []storagetest.Actor{actor("a"), actor("b")},
-			Check: func(context.Context, *storagetest.Service, []error) error { return nil }}
-	}
-	c := storagetest.ScheduleCase{Stage: stage, Pauses: []time.Duration{time.Second, time.Minute}, Steps: 200}
-	for seed := range uint64(10) {
-		first := strings.Join(storagetest.TraceOf(t, c, seed), "\n")
-		if strings.Count(first, "Batch") < 6 {
-			t.Fatalf("seed %d: %s", seed, first)
-		}
-		for range 3 {
-			if again := strings.Join(storagetest.TraceOf(t, c, seed), "\n"); again != first {
-				t.Fatalf("seed %d: %s\n\nthen %s", seed, first, again)
-			}
-		}
 	}
 }

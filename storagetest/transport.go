@@ -24,13 +24,18 @@ func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Trans
 //	faulty, calls := s.Faulty(storagetest.OnIndex(1, storagetest.LostAnswer))
 func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
 	var faults *Faults
-	faulty := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+	front := func(inner policy.Transporter) policy.Transporter {
 		faults = NewFaults(inner, injector)
 		faults.locate = newLocator(s)
-		if held, ok := inner.(*turnstile); ok {
-			return held.withFaults(faults)
-		}
 		return faults
+	}
+	faulty := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+		if gate, ok := inner.(interface {
+			Behind(wrap func(policy.Transporter) policy.Transporter) policy.Transporter
+		}); ok {
+			return gate.Behind(front)
+		}
+		return front(inner)
 	})
 	return faulty, faults
 }
@@ -41,4 +46,10 @@ func (s *Service) WithRetries(n int32) *Service {
 	again := *s
 	again.ClientOptions.Retry = quickRetries(n)
 	return &again
+}
+
+// CallNamer returns a function for transports and policies of your own: it names the call that a request makes. Send the request that it
+// returns in place of the given one, since it reads the body of a transaction to find the table.
+func (s *Service) CallNamer() func(req *http.Request) (Call, *http.Request, error) {
+	return newLocator(s).call
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -32,12 +33,12 @@ func TestScheduleMover(t *testing.T) {
 	for _, toBlobs := range []bool{false, true} {
 		name := map[bool]string{false: "to a repository", true: "to a container"}[toBlobs]
 		var moved, deleted, touched, copies, both int
-		storagetest.Schedules(t, storagetest.ScheduleCase{Name: name, Seeds: harness.Seeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
-			Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage {
+		explore.Schedules(t, explore.ScheduleCase{Name: name, Seeds: harness.Seeds(250), Pauses: []time.Duration{time.Second, moverVisibility + time.Second},
+			Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 				rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 				o := office{toBlobs: toBlobs, replaces: rng.IntN(2) == 0}
 				b := &book{office: newOffice(t, s, o), lives: map[string]*life{}, rate: []float64{0, 0.1, 0.3}[rng.IntN(3)]}
-				stage := storagetest.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				stage := explore.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 					if err := errors.Join(errs...); err != nil {
 						return err
 					}
@@ -94,7 +95,7 @@ type book struct {
 const moverClerks, moverWrites = 2, 12
 
 // processes is an actor whose processes die now and then; each has a successor, until one says that all is done.
-func (b *book) processes(seed uint64, do func(ctx context.Context, p *officer, rng *mathrand.Rand, written *int) error) storagetest.Actor {
+func (b *book) processes(seed uint64, do func(ctx context.Context, p *officer, rng *mathrand.Rand, written *int) error) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		written := 0
 		for process := uint64(0); ctx.Err() == nil; process++ {

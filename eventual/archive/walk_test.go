@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -36,14 +37,14 @@ type walkedMove struct {
 // moveWalkVisibility is long against the waits between two attempts, which pass for one process alone in a walk.
 const moveWalkVisibility = time.Minute
 
-func (w walkedMove) stage(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func (w walkedMove) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	o := newOffice(t, s, office{toBlobs: w.toBlobs, visibility: moveWalkVisibility})
 	p, c := o.open(t, s), june()
 	check(t, p.current.Insert(t.Context(), c))
 	for range w.messages {
 		check(t, p.mover.Move(t.Context(), c))
 	}
-	stage := storagetest.InterleavingStage{Queues: []string{o.queue}, Check: func(ctx context.Context, s *storagetest.Service) error {
+	stage := explore.InterleavingStage{Queues: []string{o.queue}, Check: func(ctx context.Context, s *storagetest.Service) error {
 		p, err := o.start(s)
 		if err != nil {
 			return err
@@ -76,10 +77,10 @@ func (w walkedMove) stage(t testing.TB, s *storagetest.Service) storagetest.Inte
 	return stage
 }
 
-func (w walkedMove) walk(t *testing.T) storagetest.Walk {
+func (w walkedMove) walk(t *testing.T) explore.Walk {
 	t.Helper()
 	name := fmt.Sprintf("to blobs %v, users %v, %d messages, %d workers, %d crashes, %d pauses, without %q", w.toBlobs, w.users, w.messages, w.workers, w.crashes, w.pauses, w.without)
-	return storagetest.Interleavings(t, storagetest.InterleavingCase{Name: name, Stage: w.stage, Crashes: w.crashes, Pauses: w.pauses, Pause: moveWalkVisibility + time.Second})
+	return explore.Interleavings(t, explore.InterleavingCase{Name: name, Stage: w.stage, Crashes: w.crashes, Pauses: w.pauses, Pause: moveWalkVisibility + time.Second})
 }
 
 // TestWalkMover walks through every interleaving of small worlds: users at both ends, and workers that die.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,8 +22,8 @@ func TestEverythingSchedules(t *testing.T) {
 	if harness.Shortened() {
 		seeds = 5
 	}
-	storagetest.Schedules(t, storagetest.ScheduleCase{Seeds: seeds, Steps: 80_000, Pauses: harness.Pauses(visibility),
-		Stage: func(t testing.TB, s *storagetest.Service) storagetest.Stage { return rivals(t, s, log) }})
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Steps: 80_000, Pauses: harness.Pauses(visibility),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, log) }})
 	t.Log(log)
 	log.MustHave(t, harness.Applied, harness.Handled)
 	if !harness.Shortened() {
@@ -32,7 +33,7 @@ func TestEverythingSchedules(t *testing.T) {
 	}
 }
 
-func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.Stage {
+func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) explore.Stage {
 	o := newOffice(t, s)
 	trouble := &harness.Trouble{Faults: 0.02, Deaths: 0.01, Visibility: visibility, Network: s.ClientOptions.Transport, Log: log}
 	workers := harness.Workers{Concurrency: 1, Open: func(s *storagetest.Service) (*eventual.Queue, error) {
@@ -43,7 +44,7 @@ func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) storagetest.
 		return d.queue, nil
 	}}
 	seed := harness.ScheduleSeed()
-	var stage storagetest.Stage
+	var stage explore.Stage
 	for n := range uint64(3) {
 		stage.Actors = append(stage.Actors, trouble.Actor(seed+n, o.career(seed+n, log)))
 	}

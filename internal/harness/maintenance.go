@@ -7,6 +7,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -47,7 +48,7 @@ func drained[V any](all iter.Seq2[V, error]) error {
 // Keeper is an actor whose processes run jobs, chosen by the seed, beside writers and workers. Half of them meet trouble: a run
 // may fail then, and is left to the next one. The others meet none of their own, and none of their runs fails: what concurrent
 // writers do is no reason to.
-func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Service) (P, error), jobs ...Job[P]) storagetest.Actor {
+func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Service) (P, error), jobs ...Job[P]) explore.Actor {
 	rng, own := mathrand.New(mathrand.NewPCG(seed, 2)), *x
 	calm := rng.IntN(2) == 0
 	if calm {

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -74,7 +75,7 @@ func (x *Trouble) lives(ctx context.Context, s *storagetest.Service, seed uint64
 }
 
 // Actor is somebody whose processes meet trouble.
-func (x *Trouble) Actor(seed uint64, live Life) storagetest.Actor {
+func (x *Trouble) Actor(seed uint64, live Life) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error { return x.lives(ctx, s, seed, live) }
 }
 
@@ -90,7 +91,7 @@ type Workers struct {
 }
 
 // Worker is one that carries out what writers left, whose processes meet trouble.
-func (x *Trouble) Worker(seed uint64, w Workers) storagetest.Actor {
+func (x *Trouble) Worker(seed uint64, w Workers) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		return x.lives(ctx, s, seed, func(alive context.Context, s *storagetest.Service, _ func() bool) (bool, error) {
 			if ctx.Err() != nil {

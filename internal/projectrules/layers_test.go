@@ -38,7 +38,7 @@ func layer(dir string) string {
 		return "pattern"
 	case top == "examples" || top == "cmd":
 		return "application"
-	case dir == "internal/harness" || dir == "internal/leaks":
+	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore":
 		return "harness"
 	case mayImport[top] != nil:
 		return top

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"math/bits"

@@ -1,4 +1,4 @@
-package storagetest_test
+package explore_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -30,13 +31,13 @@ func TestInterleavingsAndTime(t *testing.T) {
 		}
 		return errors.Join(err, map[bool]error{true: errors.New("late")}[time.Since(began) > time.Minute])
 	})
-	w := storagetest.Interleavings(t, c)
+	w := explore.Interleavings(t, c)
 	wantWalk(t, w, 3, 1)
 	if w.Returned[""] != 1 || len(w.Returned) != 1 {
 		t.Errorf("returned %v", w.Returned)
 	}
 	c.Pauses, c.Pause = 1, time.Hour
-	w = storagetest.Interleavings(t, c)
+	w = explore.Interleavings(t, c)
 	w.MustAgree(t)
 	for text := range w.Returned {
 		if text != "" && !strings.Contains(text, "deadline exceeded") {
@@ -57,7 +58,7 @@ func TestInterleavingsOfOneProcessWithTwoCalls(t *testing.T) {
 		return errors.Join(err, <-errs)
 	})
 	// Neither; the read, or the write; both.
-	wantWalk(t, storagetest.Interleavings(t, c), 4, 1)
+	wantWalk(t, explore.Interleavings(t, c), 4, 1)
 }
 
 // What a process draws is its own: no other process draws the same, nor does a worker in its next life; and in every replay it
@@ -67,17 +68,17 @@ func TestInterleavingsDrawRandomNumbers(t *testing.T) {
 	c := jobs(nil, 0, "a", "b")
 	stage := c.Stage
 	c.Crashes = 1
-	c.Stage = func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+	c.Stage = func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		st := stage(t, s)
 		drawing := worker(func(ctx context.Context, c tally, row string, done func() error) error {
 			lives.Add(1)
 			_, err := c.AddEntity(ctx, fmt.Appendf(nil, `{"PartitionKey":"drawn","RowKey":%q}`, rand.Text()), nil)
 			return errors.Join(err, writeThenDelete(ctx, c, row, done)) // one that is there already is an error
 		})
-		st.Workers = []storagetest.Actor{drawing, drawing}
+		st.Workers = []explore.Actor{drawing, drawing}
 		return st
 	}
-	w := storagetest.Interleavings(t, c)
+	w := explore.Interleavings(t, c)
 	w.MustAgree(t)
 	if len(w.Returned) != 1 || w.Returned[""] < 10 {
 		t.Errorf("returned %v", w.Returned)
@@ -95,7 +96,7 @@ func TestInterleavingsThatCannotGoOn(t *testing.T) {
 		return err
 	}
 	for name, c := range map[string]struct {
-		walk storagetest.InterleavingCase
+		walk explore.InterleavingCase
 		says string
 	}{
 		"for ever": {counts(0, func(ctx context.Context, s *storagetest.Service) error {
@@ -118,7 +119,7 @@ func TestInterleavingsThatCannotGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(walksVariable) != "" {
 				c.walk.MaxStates = 1000
-				storagetest.Interleavings(t, c.walk)
+				explore.Interleavings(t, c.walk)
 				return
 			}
 			self, err := os.Executable()

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // ScheduleCase is a set of actors that get in each other's way, in as many orders as there are seeds.
@@ -15,10 +18,10 @@ type ScheduleCase struct {
 	// Seeds is how many schedules to run: those of the seeds 0 to Seeds-1.
 	Seeds int
 	// Stage makes a fresh world and its actors, once for each seed. Clients of s are outside the schedule.
-	Stage func(t testing.TB, s *Service) Stage
-	// Service is where the worlds are; nil is a fresh [Simulator] for each. It must be in memory: a call over a network
+	Stage func(t testing.TB, s *storagetest.Service) Stage
+	// Service is where the worlds are; nil is a fresh [storagetest.Simulator] for each. It must be in memory: a call over a network
 	// cannot be told from one that hangs.
-	Service func(t testing.TB) *Service
+	Service func(t testing.TB) *storagetest.Service
 	// Pauses are lengths of time of which one may pass while all calls under way are held up, for the service and the
 	// actors alike: longer than a message's invisibility, say. Without any, time stands still while an actor can go on.
 	Pauses []time.Duration
@@ -32,17 +35,17 @@ type ScheduleCase struct {
 // Stage is one fresh world with its actors.
 type Stage struct {
 	// Actors run at the same time, each one on a process of its own. The Service that an actor gets is the one that it must
-	// make its clients from; [Service.Faulty] on it adds faults, and deaths. Workers that do not end by themselves belong
+	// make its clients from; [storagetest.Service.Faulty] on it adds faults, and deaths. Workers that do not end by themselves belong
 	// into Workers.
 	Actors []Actor
 	// Workers run until all Actors have ended; then their context ends, and what they return is not looked at.
 	Workers []Actor
 	// Check tells whether all that must hold does, once everybody has ended. errs are what the Actors returned.
-	Check func(ctx context.Context, s *Service, errs []error) error
+	Check func(ctx context.Context, s *storagetest.Service, errs []error) error
 }
 
 // Actor is one process.
-type Actor func(ctx context.Context, s *Service) error
+type Actor func(ctx context.Context, s *storagetest.Service) error
 
 // Schedules runs the actors once for each seed. Each of their storage calls is one step: it is held back until the
 // scheduler lets it go, and the scheduler lets one go at a time, chosen by the seed, when all actors have come to rest. So
@@ -65,7 +68,7 @@ func Schedules(t *testing.T, c ScheduleCase) {
 	if c.Stage == nil || c.Seeds <= 0 {
 		t.Fatalf("schedules %s: Stage and Seeds must be set", c.Name)
 	}
-	defer collectSeldom()()
+	defer testrun.CollectSeldom()()
 	failed, steps := 0, 0
 	for seed := range c.Seeds {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -80,7 +83,7 @@ func Schedules(t *testing.T, c ScheduleCase) {
 
 func (c *ScheduleCase) setDefaults() {
 	if c.Service == nil {
-		c.Service = func(t testing.TB) *Service { return Simulator(t, nil) }
+		c.Service = func(t testing.TB) *storagetest.Service { return storagetest.Simulator(t, nil) }
 	}
 	if c.Idle == 0 {
 		c.Idle = 2 * time.Second
@@ -103,7 +106,7 @@ func (c *ScheduleCase) run(t *testing.T, seed uint64, report func(trace []string
 	defer func() {
 		report(trace)
 		if t.Failed() {
-			t.Logf("schedules %s, seed %d; alone: %s", c.Name, seed, alone(t))
+			t.Logf("schedules %s, seed %d; alone: %s", c.Name, seed, testrun.Alone(t))
 			for i, step := range trace {
 				t.Logf("step %d: %s", i, step)
 			}

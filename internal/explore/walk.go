@@ -1,10 +1,13 @@
-package storagetest
+package explore
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // walker walks depth first, and keeps the states that it has seen.
@@ -65,17 +68,18 @@ const (
 func newWalker(t *testing.T, c *InterleavingCase) *walker {
 	t.Helper()
 	seedRandomness(t, 0)
-	s, err := newSimulator(&SimulatorOptions{}, true)
+	sim, err := simulator.New(simulator.Options{Orderless: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := storagetest.OverSimulator(sim)
 	w := &walker{c: c, stage: c.Stage(t, s), seen: map[walkState]struct{}{}}
 	actors := append(append([]Actor(nil), w.stage.Processes...), w.stage.Workers...)
 	if len(actors) == 0 || len(actors) > maxWalkers || w.stage.Check == nil {
 		t.Fatalf("interleavings %s: a stage needs Check, and 1 to %d Processes and Workers", c.Name, maxWalkers)
 	}
 	w.histories = histories{t: t, of: s, actors: actors, processes: len(w.stage.Processes), idle: c.Idle, pause: c.Pause, next: map[step]int32{}, begins: map[life]int32{}}
-	w.world = newWalkWorld(s, w.stage.Queues)
+	w.world = newWalkWorld(s, sim, w.stage.Queues)
 	return w
 }
 

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"fmt"
@@ -6,13 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // histories are all that processes have lived through so far, as trees: a moment is what a process asks for after one
 // history, found by running it once.
 type histories struct {
 	t         *testing.T
-	of        *Service
+	of        *storagetest.Service
 	actors    []Actor
 	processes int // the first actors; the others are workers
 	idle      time.Duration

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // InterleavingCase is a small world whose processes are to be run in every order that there is.
@@ -13,7 +16,7 @@ type InterleavingCase struct {
 	// Name is what the log calls the walk; empty is the test's name.
 	Name string
 	// Stage builds the world, once, and says who is in it. Clients of s are outside the walk.
-	Stage func(t testing.TB, s *Service) InterleavingStage
+	Stage func(t testing.TB, s *storagetest.Service) InterleavingStage
 	// Crashes is how many processes may die in one run, each one anywhere.
 	Crashes int
 	// Pauses is how often, in one run, Pause may pass while all calls under way are held up, for the service and the
@@ -41,7 +44,7 @@ type InterleavingStage struct {
 	// Check tells whether all that must hold does, in a quiet end: all processes have ended, no message is left, and no
 	// worker is at work. Messages that are hidden when everybody else is done become visible first. It is asked once for
 	// each content of the service, and must depend on nothing else.
-	Check func(ctx context.Context, s *Service) error
+	Check func(ctx context.Context, s *storagetest.Service) error
 }
 
 // Walk is what a walk has seen.
@@ -111,14 +114,14 @@ func (w Walk) MustDiverge(t testing.TB) {
 // The service's clock stands still but for pauses. ETags, message ids and receipts do not tell in which order unrelated
 // requests came, so that such orders lead to one state.
 //
-// Not walked: answers that are lost to a process that lives on, and failures of the service ([Sweep] has those); and time that
+// Not walked: answers that are lost to a process that lives on, and failures of the service ([storagetest.Sweep] has those); and time that
 // passes for one process while a call of its own is under way, but in pauses.
 //
 // As in [Schedules], a process runs in a bubble of testing/synctest, and the rules of that package hold. Tests that use
 // Interleavings cannot run in parallel with others.
 func Interleavings(t *testing.T, c InterleavingCase) Walk {
 	t.Helper()
-	defer collectSeldom()()
+	defer testrun.CollectSeldom()()
 	if c.Name == "" {
 		c.Name = t.Name()
 	}

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"cmp"
@@ -13,14 +13,16 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // process is a run of an actor, in a bubble of its own, that goes from one rest to the next as it is told. It is at rest when
 // its calls are held, or it has ended.
 type process struct {
 	actor  Actor
-	of     *Service // whose address the clients use
-	locate locator
+	of     *storagetest.Service // whose address the clients use
+	locate callNamer
 	idle   time.Duration
 
 	steps chan processStep // made outside of the bubble: while the process waits here, no time passes in it
@@ -55,8 +57,8 @@ type heldCall struct {
 }
 
 // start runs an actor up to its first calls.
-func startProcess(t *testing.T, actor Actor, of *Service, idle time.Duration, seed uint64) (*process, rest) {
-	p := &process{actor: actor, of: of, locate: newLocator(of), idle: idle, steps: make(chan processStep), rests: make(chan rest), over: make(chan struct{})}
+func startProcess(t *testing.T, actor Actor, of *storagetest.Service, idle time.Duration, seed uint64) (*process, rest) {
+	p := &process{actor: actor, of: of, locate: of.CallNamer(), idle: idle, steps: make(chan processStep), rests: make(chan rest), over: make(chan struct{})}
 	go func() {
 		defer close(p.over)
 		synctest.Test(t, p.live)
@@ -112,10 +114,11 @@ func someRandomness() (b [16]byte) {
 }
 
 // service is the service as the actor gets it: without what is not a client's.
-func (p *process) service() *Service {
-	s := p.of.WithRetries(sweepRetries).WithTransport(func(policy.Transporter) policy.Transporter { return p })
-	s.Clock, s.sim = nil, nil
-	return s
+func (p *process) service() *storagetest.Service {
+	of := p.of
+	s := &storagetest.Service{ConnectionString: of.ConnectionString, AccountName: of.AccountName, AccountKey: of.AccountKey,
+		TableEndpoint: of.TableEndpoint, QueueEndpoint: of.QueueEndpoint, BlobEndpoint: of.BlobEndpoint, ClientOptions: of.ClientOptions}
+	return s.WithRetries(retries).WithTransport(func(policy.Transporter) policy.Transporter { return p })
 }
 
 // restlessLimit is how often in a row time may pass before a process makes a call.
@@ -164,7 +167,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 	if req.Context().Err() != nil {
 		return refuse(req)
 	}
-	call, req, err := p.locate.call(req)
+	call, req, err := p.locate(req)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +177,12 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 	}
 	h := &heldCall{request: request, answer: make(chan *walkAnswer, 1)}
 	if !p.held.hold(h) {
-		return nil, diedError{}
+		return storagetest.DiesBefore.Meet(call, req, nil)
 	}
 	select {
 	case a := <-h.answer:
 		if a == nil {
-			return nil, diedError{}
+			return storagetest.DiesBefore.Meet(call, req, nil)
 		}
 		return a.response(req), nil
 	case <-req.Context().Done():

@@ -1,4 +1,4 @@
-package storagetest_test
+package explore_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -56,7 +57,7 @@ func (c tally) create(t testing.TB, rows ...string) {
 }
 
 // adder adds one to a row, n times.
-func adder(n int, conditional bool) storagetest.Actor {
+func adder(n int, conditional bool) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		c := tallyOf(s)
 		for n := n; n > 0; {
@@ -84,10 +85,10 @@ func isConflict(err error) bool {
 }
 
 // counts is a case of adders, and what they must come to.
-func counts(total int, actors ...storagetest.Actor) storagetest.InterleavingCase {
-	return storagetest.InterleavingCase{Stage: func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func counts(total int, actors ...explore.Actor) explore.InterleavingCase {
+	return explore.InterleavingCase{Stage: func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		tallyOf(s).create(t, "r")
-		return storagetest.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
+		return explore.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
 			if n, _, err := tallyOf(s).read(ctx, "r"); err != nil || total > 0 && n != total {
 				return fmt.Errorf("the row counts %d of %d (%v)", n, total, err)
 			}
@@ -96,7 +97,7 @@ func counts(total int, actors ...storagetest.Actor) storagetest.InterleavingCase
 	}}
 }
 
-func wantWalk(t *testing.T, w storagetest.Walk, states, ends int) {
+func wantWalk(t *testing.T, w explore.Walk, states, ends int) {
 	t.Helper()
 	if w.States != states || w.Ends != ends || w.Divergence != nil {
 		t.Errorf("%d states, %d ends, divergence %v; counted by hand: %d and %d", w.States, w.Ends, w.Divergence, states, ends)
@@ -107,21 +108,21 @@ func wantWalk(t *testing.T, w storagetest.Walk, states, ends int) {
 func TestInterleavingsOfCounters(t *testing.T) {
 	// 1 at the beginning, 2 where one has read, 1 where both have; 2 where one is done and the other has not begun, 4 where
 	// the other has read, before the write or after it; in the end both are counted, or one.
-	wantWalk(t, storagetest.Interleavings(t, counts(0, adder(1, false), adder(1, false))), 12, 2)
+	wantWalk(t, explore.Interleavings(t, counts(0, adder(1, false), adder(1, false))), 12, 2)
 	// With a condition: the first 10; for each one that comes too late, one in which it knows and one in which it has read
 	// again; one end.
-	w := storagetest.Interleavings(t, counts(2, adder(1, true), adder(1, true)))
+	w := explore.Interleavings(t, counts(2, adder(1, true), adder(1, true)))
 	w.MustAgree(t)
 	wantWalk(t, w, 15, 1)
 	// One that may die before its read or before its write, which is one state; or get through.
 	c := counts(0, adder(1, true))
 	c.Crashes = 1
-	wantWalk(t, storagetest.Interleavings(t, c), 4, 2)
+	wantWalk(t, explore.Interleavings(t, c), 4, 2)
 }
 
 // A lost update is found, and told in an order that a person can follow.
 func TestInterleavingsFindALostUpdate(t *testing.T) {
-	w := storagetest.Interleavings(t, counts(2, adder(1, false), adder(1, false)))
+	w := explore.Interleavings(t, counts(2, adder(1, false), adder(1, false)))
 	w.MustDiverge(t)
 	want := []string{"process 0: GetEntity", "process 1: GetEntity", "process 1: ReplaceEntity", "process 0: ReplaceEntity"}
 	for i, step := range w.Divergence.Schedule {
@@ -133,8 +134,8 @@ func TestInterleavingsFindALostUpdate(t *testing.T) {
 }
 
 // jobs is a case in which workers carry out messages that each name a row to write; every row must be written at the end.
-func jobs(worker storagetest.Actor, workers int, rows ...string) storagetest.InterleavingCase {
-	return storagetest.InterleavingCase{Pause: 31 * time.Second, Stage: func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+func jobs(worker explore.Actor, workers int, rows ...string) explore.InterleavingCase {
+	return explore.InterleavingCase{Pause: 31 * time.Second, Stage: func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		tallyOf(s).create(t, rows...)
 		queue := jobsOf(s)
 		_, err := queue.Create(t.Context(), nil)
@@ -143,7 +144,7 @@ func jobs(worker storagetest.Actor, workers int, rows ...string) storagetest.Int
 			_, err := queue.EnqueueMessage(t.Context(), row, nil)
 			check(t, err)
 		}
-		stage := storagetest.InterleavingStage{Check: func(ctx context.Context, s *storagetest.Service) error {
+		stage := explore.InterleavingStage{Check: func(ctx context.Context, s *storagetest.Service) error {
 			for _, row := range rows {
 				if n, _, err := tallyOf(s).read(ctx, row); err != nil || n != 1 {
 					return fmt.Errorf("row %s is at %d (%v)", row, n, err)
@@ -167,7 +168,7 @@ func jobsOf(s *storagetest.Service) *azqueue.QueueClient {
 }
 
 // worker takes one message and does what act does: the message's row is its text.
-func worker(act func(ctx context.Context, c tally, row string, done func() error) error) storagetest.Actor {
+func worker(act func(ctx context.Context, c tally, row string, done func() error) error) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		queue := jobsOf(s)
 		got, err := queue.DequeueMessage(ctx, &azqueue.DequeueMessageOptions{VisibilityTimeout: to.Ptr[int32](30)})
@@ -205,18 +206,18 @@ func TestInterleavingsOfAHandOff(t *testing.T) {
 	// message is visible and until it is got; then, alike, before the delete and after it.
 	c := jobs(worker(writeThenDelete), 1, "a")
 	c.Crashes = 1
-	w := storagetest.Interleavings(t, c)
+	w := explore.Interleavings(t, c)
 	w.MustAgree(t)
 	wantWalk(t, w, 12, 2)
 
 	c.Stage, c.Crashes, c.Pauses = jobs(worker(writeThenDelete), 2, "a", "b").Stage, 2, 2
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 
 	// Who deletes the message first loses it with its life.
 	c = jobs(worker(deleteThenWrite), 1, "a")
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 	c.Crashes = 1
-	w = storagetest.Interleavings(t, c)
+	w = explore.Interleavings(t, c)
 	w.MustDiverge(t)
 	if last := w.Divergence.Schedule[len(w.Divergence.Schedule)-1]; !strings.Contains(last, "dies before ReplaceEntity") {
 		t.Errorf("%v", w.Divergence)
@@ -235,9 +236,9 @@ func TestInterleavingsOfAPause(t *testing.T) {
 		}
 		return done()
 	}), 2, "a")
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 	c.Pauses = 1
-	w := storagetest.Interleavings(t, c)
+	w := explore.Interleavings(t, c)
 	w.MustDiverge(t)
 	t.Log(w.Divergence)
 }
@@ -247,9 +248,9 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 	c := jobs(nil, 0, "a", "b")
 	seen := map[string]bool{}
 	stage := c.Stage
-	c.Stage = func(t testing.TB, s *storagetest.Service) storagetest.InterleavingStage {
+	c.Stage = func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 		st := stage(t, s)
-		st.Workers = []storagetest.Actor{worker(func(ctx context.Context, c tally, row string, done func() error) error {
+		st.Workers = []explore.Actor{worker(func(ctx context.Context, c tally, row string, done func() error) error {
 			n, _, err := c.read(ctx, "a")
 			if m, _, err2 := c.read(ctx, "b"); err == nil && err2 == nil && n == 0 && m == 0 {
 				err = c.write(ctx, row, 1, azcore.ETagAny)
@@ -263,7 +264,7 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 		}
 		return st
 	}
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 	if len(seen) != 2 {
 		t.Errorf("a came first: %v", seen)
 	}
@@ -271,8 +272,8 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 
 func TestInterleavingsSpeed(t *testing.T) {
 	c := counts(0, adder(2, true), adder(2, true), adder(2, true))
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 	c = jobs(worker(writeThenDelete), 2, "a", "b", "c")
 	c.Crashes, c.Pauses = 2, 1
-	storagetest.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustAgree(t)
 }

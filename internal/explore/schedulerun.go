@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"cmp"
@@ -14,10 +14,18 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // seedRandomness makes ids that the actors draw the same in every run of one seed.
 func seedRandomness(t *testing.T, seed uint64) { cryptotest.SetGlobalRandom(t, seed) }
+
+// retries is how often the SDK repeats a request of an actor.
+const retries = 3
+
+// callNamer names the call that a request makes, as [storagetest.Service.CallNamer] does.
+type callNamer = func(req *http.Request) (storagetest.Call, *http.Request, error)
 
 // scheduler holds calls back and lets them go, one at a time.
 type scheduler struct {
@@ -29,7 +37,7 @@ type scheduler struct {
 type parkedCall struct {
 	actor string
 	order int // of the actor
-	call  Call
+	call  storagetest.Call
 	turn  chan struct{}
 }
 
@@ -37,14 +45,14 @@ type parkedCall struct {
 type turnstile struct {
 	scheduler *scheduler
 	inner     policy.Transporter
-	locate    locator
+	locate    callNamer
 	actor     string
 	order     int
 }
 
 // Do is policy.Transporter: it waits for its turn, or for the end of its context.
 func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
-	call, req, err := g.locate.call(req)
+	call, req, err := g.locate(req)
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +71,11 @@ func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
 	return g.inner.Do(req)
 }
 
-// withFaults puts faults behind the turnstile, not in front: which call meets which fault is decided in the order of the
-// turns, and a call that is never sent has its turn, too.
-func (g *turnstile) withFaults(faults *Faults) policy.Transporter {
+// Behind puts another transport behind the turnstile, not in front: which call meets which fault is decided in the order of the
+// turns, and a call that is never sent has its turn, too. [storagetest.Service.Faulty] calls it.
+func (g *turnstile) Behind(wrap func(inner policy.Transporter) policy.Transporter) policy.Transporter {
 	behind := *g
-	faults.inner, behind.inner = g.inner, faults
+	behind.inner = wrap(g.inner)
 	return &behind
 }
 
@@ -142,9 +150,9 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 }
 
 // service is s as one actor gets it.
-func (s *scheduler) service(of *Service, actor string, order int) *Service {
-	return of.WithRetries(sweepRetries).WithTransport(func(inner policy.Transporter) policy.Transporter {
-		return &turnstile{scheduler: s, inner: inner, locate: newLocator(of), actor: actor, order: order}
+func (s *scheduler) service(of *storagetest.Service, actor string, order int) *storagetest.Service {
+	return of.WithRetries(retries).WithTransport(func(inner policy.Transporter) policy.Transporter {
+		return &turnstile{scheduler: s, inner: inner, locate: of.CallNamer(), actor: actor, order: order}
 	})
 }
 
@@ -156,13 +164,13 @@ const (
 )
 
 // steps lets the calls go until all actors have ended.
-func (c *ScheduleCase) steps(sched *scheduler, s *Service, seed uint64) (trace []string, err error) {
+func (c *ScheduleCase) steps(sched *scheduler, s *storagetest.Service, seed uint64) (trace []string, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for idle := 0; len(trace) < c.Steps; {
 		synctest.Wait()
 		if len(c.Pauses) > 0 && rng.IntN(pauseOdds) == 0 {
 			pause := c.Pauses[rng.IntN(len(c.Pauses))]
-			s.pass(pause)
+			pass(s, pause)
 			trace = append(trace, fmt.Sprintf("%v pass", pause))
 			synctest.Wait()
 		}
@@ -173,7 +181,7 @@ func (c *ScheduleCase) steps(sched *scheduler, s *Service, seed uint64) (trace [
 		case next == nil && idle == idleLimit:
 			return trace, fmt.Errorf("not done, and nobody has made a call for %v", idleLimit*c.Idle)
 		case next == nil:
-			s.pass(c.Idle)
+			pass(s, c.Idle)
 			idle++
 			continue
 		}
@@ -185,7 +193,7 @@ func (c *ScheduleCase) steps(sched *scheduler, s *Service, seed uint64) (trace [
 }
 
 // pass lets time pass for the actors and, where it has a clock of its own, for the service.
-func (s *Service) pass(d time.Duration) {
+func pass(s *storagetest.Service, d time.Duration) {
 	if s.Clock != nil {
 		s.Clock.Advance(d)
 	}

@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // rivals is a stage on which two writers each write both rows, without any agreement.
-func rivals(t testing.TB, s *Service) Stage {
+func rivals(t testing.TB, s *storagetest.Service) Stage {
 	writer := func(name string) Actor {
-		return func(ctx context.Context, s *Service) error {
+		return func(ctx context.Context, s *storagetest.Service) error {
 			if err := put(ctx, s, "a", name); err != nil {
 				return err
 			}
@@ -26,7 +28,7 @@ func rivals(t testing.TB, s *Service) Stage {
 	}
 	return Stage{
 		Actors: []Actor{writer("one"), writer("two")},
-		Check: func(ctx context.Context, s *Service, errs []error) error {
+		Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 			a, _ := get(ctx, s, "a")
 			if b, _ := get(ctx, s, "b"); a != b || errs[0] != nil || errs[1] != nil {
 				return fmt.Errorf("a is %q, b is %q", a, b)
@@ -47,9 +49,9 @@ func traced(t *testing.T, c ScheduleCase, seed uint64) (trace []string) {
 
 // Every order of two times two calls comes, and each seed always has the same one.
 func TestSchedulesAreSeeded(t *testing.T) {
-	stage := func(t testing.TB, s *Service) Stage {
+	stage := func(t testing.TB, s *storagetest.Service) Stage {
 		st := rivals(t, s)
-		st.Check = func(context.Context, *Service, []error) error { return nil }
+		st.Check = func(context.Context, *storagetest.Service, []error) error { return nil }
 		return st
 	}
 	c := ScheduleCase{Stage: stage, Service: onToy}
@@ -72,16 +74,16 @@ func TestSchedulesAreSeeded(t *testing.T) {
 // What a seed decides must not depend on how goroutines are run: actors that make calls in parallel, wait for random
 // times, and fail and are repeated by the SDK.
 func TestSchedulesAreDeterministic(t *testing.T) {
-	stage := func(t testing.TB, s *Service) Stage {
+	stage := func(t testing.TB, s *storagetest.Service) Stage {
 		busy := func(name string) Actor {
-			return func(ctx context.Context, s *Service) error {
-				s, _ = s.Faulty(Randomly(0.3, 7, LostAnswer))
+			return func(ctx context.Context, s *storagetest.Service) error {
+				s, _ = s.Faulty(storagetest.Randomly(0.3, 7, storagetest.LostAnswer))
 				var all sync.WaitGroup
 				for i := range 4 {
 					all.Go(func() {
 						for j := range 3 {
 							put(ctx, s, fmt.Sprintf("%s%d%d", name, i, j), name)
-							time.Sleep(quickRetries(1).MaxRetryDelay)
+							time.Sleep(s.WithRetries(1).ClientOptions.Retry.MaxRetryDelay)
 						}
 					})
 				}
@@ -91,7 +93,7 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 		}
 		return Stage{
 			Actors: []Actor{busy("x"), busy("y"), busy("z")},
-			Check:  func(context.Context, *Service, []error) error { return nil },
+			Check:  func(context.Context, *storagetest.Service, []error) error { return nil },
 		}
 	}
 	c := ScheduleCase{Stage: stage, Service: onToy, Pauses: []time.Duration{time.Second, time.Minute}}
@@ -108,13 +110,13 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 // The scheduler's service is held back for its actors, and for nobody else.
 func TestSchedulesLetOneCallGoAtATime(t *testing.T) {
 	var s0 *toy
-	stage := func(t testing.TB, s *Service) Stage {
+	stage := func(t testing.TB, s *storagetest.Service) Stage {
 		st := rivals(t, s)
-		st.Check = func(context.Context, *Service, []error) error { return nil }
+		st.Check = func(context.Context, *storagetest.Service, []error) error { return nil }
 		must(t, put(t.Context(), s, "before", "the actors"))
 		return st
 	}
-	service := func(testing.TB) *Service { s, toy := newToy(); s0 = toy; return s }
+	service := func(testing.TB) *storagetest.Service { s, toy := newToy(); s0 = toy; return s }
 	trace := traced(t, ScheduleCase{Stage: stage, Service: service}, 3)
 	if len(trace) != 4 || len(s0.log) != 5 {
 		t.Fatalf("%q; the service saw %q", trace, s0.log)
@@ -130,10 +132,10 @@ func TestSchedulesLetOneCallGoAtATime(t *testing.T) {
 // A worker ends when the actors have; time passes when all wait for it.
 func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 	Schedules(t, ScheduleCase{Name: "a worker that polls", Seeds: 20, Service: onToy, Pauses: []time.Duration{time.Hour},
-		Stage: func(t testing.TB, s *Service) Stage {
+		Stage: func(t testing.TB, s *storagetest.Service) Stage {
 			begin := time.Now()
 			return Stage{
-				Actors: []Actor{func(ctx context.Context, s *Service) error {
+				Actors: []Actor{func(ctx context.Context, s *storagetest.Service) error {
 					if _, err := call(ctx, s, http.MethodPut, toyQueue+"/1", "work"); err != nil {
 						return err
 					}
@@ -144,7 +146,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 						time.Sleep(time.Minute)
 					}
 				}},
-				Workers: []Actor{func(ctx context.Context, s *Service) error {
+				Workers: []Actor{func(ctx context.Context, s *storagetest.Service) error {
 					for ctx.Err() == nil {
 						if got, err := call(ctx, s, http.MethodGet, toyQueue+"/1", ""); err == nil {
 							put(ctx, s, "done", got)
@@ -153,7 +155,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 					}
 					return ctx.Err()
 				}},
-				Check: func(ctx context.Context, s *Service, errs []error) error {
+				Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 					if time.Since(begin) == 0 {
 						t.Log("done at once")
 					}
@@ -166,9 +168,9 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 // A call that waits for its turn is over when its context is.
 func TestSchedulesHeldCallsObeyTheirContext(t *testing.T) {
 	Schedules(t, ScheduleCase{Seeds: 10, Service: onToy, Pauses: []time.Duration{time.Hour},
-		Stage: func(t testing.TB, s *Service) Stage {
+		Stage: func(t testing.TB, s *storagetest.Service) Stage {
 			return Stage{
-				Actors: []Actor{func(ctx context.Context, s *Service) error {
+				Actors: []Actor{func(ctx context.Context, s *storagetest.Service) error {
 					for range 40 {
 						ctx, cancel := context.WithTimeout(ctx, time.Minute)
 						err := put(ctx, s, "a", "x")
@@ -179,7 +181,7 @@ func TestSchedulesHeldCallsObeyTheirContext(t *testing.T) {
 					}
 					return nil
 				}},
-				Check: func(ctx context.Context, s *Service, errs []error) error {
+				Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 					if errs[0] != context.DeadlineExceeded {
 						return fmt.Errorf("40 calls, none of them held for an hour: %v", errs[0])
 					}
@@ -224,19 +226,19 @@ func TestSchedulesFindRivals(t *testing.T) {
 func TestSchedulesThatDoNotEnd(t *testing.T) {
 	if os.Getenv(rivalsVariable) != "" {
 		for _, actor := range []Actor{
-			func(ctx context.Context, s *Service) error {
+			func(ctx context.Context, s *storagetest.Service) error {
 				for ctx.Err() == nil {
 					put(ctx, s, "a", "for ever")
 				}
 				return nil
 			},
-			func(ctx context.Context, s *Service) error {
+			func(ctx context.Context, s *storagetest.Service) error {
 				<-ctx.Done()
 				return put(ctx, s, "a", "too late")
 			},
 		} {
-			Schedules(t, ScheduleCase{Seeds: 1, Steps: 50, Service: onToy, Stage: func(testing.TB, *Service) Stage {
-				return Stage{Actors: []Actor{actor}, Check: func(context.Context, *Service, []error) error { return nil }}
+			Schedules(t, ScheduleCase{Seeds: 1, Steps: 50, Service: onToy, Stage: func(testing.TB, *storagetest.Service) Stage {
+				return Stage{Actors: []Actor{actor}, Check: func(context.Context, *storagetest.Service, []error) error { return nil }}
 			}})
 		}
 		return
@@ -250,3 +252,6 @@ func TestSchedulesThatDoNotEnd(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// onToy has the worlds on toys.
+func onToy(testing.TB) *storagetest.Service { s, _ := newToy(); return s }

@@ -1,9 +1,13 @@
-package storagetest
+package explore
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // heldCalls are the calls that wait until somebody decides on them. They may also be told to wait no more.
@@ -41,8 +45,11 @@ func (h *heldCalls[C]) release(tell func(C)) {
 	h.calls = nil
 }
 
-// refuse is what a call is told whose context has ended before it was sent.
+// refuse is what a call is told whose context has ended before it was sent: the error of http.Client, without the address's signature.
 func refuse(req *http.Request) (*http.Response, error) {
-	closeBody(req)
-	return nil, transportError(req, req.Context().Err())
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	verb := req.Method[:1] + strings.ToLower(req.Method[1:])
+	return nil, &url.Error{Op: verb, URL: wire.RedactText(req.URL.String()), Err: req.Context().Err()}
 }

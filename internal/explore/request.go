@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"bytes"
@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // walkRequest is a request as a process makes it, kept to be served in any number of states.
 type walkRequest struct {
-	call   Call
+	call   storagetest.Call
 	url    *url.URL
 	header http.Header
 	body   []byte
@@ -22,7 +24,7 @@ type walkRequest struct {
 }
 
 // newWalkRequest reads a request, its body included.
-func newWalkRequest(call Call, req *http.Request) (*walkRequest, error) {
+func newWalkRequest(call storagetest.Call, req *http.Request) (*walkRequest, error) {
 	var body []byte
 	if req.Body != nil {
 		var err error

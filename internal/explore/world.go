@@ -1,4 +1,4 @@
-package storagetest
+package explore
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // walkWorld is the service's side of a walk: its states, and what it answers in each of them.
 type walkWorld struct {
-	service *Service
+	service *storagetest.Service
 	sim     *simulator.Simulator // one for all states
 	queues  []string
 	states  []serviceState
@@ -39,8 +40,8 @@ type wait struct {
 	d     time.Duration
 }
 
-func newWalkWorld(s *Service, queues []string) *walkWorld {
-	return &walkWorld{service: s, sim: s.sim, queues: queues, known: map[[32]byte]int32{}, served: map[serving]served{},
+func newWalkWorld(s *storagetest.Service, sim *simulator.Simulator, queues []string) *walkWorld {
+	return &walkWorld{service: s, sim: sim, queues: queues, known: map[[32]byte]int32{}, served: map[serving]served{},
 		waited: map[wait]int32{}, checked: map[int32]error{}}
 }
 
@@ -70,7 +71,7 @@ func (w *walkWorld) counts(queue string) bool {
 
 // choices is how many ways there are to serve a request: one for each message that may be the first to be handed out.
 func (w *walkWorld) choices(state int32, r *walkRequest) int32 {
-	if r.call.Kind != GetMessages {
+	if r.call.Kind != storagetest.GetMessages {
 		return 1
 	}
 	visible, _, _, _ := w.states[state].snapshot.Waiting(func(queue string) bool { return queue == r.call.Resource })
@@ -111,7 +112,7 @@ func (w *walkWorld) wait(state int32, d time.Duration) int32 {
 }
 
 // check asks whether all holds in a state.
-func (w *walkWorld) check(ctx context.Context, state int32, holds func(context.Context, *Service) error) error {
+func (w *walkWorld) check(ctx context.Context, state int32, holds func(context.Context, *storagetest.Service) error) error {
 	err, known := w.checked[state]
 	if !known {
 		w.sim.Restore(w.states[state].snapshot)
