@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -173,7 +174,7 @@ func checkedPartitions(partitions []string) ([]string, error) {
 		return nil, nil
 	}
 	for _, p := range partitions {
-		if err := tables.CheckKey(pass, tables.Key{Partition: p}); err != nil {
+		if err := rows.CheckKey("partition key", p); err != nil {
 			return nil, err
 		}
 	}

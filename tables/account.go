@@ -3,22 +3,15 @@ package tables
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/connection"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is
@@ -59,85 +52,40 @@ type Account struct {
 	token     bool              // made from a token credential
 }
 
-// NewAccount uses a token credential, such as one of azidentity. It makes no request.
+// NewAccount returns an account that uses a token credential, such as one of package azidentity. Requests: 0.
 func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options *AccountOptions) (*Account, error) {
-	if isNil(credential) {
-		return nil, Invalidf("NewAccount", "the credential is nil")
+	token, ok := connection.Token(credential)
+	if !ok {
+		return nil, Invalidf("NewAccount", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
 	}
-	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, clientMakers{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClient(u, credential, o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClient(u, credential, o)
-		},
-		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
-			return blobservice.NewClient(u, credential, o)
-		},
-	})
+	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, token)
 }
 
-// NewAccountWithSharedKey uses the account's name and one of its keys. It makes no request.
+// NewAccountWithSharedKey returns an account that uses the account's name and one of its keys, which is base64. Requests: 0.
 func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSharedKey"
 	if !connection.IsAccountName(name) {
 		return nil, Invalidf(op, "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
 	}
-	tableKey, err := aztables.NewSharedKeyCredential(name, key)
+	credential, signer, err := connection.SharedKey(name, key)
 	if err != nil {
 		return nil, Invalidf(op, "the key of account %q is not base64", name)
 	}
-	queueKey, err := azqueue.NewSharedKeyCredential(name, key)
-	if err != nil {
-		return nil, Invalidf(op, "the key of account %q is not base64", name)
-	}
-	blobKey, err := blobservice.NewSharedKeyCredential(name, key)
-	if err != nil {
-		return nil, Invalidf(op, "the key of account %q is not base64", name)
-	}
-	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: connection.SignerOf(blobKey)}, options, clientMakers{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
-		},
-		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
-			return blobservice.NewClientWithSharedKeyCredential(u, blobKey, o)
-		},
-	})
+	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signer}, options, credential)
 }
 
-// NewAccountWithSAS uses a shared access signature: the query string of a SAS address, with or without the question
-// mark. It makes no request.
+// NewAccountWithSAS returns an account that uses a shared access signature: the query string of a SAS address, with or without the
+// question mark. Requests: 0.
 func NewAccountWithSAS(endpoints Endpoints, sas string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSAS"
-	sas = strings.TrimPrefix(sas, "?")
-	if query, err := url.ParseQuery(sas); err != nil || query.Get("sig") == "" {
-		return nil, Invalidf(op, "the shared access signature has no sig, or is not a query string")
+	credential, ok := connection.SAS(sas)
+	if !ok {
+		return nil, Invalidf(op, "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
 	}
-	signed := func(u string) string { return strings.TrimSuffix(u, "/") + "/?" + sas }
-	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, clientMakers{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClientWithNoCredential(signed(u), o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClientWithNoCredential(signed(u), o)
-		},
-		blobs: func(u string, o *blobservice.ClientOptions) (*blobservice.Client, error) {
-			return blobservice.NewClientWithNoCredential(signed(u), o)
-		},
-	})
+	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, credential)
 }
 
-// clientMakers make the SDK's clients of one kind of credential.
-type clientMakers struct {
-	tables func(string, *aztables.ClientOptions) (*aztables.ServiceClient, error)
-	queues func(string, *azqueue.ClientOptions) (*azqueue.ServiceClient, error)
-	blobs  func(string, *blobservice.ClientOptions) (*blobservice.Client, error)
-}
-
-func build(op string, a Account, options *AccountOptions, make clientMakers) (*Account, error) {
+func build(op string, a Account, options *AccountOptions, credential connection.Credential) (*Account, error) {
 	if a.endpoints.Table == "" {
 		return nil, Invalidf(op, "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
 	}
@@ -151,50 +99,16 @@ func build(op string, a Account, options *AccountOptions, make clientMakers) (*A
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
 	a.cosmos = connection.IsCosmos(a.endpoints.Table)
-	if options != nil {
-		a.log = options.Logger
-	}
-	client := clientOptions(options, wire.Paths{})
-	var err error
-	if a.tables, err = make.tables(a.endpoints.Table, &aztables.ClientOptions{ClientOptions: clientOptions(options, wire.Paths{Tables: true})}); err != nil {
-		return nil, Invalid(op, wire.Redact(err))
-	}
-	if a.endpoints.Queue != "" {
-		if a.queues, err = make.queues(a.endpoints.Queue, &azqueue.ClientOptions{ClientOptions: client}); err != nil {
-			return nil, Invalid(op, wire.Redact(err))
-		}
-	}
-	if a.endpoints.Blob != "" {
-		if a.blobs, err = make.blobs(a.endpoints.Blob, &blobservice.ClientOptions{ClientOptions: client}); err != nil {
-			return nil, Invalid(op, wire.Redact(err))
-		}
-	}
-	return &a, nil
-}
-
-// clientOptions adds the library's policies to a copy of the caller's options.
-func clientOptions(options *AccountOptions, paths wire.Paths) azcore.ClientOptions {
 	var client azcore.ClientOptions
 	if options != nil {
-		client = options.ClientOptions
+		a.log, client = options.Logger, options.ClientOptions
 	}
-	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
-	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	if client.Transport != nil {
-		client.Transport = wire.Transport{Inner: client.Transport}
+	clients, err := credential.Clients(connection.Endpoints(a.endpoints), client)
+	if err != nil {
+		return nil, Invalid(op, err)
 	}
-	if !reflect.ValueOf(client.TracingProvider).IsZero() {
-		client.TracingProvider = wire.HideKeys(client.TracingProvider)
-	} else {
-		client.TracingProvider = tracing.Provider{}
-	}
-	return client
-}
-
-// isNil reports whether v is nil, or a nil pointer, such as that of a field that nobody has set.
-func isNil(v any) bool {
-	p := reflect.ValueOf(v)
-	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
+	a.tables, a.queues, a.blobs = clients.Tables, clients.Queues, clients.Blobs
+	return &a, nil
 }
 
 // Name returns the account's name where the credential tells it, else "".

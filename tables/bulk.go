@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -151,7 +152,7 @@ func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 		if e != nil {
 			return nil, relabel(b.op, b.table, e)
 		}
-		b.scratch, _ = w.append(b.scratch[:0], size, anyWriteID)
+		b.scratch, _ = w.row().Append(b.scratch[:0], accessProperty, size, rowwriter.AnyWriteID)
 		out.Rows[i] = w.Key.Row
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
 	}

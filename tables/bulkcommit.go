@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 )
 
 type bulkUnits = []*lanes.Unit[BulkUnit]
@@ -23,7 +24,7 @@ func (b *bulk) commit(ctx context.Context, units bulkUnits) error {
 		for _, u := range units {
 			writes = append(writes, u.Value.Writes...)
 		}
-		etags, err := b.table.commit(ctx, b.op, writes, newWriteID())
+		etags, err := b.table.commit(ctx, b.op, writes, rowwriter.NewWriteID())
 		if err == nil {
 			b.done(units, etags)
 			return nil

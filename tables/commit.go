@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -64,10 +65,10 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 // checkTransaction holds the rules of an entity group transaction.
 func checkTransaction(writes []RawWrite) *Error {
 	if len(writes) == 0 {
-		return Invalidf("", "a transaction without operations")
+		return Invalidf("", "the transaction has no operations; add at least one")
 	}
 	if len(writes) > MaxTransactionOperations {
-		return &Error{Kind: ErrTooLarge, Err: sizeOf("a transaction", len(writes), MaxTransactionOperations, "operations")}
+		return Invalid("", &edm.SizeError{What: "a transaction", Size: len(writes), Limit: MaxTransactionOperations, Unit: "operations"})
 	}
 	if len(writes) == 1 {
 		return nil
@@ -76,12 +77,12 @@ func checkTransaction(writes []RawWrite) *Error {
 	for i := range writes {
 		key := writes[i].Key
 		if key.Partition != writes[0].Key.Partition {
-			e := Invalidf("", "a transaction has one partition, and change %d is in another than change 1", i+1)
+			e := Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
 			e.Key, e.Change = loggable(key), i+1
 			return e
 		}
 		if first, twice := rows[key.Row]; twice {
-			e := Invalidf("", "a transaction has a row once, and changes %d and %d are the same row", first+1, i+1)
+			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row once", first+1, i+1)
 			e.Key, e.Change = loggable(key), i+1
 			return writes[i].explain(e)
 		}

@@ -5,21 +5,12 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
 // Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
 // carry its error, if any, as an illegal key that every operation refuses with that error.
 type Key struct {
 	Partition, Row string
-}
-
-func (k Key) check() error {
-	if err := rows.CheckKey("partition key", k.Partition); err != nil {
-		return err
-	}
-	return rows.CheckKey("row key", k.Row)
 }
 
 // Property is one named value.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -137,7 +138,8 @@ func LostRace(err error) bool {
 // use it, so that their errors have the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
-	if isSizeError(err) {
+	var size *edm.SizeError
+	if errors.As(err, &size) {
 		kind = ErrTooLarge
 	}
 	return &Error{Op: op, Kind: kind, Err: err}

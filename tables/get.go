@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	if err := t.usable(); err != nil {
 		return nil, Invalid(op, err)
 	}
-	if err := key.check(); err != nil {
+	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		return nil, Invalid(op, err)
 	}
 	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -119,7 +120,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 
 // next reads where a query goes on after a page of so many rows. The emulator names a next row without its partition
 // where that is "", and takes no such name back; the query then goes on behind the last row of the page.
-func (t *Table) next(header headers, last Key, rows int) (continuation.Position, error) {
+func (t *Table) next(header http.Header, last Key, rows int) (continuation.Position, error) {
 	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {
 		return c, nil
@@ -130,10 +131,8 @@ func (t *Table) next(header headers, last Key, rows int) (continuation.Position,
 	return continuation.Position{After: []string{last.Partition, last.Row}}, nil
 }
 
-type headers interface{ Get(string) string }
-
 // list sends one query.
-func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) ([]byte, headers, error) {
+func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) ([]byte, http.Header, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
 	sent := p.Filter

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
@@ -168,7 +169,7 @@ func (q *query) plan() (Plan, error) {
 
 func planOf(expr odata.Expr) (Plan, error) {
 	if n := odata.Comparisons(expr); n > MaxFilterComparisons {
-		return Plan{}, &Error{Op: "Query", Kind: ErrTooLarge, Err: sizeOf("a filter", n, MaxFilterComparisons, "comparisons")}
+		return Plan{}, Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: MaxFilterComparisons, Unit: "comparisons"})
 	}
 	text, err := odata.Append(nil, expr)
 	if err != nil {

@@ -138,9 +138,6 @@ func CheckReserved(_ rows.Pass, p Properties) error { return checkReserved(p) }
 // CheckWrites holds the rules of an entity group transaction.
 func CheckWrites(_ rows.Pass, writes []RawWrite) *Error { return checkTransaction(writes) }
 
-// CheckKey refuses a key that the service does not take.
-func CheckKey(_ rows.Pass, key Key) error { return key.check() }
-
 // Loggable drops a key that the service does not take: it may be a whole document.
 func Loggable(_ rows.Pass, key Key) Key { return loggable(key) }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -98,7 +99,7 @@ func (r *Rows[T]) Delete(ctx context.Context, v *T) error {
 
 // DeleteUnconditional removes the row, whatever is there.
 func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
-	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, newWriteID())
+	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, rowwriter.NewWriteID())
 	return err
 }
 

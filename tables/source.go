@@ -6,6 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (s *Source) write(ctx context.Context, op string, verb wire.Verb, v any, if
 	if err != nil {
 		return relabel(op, s.Table, err)
 	}
-	etags, err := s.Table.commit(ctx, op, []RawWrite{w}, newWriteID())
+	etags, err := s.Table.commit(ctx, op, []RawWrite{w}, rowwriter.NewWriteID())
 	if err != nil {
 		return err
 	}

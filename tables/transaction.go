@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -114,7 +115,7 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 		return nil, err
 	}
 	x.committed = true
-	etags, err := x.table.commit(ctx, "Commit", x.writes, newWriteID())
+	etags, err := x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
 	if err != nil {
 		return nil, err
 	}

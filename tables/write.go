@@ -1,12 +1,10 @@
 package tables
 
 import (
-	"crypto/rand"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -42,12 +40,6 @@ type encoded struct {
 	marked     []bool // rows that carry the write ID
 }
 
-// newWriteID makes an ID that no other write has.
-func newWriteID() string { return rand.Text() }
-
-// anyWriteID is as long as every write ID.
-const anyWriteID = "00000000000000000000000000"
-
 // encode checks every row and encodes it.
 func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) {
 	out := &encoded{operations: make([]wire.Operation, len(writes)), marked: make([]bool, len(writes)), writeID: writeID}
@@ -72,7 +64,7 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 			buffer = make([]byte, 0, room*min(len(writes)-i, 16))
 		}
 		start := len(buffer)
-		buffer, out.marked[i] = w.append(buffer, size, out.writeID)
+		buffer, out.marked[i] = w.row().Append(buffer, accessProperty, size, out.writeID)
 		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
 	}
 	return out, nil
@@ -80,7 +72,7 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 
 // loggable drops a key that cannot be a key: it may be a whole document.
 func loggable(key Key) Key {
-	if key.check() != nil {
+	if rows.CheckKeys(key.Partition, key.Row) != nil {
 		return Key{}
 	}
 	return key
@@ -99,41 +91,11 @@ func (w *RawWrite) Check() (size int, e *Error) {
 
 func (w *RawWrite) check() (size int, err error) {
 	if w.Verb == wire.VerbDelete {
-		return 0, w.Key.check()
+		return 0, rows.CheckKeys(w.Key.Partition, w.Key.Row)
 	}
-	size, err = checkRow(w.Key, w.Properties, w.System)
-	if err == nil && w.Marked {
-		err = checkRoom(len(w.Properties)+len(w.System), size)
-	}
-	return size, err
+	return w.row().Check(accessProperty, w.Marked)
 }
 
-// checkRoom refuses a row that is full without the write ID.
-func checkRoom(properties, size int) error {
-	if properties >= MaxProperties {
-		return sizeOf("an entity", properties+1, MaxProperties, "properties")
-	}
-	if size += edm.PropertySize(rows.WriteID, edm.String(anyWriteID)); size > MaxEntitySize {
-		return sizeOf("an entity", size, MaxEntitySize, "bytes")
-	}
-	return nil
-}
-
-// append appends the JSON of a row of the given size, with the write ID if it has room for it.
-func (w *RawWrite) append(dst []byte, size int, writeID string) (_ []byte, marked bool) {
-	dst = append(dst, `{"PartitionKey":`...)
-	dst = edm.AppendQuoted(dst, w.Key.Partition)
-	dst = append(dst, `,"RowKey":`...)
-	dst = edm.AppendQuoted(dst, w.Key.Row)
-	for _, properties := range [...]Properties{w.Properties, w.System} {
-		for i := range properties {
-			dst = edm.AppendProperty(append(dst, ','), properties[i].Name, edm.Value(properties[i].Value))
-		}
-	}
-	id := edm.String(writeID)
-	if len(w.Properties)+len(w.System) < MaxProperties && size+edm.PropertySize(rows.WriteID, id) <= MaxEntitySize {
-		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, id)
-		marked = true
-	}
-	return append(dst, '}'), marked
+func (w *RawWrite) row() rowwriter.Row[Property] {
+	return rowwriter.Row[Property]{Partition: w.Key.Partition, Row: w.Key.Row, Properties: w.Properties, System: w.System}
 }

@@ -12,8 +12,8 @@ import (
 // not suit its type, and an Account that was copied has no methods of its own.
 type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
 
-// SignerOf signs with an account's shared key.
-func SignerOf(key *service.SharedKeyCredential) Signer {
+// signerOf signs with an account's shared key.
+func signerOf(key *service.SharedKeyCredential) Signer {
 	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
 		return values.SignWithSharedKey(key)
 	}

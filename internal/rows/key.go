@@ -19,3 +19,11 @@ func CheckKey(what, key string) error {
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// CheckKeys is CheckKey of both keys of a row.
+func CheckKeys(partition, row string) error {
+	if err := CheckKey("partition key", partition); err != nil {
+		return err
+	}
+	return CheckKey("row key", row)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -64,23 +65,23 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 }
 
 // Spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
-func (s *spreading) Spread(rows []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
-	if err := tables.CheckKey(pass, key); err != nil {
+func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
+	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		e := tables.Invalid("", err)
 		e.Pattern = pattern
 		return nil, e
 	}
 	if s.layout == nil {
-		return append(rows, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: s.stored.Only(keep)}), nil
+		return append(planned, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: s.stored.Only(keep)}), nil
 	}
 	laid, err := s.layOut(keep)
 	if err == nil {
-		rows, err = s.appendRows(rows, pattern, key, laid)
+		planned, err = s.appendRows(planned, pattern, key, laid)
 	}
 	if err != nil {
 		return nil, PatternError(s.layout, err, tables.ErrInvalid)
 	}
-	return rows, nil
+	return planned, nil
 }
 
 func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {

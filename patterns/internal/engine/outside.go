@@ -86,7 +86,7 @@ func OutsideCopies(p driver.OutsideCopyContributor, v any) ([]driver.OutsideCopy
 		return nil, err
 	}
 	for i := range copies {
-		if err := tables.CheckKey(pass, copies[i].Key); err != nil {
+		if err := rows.CheckKeys(copies[i].Key.Partition, copies[i].Key.Row); err != nil {
 			return nil, err
 		}
 		if strings.HasPrefix(copies[i].Key.Row, ClaimPrefix) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -202,7 +203,7 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 	v := c.Entity
 	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
-		if err := tables.CheckKey(pass, c.Key); err != nil {
+		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
 			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
 		}
 		return tables.Invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")

@@ -1,0 +1,132 @@
+package connection
+
+import (
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Credential makes the SDK's clients with one kind of credential.
+type Credential struct {
+	tables func(string, *aztables.ClientOptions) (*aztables.ServiceClient, error)
+	queues func(string, *azqueue.ClientOptions) (*azqueue.ServiceClient, error)
+	blobs  func(string, *service.ClientOptions) (*service.Client, error)
+}
+
+// Token is a token credential. ok is false for one that is nil, or a nil pointer, such as that of a field that nobody has set.
+func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
+	if p := reflect.ValueOf(credential); !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil() {
+		return c, false
+	}
+	return Credential{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClient(u, credential, o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClient(u, credential, o)
+		},
+		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
+			return service.NewClient(u, credential, o)
+		},
+	}, true
+}
+
+// SharedKey is an account's name and one of its keys, which also sign.
+func SharedKey(name, key string) (Credential, Signer, error) {
+	tableKey, err := aztables.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return Credential{}, nil, err
+	}
+	queueKey, err := azqueue.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return Credential{}, nil, err
+	}
+	blobKey, err := service.NewSharedKeyCredential(name, key)
+	if err != nil {
+		return Credential{}, nil, err
+	}
+	return Credential{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
+		},
+		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
+			return service.NewClientWithSharedKeyCredential(u, blobKey, o)
+		},
+	}, signerOf(blobKey), nil
+}
+
+// SAS is a shared access signature. ok is false for a text that is none.
+func SAS(signature string) (c Credential, ok bool) {
+	signature = strings.TrimPrefix(signature, "?")
+	if query, err := url.ParseQuery(signature); err != nil || query.Get("sig") == "" {
+		return c, false
+	}
+	signed := func(u string) string { return strings.TrimSuffix(u, "/") + "/?" + signature }
+	return Credential{
+		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+			return aztables.NewServiceClientWithNoCredential(signed(u), o)
+		},
+		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+			return azqueue.NewServiceClientWithNoCredential(signed(u), o)
+		},
+		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
+			return service.NewClientWithNoCredential(signed(u), o)
+		},
+	}, true
+}
+
+// Clients are the SDK's clients for the services of one account, nil for a service without endpoint.
+type Clients struct {
+	Tables *aztables.ServiceClient
+	Queues *azqueue.ServiceClient
+	Blobs  *service.Client
+}
+
+// Clients makes the clients for the endpoints. options are the caller's.
+func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions) (clients Clients, err error) {
+	tables := aztables.ClientOptions{ClientOptions: clientOptions(options, wire.Paths{Tables: true})}
+	if clients.Tables, err = c.tables(endpoints.Table, &tables); err != nil {
+		return Clients{}, wire.Redact(err)
+	}
+	others := clientOptions(options, wire.Paths{})
+	if endpoints.Queue != "" {
+		if clients.Queues, err = c.queues(endpoints.Queue, &azqueue.ClientOptions{ClientOptions: others}); err != nil {
+			return Clients{}, wire.Redact(err)
+		}
+	}
+	if endpoints.Blob != "" {
+		if clients.Blobs, err = c.blobs(endpoints.Blob, &service.ClientOptions{ClientOptions: others}); err != nil {
+			return Clients{}, wire.Redact(err)
+		}
+	}
+	return clients, nil
+}
+
+// clientOptions adds the library's policies to the caller's options.
+func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientOptions {
+	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
+	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
+	if client.Transport != nil {
+		client.Transport = wire.Transport{Inner: client.Transport}
+	}
+	if !reflect.ValueOf(client.TracingProvider).IsZero() {
+		client.TracingProvider = wire.HideKeys(client.TracingProvider)
+	} else {
+		client.TracingProvider = tracing.Provider{}
+	}
+	return client
+}

@@ -1,0 +1,121 @@
+// Package rowwriter checks a row by the table service's rules and writes it as JSON, with the ID of the write. The type of a property is
+// the caller's, who says by an edm.Access where its name and value are.
+package rowwriter
+
+import (
+	"crypto/rand"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+)
+
+// Row is a row to write.
+type Row[P any] struct {
+	Partition, Row     string
+	Properties, System []P // the caller's, and the library's own without the write ID
+}
+
+// NewWriteID makes an ID that no other write has.
+func NewWriteID() string { return rand.Text() }
+
+// AnyWriteID is as long as every write ID.
+const AnyWriteID = "00000000000000000000000000"
+
+// Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store. marked says
+// that the row must have room for the write ID.
+func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
+	if err := rows.CheckKeys(r.Partition, r.Row); err != nil {
+		return 0, err
+	}
+	size = edm.KeySize(r.Partition, r.Row)
+	for _, list := range [...][]P{r.Properties, r.System} {
+		for i := range list {
+			name, value := access(&list[i])
+			if err := checkProperty(*name, *value); err != nil {
+				return 0, err
+			}
+			size += edm.PropertySize(*name, *value)
+		}
+		if err := checkRepeats(list, access); err != nil {
+			return 0, err
+		}
+	}
+	n, needed := len(r.Properties)+len(r.System), size
+	if marked {
+		n, needed = n+1, size+idSize
+	}
+	if n > edm.MaxProperties {
+		return 0, &edm.SizeError{What: "an entity", Size: n, Limit: edm.MaxProperties, Unit: "properties"}
+	}
+	if needed > edm.MaxEntitySize {
+		return 0, &edm.SizeError{What: "an entity", Size: needed, Limit: edm.MaxEntitySize, Unit: "bytes"}
+	}
+	return size, nil
+}
+
+// idSize is what the write ID adds to the size of a row.
+var idSize = edm.PropertySize(rows.WriteID, edm.String(AnyWriteID))
+
+func checkProperty(name string, value edm.Value) error {
+	if !edm.IsPlainName(name) {
+		if err := edm.CheckName(name); err != nil {
+			return err
+		}
+	}
+	switch name {
+	case "PartitionKey", "RowKey", "Timestamp":
+		return fmt.Errorf("%s is a system property; it cannot be among the properties of an entity", name)
+	}
+	if err := value.Check(); err != nil {
+		return fmt.Errorf("property %s: %w", name, err)
+	}
+	return nil
+}
+
+// checkRepeats compares all pairs while there are few properties, since that allocates nothing.
+func checkRepeats[P any](properties []P, access edm.Access[P]) error {
+	if len(properties) <= 16 {
+		for i := range properties {
+			name, _ := access(&properties[i])
+			for j := range i {
+				if other, _ := access(&properties[j]); *other == *name {
+					return repeated(*name)
+				}
+			}
+		}
+		return nil
+	}
+	seen := make(map[string]struct{}, len(properties))
+	for i := range properties {
+		name, _ := access(&properties[i])
+		if _, twice := seen[*name]; twice {
+			return repeated(*name)
+		}
+		seen[*name] = struct{}{}
+	}
+	return nil
+}
+
+func repeated(name string) error {
+	return fmt.Errorf("property %s is there twice; an entity has a property once", name)
+}
+
+// Append appends the JSON of a row of the given size, with the write ID if the row has room for it.
+func (r Row[P]) Append(dst []byte, access edm.Access[P], size int, writeID string) (_ []byte, marked bool) {
+	dst = append(dst, `{"PartitionKey":`...)
+	dst = edm.AppendQuoted(dst, r.Partition)
+	dst = append(dst, `,"RowKey":`...)
+	dst = edm.AppendQuoted(dst, r.Row)
+	for _, list := range [...][]P{r.Properties, r.System} {
+		for i := range list {
+			name, value := access(&list[i])
+			dst = edm.AppendProperty(append(dst, ','), *name, *value)
+		}
+	}
+	if len(r.Properties)+len(r.System) < edm.MaxProperties && size+idSize <= edm.MaxEntitySize {
+		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
+		marked = true
+	}
+	return append(dst, '}'), marked
+}

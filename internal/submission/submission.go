@@ -1,0 +1,145 @@
+// Package submission makes the one request of a write of rows: an operation by itself, or an entity group transaction of several. It says
+// what the service answered, and whether the write, or an earlier attempt of it, may have been applied all the same.
+package submission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Target is where the requests go.
+type Target struct {
+	Client   *aztables.Client
+	Endpoint string // of the table service
+	Cosmos   bool
+}
+
+// Reply is what became of a write as far as the service said.
+type Reply struct {
+	ETags   []azcore.ETag
+	Err     error              // nil on success; wire.ErrGarbled for an answer that makes no sense
+	Refused *wire.BatchFailure // with Err: the operation of a transaction that the service refused
+	Unknown bool               // no answer that can be trusted
+	Earlier bool               // an attempt before the one that was answered may have been applied
+}
+
+const (
+	jsonContent = "application/json"
+	stubEntity  = `{"PartitionKey":"` + wire.StubKey + `","RowKey":"` + wire.StubKey + `"}`
+)
+
+// Send makes the request, and lets the SDK repeat it. id is the ID of the write.
+func (t Target) Send(ctx context.Context, operations []wire.Operation, id string) Reply {
+	if len(operations) == 1 {
+		return t.sendSingle(ctx, &operations[0])
+	}
+	return t.sendBatch(ctx, operations, id)
+}
+
+func (t Target) sendSingle(ctx context.Context, op *wire.Operation) Reply {
+	ex := wire.Exchange{Body: op.Body, ContentType: jsonContent}
+	ctx = wire.With(ctx, &ex)
+	var ifMatch *azcore.ETag
+	if op.IfMatch != "" {
+		etag := azcore.ETag(op.IfMatch)
+		ifMatch = &etag
+	}
+	var err error
+	switch op.Verb {
+	case wire.VerbInsert:
+		ex.NoContent = true
+		_, err = t.Client.AddEntity(ctx, []byte(stubEntity), nil)
+	case wire.VerbDelete:
+		ex.Entity = &op.Address
+		_, err = t.Client.DeleteEntity(ctx, wire.StubKey, wire.StubKey, &aztables.DeleteEntityOptions{IfMatch: ifMatch})
+	default:
+		ex.Entity = &op.Address
+		mode := aztables.UpdateModeReplace
+		if op.Verb == wire.VerbMerge {
+			mode = aztables.UpdateModeMerge
+		}
+		if ifMatch == nil {
+			_, err = t.Client.UpsertEntity(ctx, []byte(stubEntity), &aztables.UpsertEntityOptions{UpdateMode: mode})
+		} else {
+			_, err = t.Client.UpdateEntity(ctx, []byte(stubEntity), &aztables.UpdateEntityOptions{IfMatch: ifMatch, UpdateMode: mode})
+		}
+	}
+	if err != nil {
+		return Reply{Err: err, Unknown: ex.Lost(), Earlier: ex.EarlierUnknown()}
+	}
+	return applied(ex.EarlierUnknown(), []wire.Operation{*op}, []string{ex.Header.Get("ETag")})
+}
+
+// applied is the reply to operations that succeeded. An answer without an ETag that belongs in it was damaged on its way, and the rows
+// have to be read to see what it said.
+func applied(earlier bool, operations []wire.Operation, etags []string) Reply {
+	r := Reply{ETags: make([]azcore.ETag, len(etags)), Earlier: earlier}
+	for i, etag := range etags {
+		if operations[i].Verb != wire.VerbDelete && !wire.IsETag(etag) {
+			return Reply{Err: rowreader.Garbled(rowreader.ErrNoETag), Unknown: true, Earlier: earlier}
+		}
+		r.ETags[i] = azcore.ETag(etag)
+	}
+	return r
+}
+
+func (t Target) sendBatch(ctx context.Context, operations []wire.Operation, id string) Reply {
+	batch, err := t.encode(operations, id)
+	if err != nil {
+		return Reply{Err: err}
+	}
+	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType}
+	stub := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stubEntity)}}
+	if _, err := t.Client.SubmitTransaction(wire.With(ctx, &ex), stub, nil); err != nil {
+		return Reply{Err: err, Unknown: ex.Lost(), Earlier: ex.EarlierUnknown()}
+	}
+	answer, err := wire.ParseBatchAnswer(ex.Header.Get("Content-Type"), ex.Answer, len(operations))
+	if err != nil {
+		return Reply{Err: err, Unknown: true, Earlier: ex.EarlierUnknown()}
+	}
+	if f := answer.Failure; f != nil {
+		return Reply{Err: responseError(f), Refused: f, Earlier: ex.EarlierUnknown(),
+			Unknown: wire.OutcomeOfStatus(f.Status, f.Code) == wire.OutcomeUnknown}
+	}
+	return applied(ex.EarlierUnknown(), operations, answer.ETags)
+}
+
+// CheckSize refuses operations that are too many bytes for one transaction, without a request.
+func (t Target) CheckSize(operations []wire.Operation, id string) error {
+	if len(operations) == 1 {
+		return nil
+	}
+	_, err := t.encode(operations, id)
+	return err
+}
+
+func (t Target) encode(operations []wire.Operation, id string) (wire.Batch, error) {
+	size := 512
+	for i := range operations {
+		size += len(operations[i].Body) + 512
+	}
+	batch := wire.AppendBatch(make([]byte, 0, size), t.Endpoint, id, t.Cosmos, operations)
+	if len(batch.Body) > edm.MaxBatchBytes {
+		return batch, &edm.SizeError{What: "a transaction", Size: len(batch.Body), Limit: edm.MaxBatchBytes, Unit: "bytes"}
+	}
+	return batch, nil
+}
+
+// responseError makes the SDK's error of an operation that failed inside of a transaction, so that callers who look for it find status
+// and code.
+func responseError(f *wire.BatchFailure) error {
+	return runtime.NewResponseErrorWithErrorCode(&http.Response{
+		StatusCode: f.Status, Status: fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)), Header: http.Header{}, Body: http.NoBody,
+		Request: &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/$batch"}},
+	}, f.Code)
+}
