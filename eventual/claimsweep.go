@@ -21,7 +21,7 @@ type SweepOptions struct {
 	DryRun bool
 }
 
-// SweepReport is what SweepClaims has done.
+// SweepReport counts what SweepClaims has found and removed.
 type SweepReport struct {
 	Listed  int // bodies in the container
 	Young   int // their message may still be put, or they were written anew while they were looked at

@@ -10,11 +10,12 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Decode reads the body into what v points to. Names of members match as encoding/json matches them: an exact match
-// first, then one that differs in case only; members without a field are ignored. A body that sets no field of a struct
-// is refused (tables.ErrInvalid), since the message was then meant for somebody else, and a handler that goes on with
-// the zero value would have it deleted; WorkerOptions.AllowUnfilled allows it. What Send writes for the zero value is
-// accepted. An error names the type and the place, never a value.
+// Decode reads the body into the value that v points to. It matches names of members as encoding/json does: first exactly, then
+// ignoring case; it ignores members without a field.
+//
+// It refuses a body that sets no field of a struct (tables.ErrInvalid): that message was meant for another handler, and a handler that
+// continued with the zero value would have it deleted. WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what
+// Send writes for the zero value. Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
 		return invalidf("Decode", m.queueName(), "the body of a message of type %q does not fit a %T%s", m.Type, v, whereJSON(err))

@@ -9,11 +9,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What can go wrong with a queue as such, for errors.Is. All other kinds are those of package patterns.
+// The kinds of errors that concern a queue itself, for errors.Is. All other kinds are those of package tables.
 var (
-	// ErrQueueNotFound: a storage queue, or the container of the large bodies, is not there; Create makes them.
+	// ErrQueueNotFound: a storage queue, or the container of the large bodies, does not exist; call Queue.Create.
 	ErrQueueNotFound = errors.New("queue not found")
-	// ErrQueueBeingDeleted: a queue or container of this name was dropped; the name is taken for some 40 seconds or more.
+	// ErrQueueBeingDeleted: a queue or container of this name was dropped; the name stays taken for at least about 40 seconds.
 	ErrQueueBeingDeleted = errors.New("queue is being deleted")
 )
 

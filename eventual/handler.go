@@ -8,13 +8,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 )
 
-// Handler acts for a message. Nil means done: the message is deleted. An error, or a panic, means that it failed: the
-// message comes again later, and after the last time goes to the poison queue.
+// Handler handles a message. If it returns nil, the worker deletes the message. If it returns an error or panics, the message is
+// delivered again later; after WorkerOptions.MaxDequeues deliveries it goes to the poison queue.
 //
-// A handler is called at least once for each message, so now and then twice for one, and messages come in any order. Its
-// context ends when another process may have the message (context.Cause is ErrLeaseLost), or when the worker stops and its
-// StopTimeout is over. Whatever the handler sends, it sends under that context: then nothing of it can arrive after the
-// message's next handler has begun.
+// Deliveries can be duplicated, reordered and delayed. The handler's context ends when another process may have the message
+// (context.Cause is ErrLeaseLost), or when the worker stops and its StopTimeout is over. Send all requests under that context: then
+// none of them can arrive after the next delivery has begun.
 type Handler func(ctx context.Context, m *Message) error
 
 // internalHandler acts for one of the library's own messages. An error is a failure, as a Handler's.

@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
-// ErrLeaseLost is the cause of a handler's context that ended because its message's visibility timeout ran out, or
-// because another process has the message.
+// ErrLeaseLost is the cause of a handler's context that has ended because the visibility timeout of its message ran out, or because
+// another process has the message.
 var ErrLeaseLost = lease.ErrLost
 
 // holding is a message that this process acts for, put or got, and the one owner of its pop receipt, which changes with

@@ -48,7 +48,7 @@ func (r *reconcilers) get(name string) func(context.Context, driver.Intent) erro
 	return r.byName[name]
 }
 
-// Register implements driver.IntentRunner. Workers of the queue carry on with the repository's intents whose writers died.
+// Register implements driver.IntentRunner. Workers of the queue finish the repository's intents whose writers died.
 func (q *Queue) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
 	if q == nil || q.account == nil {
 		return invalidf("Register", "", "the queue is nil, or was not made by NewQueue")
@@ -56,13 +56,13 @@ func (q *Queue) Register(repository string, reconcile func(context.Context, driv
 	return q.repositories.add(repository, reconcile)
 }
 
-// Run implements driver.IntentRunner: the intent is put on the queue, hidden; the change is committed, its effects are
-// applied, and the message is deleted. Requests: 2, and those of the change.
+// Run implements driver.IntentRunner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
+// deletes the message. Requests: 2, and those of the change.
 func (q *Queue) Run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error) error {
 	return q.run(ctx, intent, commit, settle, q.settleCommitted)
 }
 
-// Async returns a runner that leaves the effects of changes to the queue's workers: the writer shows them the message as
+// Async returns a runner that leaves the effects of changes to the queue's workers: the writer makes the message visible to them as
 // soon as the change is committed. Requests: 2, and those of the commit.
 func (q *Queue) Async() driver.IntentRunner { return asyncQueue{q} }
 

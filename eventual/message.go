@@ -10,15 +10,15 @@ import (
 
 // Message is one delivery of a message to its handler.
 type Message struct {
-	// ID is the same at every delivery, and in duplicates that the service or a sender's repetition makes.
+	// ID is the same at every delivery, and in duplicates made by the service or by a repeated Send.
 	ID string
-	// Type is the name that it was sent under.
+	// Type is the type under which the message was sent.
 	Type string
-	// Body is JSON.
+	// Body is the body as JSON.
 	Body []byte
-	// Sent is when, by the sender's clock.
+	// Sent is the time of the Send, by the sender's clock.
 	Sent time.Time
-	// Dequeues counts the deliveries, this one included: 1 at the first. One that was cut short counts, too.
+	// Dequeues counts the deliveries, including this one (1 at the first) and those that were cut short.
 	Dequeues int
 
 	queue    *Queue
@@ -36,15 +36,15 @@ func (m *Message) queueName() string {
 	return m.queue.name
 }
 
-// Step is a part of what a handler does. Do does no harm when it is called twice: after a crash, it is.
+// Step is one part of a handler. Do must tolerate a second call, since a crash can repeat it.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
 }
 
-// Steps does the steps one after the other. The names of done ones are kept in the message itself, so that a redelivery
-// goes on at the first that is not done. The steps of a type must stay the same while messages of it are under way; new ones
-// belong at the end. Requests: 1 for each step, beside its own. It is for one goroutine at a time.
+// Steps runs the steps one after the other. It stores the names of finished steps in the message, so that a redelivery continues with
+// the first unfinished one. Keep the steps of a message type the same while messages of it are on the queue; append new ones at the
+// end. Do not call Steps concurrently. Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	if m.queue == nil || m.envelope == nil || m.holding == nil {
 		return invalidf("Steps", m.queueName(), "the message was not got from a queue, so it cannot keep what is done")

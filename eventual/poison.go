@@ -101,7 +101,7 @@ type PoisonMessage struct {
 	unreadable error // why the entry itself cannot be read
 }
 
-// Body returns the JSON that the message holds, nil where it cannot be read or is in a blob.
+// Body returns the JSON body of the message, or nil if the message cannot be read or its body is in a blob.
 func (p *PoisonMessage) Body() []byte {
 	e, err := decodeEnvelope(p.Original, p.ID, p.Sent)
 	if err != nil {

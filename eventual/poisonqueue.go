@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 )
 
-// PoisonQueue is where messages go that failed too often: the storage queue of the queue's name and "-poison".
+// PoisonQueue holds the messages that failed too often. Its storage queue has the queue's name and "-poison".
 type PoisonQueue struct {
 	queue *Queue
 }
@@ -20,13 +20,13 @@ func (q *Queue) Poison() *PoisonQueue { return &PoisonQueue{queue: q} }
 // Name returns the name of the storage queue.
 func (p *PoisonQueue) Name() string { return p.queue.name + poisonSuffix }
 
-// Length returns about how many entries there are, as the service counts them. Requests: 1.
+// Length returns the service's approximate count of the entries. Requests: 1.
 func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 	return queueLength(ctx, p.Name(), p.queue.poison)
 }
 
-// Peek returns up to max entries and leaves them as they are. The service shows no more than the first 32; a Purge whose
-// match notes what it sees and returns false comes by all of them. Requests: 1, and 1 for each entry kept in a blob.
+// Peek returns up to max entries without changing them. The service shows only the first 32. To see all, call Purge with a match
+// function that notes each entry and returns false. Requests: 1, and 1 for each entry that is stored in a blob.
 func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if max < 1 {
@@ -54,14 +54,16 @@ func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error
 	return entries, nil
 }
 
-// Requeue puts the messages of the entries that match back on the queue, as new ones that were never delivered, and returns
-// how many. A nil match matches all. Each entry that is visible is looked at once; those that do not match are hidden until it
-// returns. An entry that somebody else looks at, or that a call that failed has left hidden, is not seen before its
-// visibility timeout is over: Length counts those, too. A crash, or an error, can leave an entry whose message is on the queue
-// already: a message is requeued at least once. An entry that cannot be read stays, and is an error after all others.
+// Requeue puts the messages of the matching entries back on the queue, as new messages that were never delivered, and returns their
+// number. A nil match matches all.
 //
-// Requests: 1 for 32 entries, 2 for each one requeued, 4 where its body is in a blob, 1 for each other one; more for entries that
-// are in blobs themselves.
+// It reads each visible entry once, and hides those that do not match until it returns. It does not see an entry that another call
+// reads at the same time, or that a failed call has left hidden until its visibility timeout; Length counts those, too. After a crash
+// or an error, an entry can remain although its message is on the queue already, so a message can be requeued more than once. An entry
+// that cannot be read stays; Requeue returns an error for it after it has handled all others.
+//
+// Requests: 1 for 32 entries, 2 for each one requeued, 4 where its body is in a blob, 1 for each other one; more for entries that are
+// in blobs themselves.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	defer func() {
 		if n > 0 {
@@ -96,8 +98,8 @@ func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) e
 	return putInTime(ctx, since, put)
 }
 
-// Purge deletes the entries that match, and returns how many. A nil match matches all. Otherwise it is as Requeue. The blob of
-// a large body is left to SweepClaims: there can be two entries of one message, of which the other was requeued.
+// Purge deletes the entries that match and returns their number. A nil match matches all. Otherwise it works like Requeue. Purge does
+// not delete the blob of a large body, since another entry of the same message may have been requeued; SweepClaims deletes it.
 func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	return p.each(ctx, "Purge", match, func(*holding, *PoisonMessage) error { return nil })
 }

@@ -23,24 +23,24 @@ const (
 
 // QueueOptions are the options of NewQueue; nil is the same as the zero value.
 type QueueOptions struct {
-	// Shards is over how many storage queues the messages are spread; 0 is 1. One storage queue has the queue's name; several
-	// have "-0", "-1" and so on after it. All programs that use the queue must agree.
+	// Shards is the number of storage queues over which the messages are spread; 0 means 1. A single storage queue has the queue's name;
+	// several have "-0", "-1" and so on appended. All programs that use the queue must set the same number.
 	Shards int
-	// VisibilityTimeout is how long a message is hidden while somebody acts for it, renewed at half of it: whole seconds from
-	// 1 s to 7 days; 0 is 1 minute. After a crash, that is how long the message waits for another worker.
+	// VisibilityTimeout is how long a message is hidden while a process handles it; the process renews it at half that time. It is in
+	// whole seconds from 1 s to 7 days; 0 means 1 minute. After a crash, another worker gets the message when it is over.
 	VisibilityTimeout time.Duration
-	// ClaimContainer is the blob container of bodies too large for a message; "" is the queue's name and "-claims".
+	// ClaimContainer is the blob container for bodies that are too large for a message; "" means the queue's name with "-claims" appended.
 	ClaimContainer string
-	// SigningKeys authenticate messages: of those that act on stored data (intents, moves, messages with a claim or with steps),
-	// only what a program with one of the keys has put is handled, and all else goes to the poison queue with that reason. nil
-	// handles what is on the queue, whoever put it; a worker says so in its log.
+	// SigningKeys authenticate messages. Of the messages that act on stored data (intents, moves, messages with a claim or with steps),
+	// workers handle only those that a program with one of the keys has sent; all others go to the poison queue. If SigningKeys is nil,
+	// workers handle every message, whoever sent it, and say so in the log.
 	SigningKeys *SigningKeys
-	// AcceptUnsignedUntil is for the time in which SigningKeys are introduced: until then, unsigned messages are handled, too. Put
-	// it behind the moment at which the last program has the keys and the oldest message is handled.
+	// AcceptUnsignedUntil is for the introduction of SigningKeys: until that time, workers also handle unsigned messages. Choose a time
+	// after which all programs have the keys and all older messages have been handled.
 	AcceptUnsignedUntil time.Time
 }
 
-// Queue is a queue of messages that are handled at least once each, by a Worker. It is safe for concurrent use.
+// Queue is a queue of messages, each of which a Worker handles at least once. It is safe for concurrent use.
 type Queue struct {
 	account    *tables.Account
 	name       string
@@ -62,8 +62,8 @@ type Queue struct {
 	internal map[string]internalHandler
 }
 
-// NewQueue returns a handle for a queue. It makes no request. The name has 3 to 63 lower-case letters, digits and
-// single hyphens, less what is added to it for shards, the poison queue and the container.
+// NewQueue returns a handle for a queue. It makes no request. The name consists of lower-case letters, digits and single hyphens. It
+// has 3 to 63 characters, including those that the library appends for shards, the poison queue and the container.
 func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Queue, error) {
 	const op = "NewQueue"
 	var o QueueOptions

@@ -11,10 +11,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Create creates the storage queues, the poison queue, and the container of large bodies where the account has a blob
-// endpoint. Requests: one for each. What is there already is left as it is; if one of the storage queues was, Create is
-// tables.ErrExists, and all the rest has been created all the same. It is ErrQueueBeingDeleted within some 40 s of a drop.
-// Where an answer was lost and the repeated request meets a queue, nobody can tell who made it, and it counts as created.
+// Create creates the storage queues, the poison queue and, if the account has a blob endpoint, the container of large bodies.
+// Requests: one for each.
+//
+// Create leaves existing resources as they are. If a storage queue exists already, it still creates the others and returns
+// tables.ErrExists. Within about 40 s of a drop it returns ErrQueueBeingDeleted. If a response is lost and the repeated request finds
+// the queue, Create counts it as created, since it cannot find out who created it.
 func (q *Queue) Create(ctx context.Context) error {
 	const op = "Create"
 	var there error
@@ -53,7 +55,7 @@ func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClie
 	return ex.Status == http.StatusNoContent && !ex.EarlierUnknown(), nil
 }
 
-// CreateIfMissing creates what of the queue is not there. Requests: as Create.
+// CreateIfMissing creates those of the queue's resources that do not exist. Requests: as Create.
 func (q *Queue) CreateIfMissing(ctx context.Context) error {
 	err := q.Create(ctx)
 	if errors.Is(err, tables.ErrExists) {
@@ -62,8 +64,8 @@ func (q *Queue) CreateIfMissing(ctx context.Context) error {
 	return err
 }
 
-// Drop deletes the storage queues, the poison queue and the container of large bodies, with every message. Requests: one
-// for each. What is not there is passed over; if none of the storage queues is, Drop is ErrQueueNotFound.
+// Drop deletes the storage queues, the poison queue and the container of large bodies, with all messages. It skips resources that do
+// not exist, and returns ErrQueueNotFound if none of the storage queues exists. Requests: one for each.
 func (q *Queue) Drop(ctx context.Context) error {
 	const op = "Drop"
 	var missing error
@@ -110,8 +112,7 @@ func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient
 	return writeFailure(op, name, err, &ex)
 }
 
-// Length returns about how many messages there are, hidden ones included, as the service counts them. Requests: one for
-// each storage queue.
+// Length returns the service's approximate count of the messages, including hidden ones. Requests: one for each storage queue.
 func (q *Queue) Length(ctx context.Context) (int, error) {
 	sum := 0
 	for i, shard := range q.shards {

@@ -21,11 +21,11 @@ type SendOptions struct {
 	Delay time.Duration
 }
 
-// Send puts a message on the queue, for the handler of its type, and returns its id. The body is written as JSON; a large
-// one, whose message would be over 64 KiB, goes into a blob of the claim container first. Messages never expire.
+// Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON. If the message would
+// exceed 64 KiB, Send first stores the body in a blob of the claim container. Messages never expire.
 //
-// An error is tables.ErrUnknownOutcome where the message may be on the queue for all that. To send it again then is right
-// where the handler does no harm when it is called twice, as it always should: the service itself can deliver twice.
+// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. Sending it again is right if the handler tolerates
+// duplicates, as every handler must: the service itself can deliver a message twice.
 //
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, o *SendOptions) (id string, err error) {

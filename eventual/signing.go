@@ -18,9 +18,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SigningKeys authenticate the messages of a queue. The first key signs, and each of them verifies, which lets keys be rotated:
-// give every program the old key and the new one, then the new one and the old one, then the new one alone, each once all programs
-// have the step before. The keys are in no text that fmt, log/slog or a JSON encoder makes of it. It is safe for concurrent use.
+// SigningKeys authenticate the messages of a queue. The first key signs, and all of them verify. To rotate a key, give every program
+// first the old and the new key, then the new and the old one, then only the new one; take each step only after all programs have
+// taken the one before. fmt, log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type SigningKeys struct {
 	// secrets returns the keys. A function hides them: package fmt prints what an unexported field holds or points to, without asking
 	// its methods.
@@ -41,7 +41,7 @@ const (
 	maxSigningKeys  = 16
 )
 
-// NewSigningKeys takes 1 to 16 keys of at least 16 bytes each: secrets of the program, such as one of Azure Key Vault.
+// NewSigningKeys takes 1 to 16 keys of at least 16 bytes each: secrets of the program, for example from Azure Key Vault.
 func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	const op = "NewSigningKeys"
 	if len(keys) == 0 || len(keys) > maxSigningKeys {
@@ -63,12 +63,12 @@ const (
 	signingProperty  = "Key"
 )
 
-// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none: for programs
-// that have no other place for a secret. Whoever can read the row can sign, so the table is one that only the programs of the
-// queue can read. name tells the keys of several queues apart. Concurrent calls return one key. Call it once a process.
+// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none. It is for programs
+// that have no other place for a secret. Anyone who can read the row can sign, so only the programs of the queue may have read access
+// to the table. name distinguishes the keys of several queues. Concurrent calls return the same key. Call it once in each process.
 //
-// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more
-// the very first time.
+// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more the
+// very first time.
 func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {

@@ -21,11 +21,11 @@ import (
 type WorkerOptions struct {
 	// Concurrency is how many handlers run at a time; 0 is 16.
 	Concurrency int
-	// MaxDequeues is how often a message is delivered before it goes to the poison queue; 0 is 5. It is checked before a
-	// handler runs, so a message that kills its workers goes there, too.
+	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. The worker checks it before it
+	// calls the handler, so that a message that kills its workers also ends there.
 	MaxDequeues int
-	// MinPoll and MaxPoll are how long a worker waits between polls that find nothing, doubling from the one to the other;
-	// 0 is 100 ms and 1 minute. A Send or a Requeue on the same Queue wakes it at once.
+	// MinPoll and MaxPoll bound the time between polls that find nothing: it starts at MinPoll and doubles up to MaxPoll; 0 means 100 ms
+	// and 1 minute. A Send or Requeue on the same Queue wakes the worker at once.
 	MinPoll, MaxPoll time.Duration
 	// StopTimeout is how long handlers may go on after Run's context has ended; 0 is 30 s. Then their contexts end, and
 	// their messages are shown to other workers as soon as they return.
@@ -36,9 +36,9 @@ type WorkerOptions struct {
 	// AllowUnfilled lets Message.Decode accept a body that sets no field of the struct that it is decoded into. The zero
 	// value refuses such a body: a message that the handler does not understand is kept on the poison queue.
 	AllowUnfilled bool
-	// DeploymentTimeout is how long a worker leaves an intent that names a pattern or a repository it does not know to
-	// workers of a newer build, counted from Message.Sent; 0 is 6 hours. Until then the intent is
-	// released with growing delay, of at most 5 minutes, and each release is logged; afterwards it is a failure.
+	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an unknown pattern or repository
+	// to workers of a newer build; 0 means 6 hours. Until then the worker releases the intent with growing delays of at most 5 minutes and
+	// logs each release; afterwards it counts a failure.
 	DeploymentTimeout time.Duration
 	// Logger gets failures, lost leases and poisoned messages, with a message's id, type and count of deliveries, and
 	// never its body; nil is the account's Logger.
@@ -63,7 +63,7 @@ const (
 	longestRetry = time.Minute
 )
 
-// Worker gets messages and calls their handlers.
+// Worker gets messages from a queue and calls their handlers.
 type Worker struct {
 	queue     *Queue
 	handlers  map[string]Handler
@@ -74,9 +74,9 @@ type Worker struct {
 	running   atomic.Bool
 }
 
-// NewWorker returns a worker for a queue, with the handlers by the type of message. It makes no request. Any number of
-// workers, in any number of processes, may share a queue; a type that a worker has no handler for is a failure, so all of
-// them should know all types.
+// NewWorker returns a worker for a queue; handlers has one handler for each type of message. It makes no request. Any number of
+// workers in any number of processes may share a queue. A message of a type without a handler counts as a failure, so all workers of a
+// queue should have handlers for all types.
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
 	if q == nil || q.account == nil {
@@ -150,12 +150,12 @@ func retryDelay(dequeues int) time.Duration {
 	return d - backoff.Jitter(d/4)
 }
 
-// Run gets messages and has them handled until ctx ends. Then it gets no more, lets the running handlers go on for
-// StopTimeout, ends their contexts, shows what they did not finish to other workers, and returns nil when the last handler has
-// returned. Failures of the service do not end it: they are logged, and it tries again later. A worker runs once at a time.
+// Run gets messages and handles them until ctx ends. Then it gets no more messages, lets the running handlers continue for
+// StopTimeout, ends their contexts, makes their unfinished messages visible to other workers, and returns nil when the last handler
+// has returned. It logs failures of the service and tries again later. Do not call Run a second time while it runs.
 //
-// Requests: a poll gets up to 32 messages; each message costs 1 more to delete, and 1 for every half of its visibility
-// timeout that its handler takes. An idle worker polls each storage queue once in MaxPoll.
+// Requests: a poll gets up to 32 messages; each message costs 1 more to delete, and 1 for every half of its visibility timeout that
+// its handler takes. An idle worker polls each storage queue once in MaxPoll.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx, "Run")
 	if err != nil {
@@ -171,10 +171,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain has everything handled that is visible, and what becomes visible meanwhile, and returns when a poll of every
-// storage queue finds nothing and no handler runs. It is for jobs and tests. handled is how many messages were handled
-// to their end; failed ones come again later, after Drain. A poll that fails ends Drain with its error, once the running handlers
-// have returned; so does the end of ctx, as in Run.
+// Drain handles all visible messages, including those that become visible meanwhile. It returns when a poll of every storage queue
+// finds nothing and no handler runs. It is for jobs and tests. handled is the number of messages that were handled and deleted; failed
+// ones are delivered again after Drain. If a poll fails, Drain waits for the running handlers and returns the error. If ctx ends, it
+// stops as Run does.
 func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	s, err := w.begin(ctx, "Drain")
 	if err != nil {
@@ -203,7 +203,7 @@ func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	}
 }
 
-// WorkerStats are what a worker has done since it was made.
+// WorkerStats counts what a worker has done since it was made.
 type WorkerStats struct {
 	Handled     int64 // messages handled and deleted
 	Failed      int64 // deliveries that failed, poisoned ones included

@@ -10,9 +10,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// InBubble runs a test where time costs nothing: in a bubble of testing/synctest, on a fresh [Simulator] whose clock goes with
-// the bubble's. A worker polls, renews and waits there as it does in production, and an hour takes no time. The rules of
-// testing/synctest hold: clients are made inside, and t cannot run subtests or be parallel.
+// InBubble runs a test in a bubble of testing/synctest, where waiting takes no real time, on a fresh [Simulator] whose clock follows
+// the bubble's. A worker polls, renews and waits there as in production. The rules of testing/synctest hold: make the clients inside
+// the test; t cannot run subtests or be parallel.
 func InBubble(t *testing.T, test func(t *testing.T, s *Service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

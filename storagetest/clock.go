@@ -6,12 +6,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 )
 
-// Clock is the time of a [Simulator]. It stands still but for Advance, so it is the test that decides when a message
-// appears again, a lease ends, a signature expires, or a dropped table's name is free. It is safe for concurrent use.
+// Clock is the time of a [Simulator]. Apart from 100 ns for each write, and Chaos.Latency, only Advance moves it. So the test decides
+// when a message appears again, a lease ends, a signature expires, or the name of a dropped table becomes free. It is safe for
+// concurrent use.
 type Clock struct{ clock *environment.Clock }
 
-// Now returns the virtual time. Each write moves it on by 100 ns, so that no two have one timestamp.
+// Now returns the virtual time. Each write moves it forward by 100 ns, so that no two writes have the same timestamp.
 func (c *Clock) Now() time.Time { return c.clock.Now() }
 
-// Advance moves the time on.
+// Advance moves the virtual time forward by d.
 func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }

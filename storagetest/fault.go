@@ -76,5 +76,5 @@ type InjectorFunc func(call Call) Fault
 // Inject calls the function.
 func (f InjectorFunc) Inject(call Call) Fault { return f(call) }
 
-// String cannot say more than that there is a function.
+// String returns a fixed text, since a function has no name.
 func (f InjectorFunc) String() string { return "(func)" }

@@ -75,10 +75,10 @@ func (c conditional) Inject(call Call) Fault {
 
 func (c conditional) String() string { return fmt.Sprintf("(If func %s)", c.next) }
 
-// Once lets next inject one fault, and no more.
+// Once lets next inject one fault only.
 func Once(next Injector) Injector { return Times(1, next) }
 
-// Times lets next inject n faults, and no more.
+// Times lets next inject at most n faults.
 func Times(n int, next Injector) Injector {
 	t := &times{n: n, next: next}
 	t.left.Store(int64(n))

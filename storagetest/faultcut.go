@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Cut is a fault that lets the service do its work and hands over the beginning of the answer's body only. It is the
-// [Injector] of itself into every call.
+// Cut is a fault in which the service carries out the call, but the client receives only the beginning of the response body. It is
+// also an [Injector], which injects the cut into every call.
 type Cut struct {
 	silent   bool
 	relative bool

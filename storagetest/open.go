@@ -40,8 +40,8 @@ func OpenShared() (*Service, error) {
 	return Shared()
 }
 
-// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. A value that it cannot have is an error: a
-// suite must not run on another service than was asked for.
+// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. Any other value than "simulator", "azurite" and "" is an
+// error, so that a suite never runs on another service than the one asked for.
 func Simulated() (bool, error) {
 	switch value := os.Getenv(ServiceVariable); value {
 	case "", "azurite":
@@ -53,8 +53,8 @@ func Simulated() (bool, error) {
 	}
 }
 
-// AzuriteOnly leaves the rest of a test out where STORAGETEST_SERVICE asks for the simulator: a test of what Azurite alone
-// does, which no other service can stand in for. It is reported as skipped. Any other test of the suite calls [Open].
+// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour, for
+// which no other service can stand in. All other tests call Open.
 func AzuriteOnly(t testing.TB) {
 	t.Helper()
 	simulated, err := Simulated()

@@ -29,7 +29,7 @@ const (
 	extentMemoryMB = 512
 )
 
-// AzuriteOptions changes what [StartAzurite] does. The zero value, like nil, is the default.
+// AzuriteOptions are the options of [StartAzurite]; nil is the same as the zero value.
 type AzuriteOptions struct {
 	// Location is a directory in which Azurite keeps its data from one start to the next. Empty means in memory.
 	Location string
@@ -37,7 +37,7 @@ type AzuriteOptions struct {
 	Progress func(message string)
 }
 
-// AzuriteServer is a running Azurite. It ends at Stop, or together with the process that started it, however that ends.
+// AzuriteServer is a running Azurite. It ends at Stop, or when the process that started it ends for any reason.
 type AzuriteServer struct {
 	service *Service
 	cmd     *exec.Cmd
@@ -79,7 +79,7 @@ func (s *AzuriteServer) ConnectionString() string {
 	return s.service.ConnectionString
 }
 
-// Service is the server as [Azurite] hands it to tests: its ClientOptions keep it to Azure's rules.
+// Service returns the server as a [Service], as [Azurite] does: its ClientOptions enforce Azure's rules.
 func (s *AzuriteServer) Service() *Service {
 	service := *s.service
 	return &service

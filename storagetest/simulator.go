@@ -50,7 +50,8 @@ func NewSimulator(o *SimulatorOptions) (*Service, error) {
 	return OverSimulator(sim), nil
 }
 
-// OverSimulator is for the packages of this module that make the simulator themselves: its argument is of an internal type.
+// OverSimulator is for packages of this module that make the simulator themselves. Programs cannot call it: its argument is of an
+// internal type. They call [NewSimulator].
 func OverSimulator(sim *simulator.Simulator) *Service {
 	s := &Service{
 		AccountName:   sim.Account(),

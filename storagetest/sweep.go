@@ -48,7 +48,7 @@ type World struct {
 	Check func(ctx context.Context, s *Service, end Ending) error
 }
 
-// Ending is what the caller of the operation knows.
+// Ending is what the caller of the operation knows at the end.
 type Ending struct {
 	// Err is the last answer of the operation; [ErrDied] if its process died, and nobody heard any.
 	Err error
@@ -58,10 +58,10 @@ type Ending struct {
 	Point Point
 }
 
-// Succeeded reports whether the caller was told that all is done.
+// Succeeded reports whether the operation returned success to its caller.
 func (e Ending) Succeeded() bool { return e.Err == nil }
 
-// Caller is what becomes of the operation after its fault.
+// Caller says what happens to the operation after its fault.
 type Caller uint8
 
 const (
@@ -110,10 +110,10 @@ func (p Point) String() string {
 	return fmt.Sprintf("%d-%s-%s-%s-%s", p.Call.Index, p.Call.Kind, fault, p.Caller, retries)
 }
 
-// SweepFaults are the faults of a sweep: all that can befall a call and leave the process alive.
+// SweepFaults returns the default faults of a sweep: all that can happen to a call without ending the process.
 func SweepFaults() []Fault { return FaultsOf(Batch) }
 
-// FaultsOf are those of [SweepFaults] that a call of this kind can meet: only a transaction can fail [Inside] its answer.
+// FaultsOf returns those of [SweepFaults] that a call of this kind can meet: only a transaction can fail [Inside] its response.
 func FaultsOf(kind Kind) []Fault {
 	faults := []Fault{NotSent, LostAnswer, Applied500, Before500, Throttled, CutAnswerAt(0.5), CutSilentlyAt(0.5)}
 	if kind == Batch {

@@ -22,28 +22,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ToContainer moves entities into blobs, one for each. Read reads them. The container has to exist.
+// ToContainer moves each entity into a blob of its own, which Read reads. Create the container before the first move.
 //
-// A blob is the JSON of its entity: its key in the source, and its properties in the table service's own JSON, which
-// names the types that cannot be read off the values:
+// A blob holds the JSON of its entity: its key in the source, and its properties in the JSON of the table service, which names the
+// types that do not follow from the values:
 //
 //	{"v":1,"partition":"Sales","row":"empid_000223","properties":{"Age":34,"Salary@odata.type":"Edm.Int64","Salary":"91000"}}
 //
-// Its metadata:
+// The blob's metadata are
 //
-//	tpmove         the name of the move, as Mover tells
-//	tpincarnation  the incarnation of the copy, as Mover tells
-//	tpwrite        the id of the write, which the record holds too, and by which an ambiguous answer is resolved
+//	tpmove         the name of the move (see the package comment)
+//	tpincarnation  the incarnation of the copy
+//	tpwrite        the id of the write, which is also in the record; after a lost response it shows whether the write was applied
 //	tpmd5          the MD5 of the content in hexadecimal; if it differs from the blob's Content-MD5, a user has changed the blob
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
-// Properties are those of the program, before any pattern has rewritten them. So a source
-// with a pattern that encrypts is refused by New: the blob would be in clear. So is one with a driver.Streamer: the
-// archive would hold a reference to what goes with the entity.
+// The blob holds the properties as the program sees them, before patterns transform them. New therefore refuses a source with a
+// pattern that encrypts, because the blob would hold the values in clear, and one with a driver.Streamer, because the blob would hold
+// a reference to other blobs, which are deleted with the entity.
 //
-// name names the blob of an entity. It follows from the entity's key alone, or from what never changes, and two entities do not
-// get the same one. A client of Account.Container is best, since it holds requests to the worker's lease and tells which of them
-// got no answer; with others, every request without an answer makes the message wait for its visibility timeout.
+// name returns the name of an entity's blob. It must depend only on the entity's key or on properties that never change, and return
+// different names for different entities. Use a client of Account.Container: it holds requests to the worker's lease and reports which
+// of them got no response. With another client, each request without a response makes the message wait for its visibility timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
 	return toContainer[T]{c, name, codec, err}

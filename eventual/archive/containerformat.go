@@ -153,10 +153,11 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 	return edm.Value{}, errors.New("its value is none of its type")
 }
 
-// Read reads an entity that a Mover has moved into a container. Its Meta is empty: insert it to have it back in a
-// repository. As tables.Entity, it is the bag of its properties with the key that it had. It is tables.ErrNotFound
-// when there is no such blob, or a Mover has not put the entity there yet, and tables.ErrGarbled for one that no Mover has written, or a later version of this library.
-// Requests: 1.
+// Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert it into a repository
+// again. With T = tables.Entity, Read returns all properties and the key that the entity had.
+//
+// The error is tables.ErrNotFound if there is no blob of this name, or a Mover has not put its content there yet, and
+// tables.ErrGarbled if no Mover wrote the blob, or a later version of this library did. Requests: 1.
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {

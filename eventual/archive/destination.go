@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Destination is where a Mover moves entities to: ToRepository or ToContainer.
+// Destination says to where a Mover moves entities: use ToRepository or ToContainer.
 type Destination[T any] interface {
 	// check refuses a destination that entities of the source cannot be moved to.
 	check(source *patterns.Repository[T]) error
@@ -23,12 +23,12 @@ type Destination[T any] interface {
 	move(ctx context.Context, w *moving[T]) error
 }
 
-// ToRepository moves entities into a repository: of another table, another partition or another account. It has its own
-// schema and patterns, whose rows are written and kept like those of any entity.
+// ToRepository moves entities into another repository, of another table, partition or account. That repository writes and maintains
+// the copy and its patterns' rows like those of any entity.
 //
-// rekey edits the copy so that the repository's schema gives it another key; nil leaves it as it is. The key that comes of
-// it follows from the entity's own key alone, or from what never changes, and two entities do not get the same one. rekey
-// assigns fields; what pointers, maps and slices in them point to is the entity's, too, and is left alone.
+// rekey changes the copy so that the repository's schema gives it another key; nil changes nothing. The new key must depend only on
+// the entity's key or on properties that never change, and different entities must get different keys. rekey may assign fields, but
+// must not change what pointers, maps and slices point to, because the entity shares it.
 func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T)) Destination[T] {
 	return toRepository[T]{repo, rekey}
 }

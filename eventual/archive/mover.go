@@ -25,9 +25,8 @@ type Mover[T any] struct {
 
 // Options are the options of New; nil is the same as the zero value.
 type Options struct {
-	// Replace says what becomes of another entity, or another incarnation of the same one, that has the copy's key at the
-	// destination: it is written over. Without Replace, the move fails with tables.ErrExists and its message ends on
-	// the poison queue; both entities stay where they are.
+	// Replace makes the mover replace another entity, or another incarnation of the same one, that has the copy's key at the destination.
+	// Without Replace, the move fails with tables.ErrExists: both entities stay, and the message goes to the poison queue.
 	Replace bool
 }
 
@@ -43,10 +42,10 @@ type moveBody struct {
 	To []string `json:"to"`
 }
 
-// New returns a mover of a repository's entities, and has all workers of this Queue handle its messages. It makes no
-// request. Every program with workers on the queue makes the same mover: messages of a type that a worker does not know
-// are failures. The name is stored in messages, so it stays the same from one version of a program to the next. A Queue has
-// one mover of a name.
+// New returns a mover of a repository's entities, and makes all workers of this Queue handle its messages. It makes no request.
+//
+// Every program with workers on the queue must make the same movers: a worker counts a message of an unknown type as a failure.
+// Messages contain the mover's name, so keep it from one version of a program to the next. A Queue accepts each name once.
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
@@ -83,12 +82,12 @@ func sharesMeta[T any](r *patterns.Repository[T]) bool {
 	return r.MetaOf(&copied) == meta
 }
 
-// Move asks for the move of an entity that was read from the mover's repository, or written to it. What moves is the entity
-// as it will be when a worker comes to it, not v. One that is deleted before that is not moved.
+// Move requests the move of an entity that was read from the mover's repository, or written to it. The worker moves the entity in the
+// state in which it finds it, not v, and does nothing if the entity was deleted meanwhile.
 //
-// An error is tables.ErrUnknownOutcome where the message may be on the queue all the same. To ask twice does no harm.
+// ErrUnknownOutcome means that the message may have been enqueued anyway. Calling Move twice is harmless.
 //
-// Requests: 1, and 1 more for an entity that was read in part: the place of the copy follows from the whole entity.
+// Requests: 1, and 1 more for an entity that was read in part, since the copy's key can depend on any property.
 func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	const op = "Move"
 	if v == nil {
