@@ -39,7 +39,7 @@ func (c *RequestCounter) Inject(call Call) Fault {
 	return nil
 }
 
-// String says what it is.
+// String returns a fixed text.
 func (c *RequestCounter) String() string { return "(RequestCounter)" }
 
 // Count returns the number of requests so far.
@@ -67,7 +67,7 @@ func (c *RequestCounter) Kinds() map[Kind]int {
 	return kinds
 }
 
-// Reset begins to count from zero and returns the number of requests before.
+// Reset sets the count to zero and returns the previous count.
 func (c *RequestCounter) Reset() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

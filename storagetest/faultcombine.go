@@ -172,7 +172,7 @@ func (t *Toggle) Inject(call Call) Fault {
 	return t.next.Inject(call)
 }
 
-// String tells the state, too.
+// String shows whether the toggle is on, and the injector behind it.
 func (t *Toggle) String() string {
 	state := "off"
 	if t.on.Load() {

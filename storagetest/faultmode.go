@@ -51,7 +51,7 @@ func (m Mode) Inject(Call) Fault {
 	return m
 }
 
-// Meet does to a call what the mode says.
+// Meet applies the mode to a call.
 func (m Mode) Meet(call Call, req *http.Request, send Send) (*http.Response, error) {
 	switch m {
 	case NotSent:

@@ -21,7 +21,7 @@ func (s *Service) TableName(t testing.TB) string {
 	return name
 }
 
-// QueueName is [Service.TableName] for a queue; its letters are lower case, as queues ask.
+// QueueName returns a name for a queue, as [Service.TableName] does for a table, in lower case as queues require.
 func (s *Service) QueueName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))
@@ -29,7 +29,7 @@ func (s *Service) QueueName(t testing.TB) string {
 	return name
 }
 
-// ContainerName is [Service.TableName] for a blob container; its letters are lower case, as containers ask.
+// ContainerName returns a name for a blob container, as [Service.TableName] does for a table, in lower case as containers require.
 func (s *Service) ContainerName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))

@@ -10,8 +10,8 @@ import (
 // also the choice when it is not set.
 const ServiceVariable = "STORAGETEST_SERVICE"
 
-// Open returns the service that a whole test suite is to run on: [Azurite], or with STORAGETEST_SERVICE=simulator a
-// simulator that all tests of this test binary share, so that the suite needs neither Node nor a network.
+// Open returns the service on which a whole test suite runs: Azurite or, with STORAGETEST_SERVICE=simulator, a simulator that all
+// tests of this test binary share and that needs neither Node nor a network.
 func Open(t testing.TB) *Service {
 	t.Helper()
 	simulated, err := Simulated()

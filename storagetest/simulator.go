@@ -67,8 +67,8 @@ func OverSimulator(sim *simulator.Simulator) *Service {
 	return s.WithRetries(3)
 }
 
-// SetChaos changes what goes wrong on the simulator, from the next request on. On any other service it panics: a test that
-// asks for chaos must not pass on a calm day.
+// SetChaos changes the simulator's [Chaos], from the next request on. On any other service it panics, so that a test that needs chaos
+// cannot pass without it.
 func (s *Service) SetChaos(c Chaos) {
 	if s.sim == nil {
 		panic("storagetest: SetChaos is for the simulator; use Faulty on other services")
@@ -76,8 +76,8 @@ func (s *Service) SetChaos(c Chaos) {
 	s.sim.SetChaos(environment.Chaos(c))
 }
 
-// Wait lets time pass on the service: at once on a simulator, whose clock it advances, and in real time elsewhere. So a
-// test that waits for a message to appear again can run on both.
+// Wait lets time pass on the service: a simulator's clock advances at once, other services take real time. So a test that waits for a
+// message to appear again can run on both.
 func (s *Service) Wait(d time.Duration) {
 	if s.Clock != nil {
 		s.Clock.Advance(d)

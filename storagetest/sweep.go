@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// SweepCase is an operation to be broken at every storage call it makes, and what must hold all the same.
+// SweepCase is an operation in which a sweep makes every storage call fail, and the conditions that must hold nevertheless.
 type SweepCase struct {
 	// Name is what the log calls the sweep; empty is the test's name.
 	Name string

@@ -6,8 +6,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// WithTransport returns the same service for clients whose requests all go through what wrap puts in front of the
-// service's own transport.
+// WithTransport returns the same service with ClientOptions whose transport is the one that wrap returns; inner is the service's own
+// transport.
 func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Transporter) *Service {
 	inner := s.ClientOptions.Transport
 	if inner == nil {
@@ -18,8 +18,8 @@ func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Trans
 	return &wrapped
 }
 
-// Faulty returns the same service for one client process whose calls meet the injector's faults, and the record of these
-// calls. Clients of s itself stay whole, so a test writes through the one and looks through the other:
+// Faulty returns the same service for one client process whose calls meet the injector's faults, and a record of these calls. Clients
+// made from s itself meet no faults, so a test can write through the faulty service and read through s:
 //
 //	faulty, calls := s.Faulty(storagetest.OnIndex(1, storagetest.LostAnswer))
 func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
@@ -40,7 +40,7 @@ func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
 	return faulty, faults
 }
 
-// WithRetries returns the same service for clients of which the SDK repeats each failed request up to n times, almost at
+// WithRetries returns the same service with ClientOptions under which the SDK repeats each failed request up to n times, almost at
 // once; with n = 0, never.
 func (s *Service) WithRetries(n int32) *Service {
 	again := *s
