@@ -34,6 +34,8 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	switch {
 	case a.blobs == nil:
 		return "", Invalidf(op, "the account has no blob endpoint; give one in Endpoints")
+	case a.signs == nil && !a.token:
+		return "", Invalidf(op, "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
 	case container == "" || blob == "":
 		return "", Invalidf(op, "the name of the container or of the blob is empty; both are needed")
 	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):
@@ -44,28 +46,17 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	if u, err := url.Parse(a.endpoints.Blob); err != nil || strings.EqualFold(u.Scheme, "https") {
 		values.Protocol = sas.ProtocolHTTPS
 	}
-	query, err := a.signBlob(ctx, op, values, now)
-	if err != nil {
-		return "", err
-	}
-	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
-}
-
-func (a *Account) signBlob(ctx context.Context, op string, values sas.BlobSignatureValues, now time.Time) (sas.QueryParameters, error) {
-	if a.signs == nil && !a.token {
-		return sas.QueryParameters{}, Invalidf(op, "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
-	}
 	sign := a.signs
 	if sign == nil {
 		var err error
 		values.StartTime = now.Add(-clockSkew).UTC()
 		if sign, err = connection.Delegated(ctx, a.blobs, values.StartTime, values.ExpiryTime); err != nil {
-			return sas.QueryParameters{}, ServiceError(op, values.ContainerName, err)
+			return "", ServiceError(op, container, err)
 		}
 	}
 	query, err := sign(values)
 	if err != nil {
-		return query, Invalid(op, wire.Redact(err))
+		return "", Invalid(op, wire.Redact(err))
 	}
-	return query, nil
+	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -67,7 +68,7 @@ type BulkProgress struct {
 // as they come. A bag's properties are copied when it is taken from the sequence; ETags are set later, from other
 // goroutines, so that a struct must stay as it is until BulkNonAtomic returns. Requests: 1 for each 100 rows of a
 // partition at best.
-func (r *Rows[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
+func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	verb := wire.VerbInsert
 	switch {
 	case options == nil:
@@ -76,15 +77,19 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, rows iter.Seq2[*T, error], 
 	case options.Verb == BulkUpsertMerge:
 		verb = wire.VerbMerge
 	}
-	return runBulk(ctx, r.src.Table, "BulkNonAtomic", rows, options, func(v *T) (BulkUnit, error) {
+	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, func(v *T) (BulkUnit, error) {
 		w, err := r.src.Codec.write(verb, v, "")
 		return BulkUnit{Writes: []RawWrite{w}, Written: func(etag azcore.ETag) { r.src.Codec.written(verb, v, etag) }}, err
 	})
 }
 
-// batchOverhead is what an operation adds to a transaction beside its body: headers and boundaries, and its address
-// at its longest escape.
-const batchOverhead = 512
+const (
+	// batchOverhead is what an operation adds to a transaction beside its body: headers and boundaries, and its address at its longest
+	// escape.
+	batchOverhead = 512
+	// existingConcurrency is how many rows are looked for at once, beside the transactions that are being committed.
+	existingConcurrency = 4
+)
 
 // bulk is one bulk write.
 type bulk struct {
@@ -116,8 +121,8 @@ func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*b
 	return b, nil
 }
 
-// runBulk writes the entities, whose rows plan makes.
-func runBulk[T any](ctx context.Context, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
+// Bulk writes entities, whose rows plan makes, as BulkNonAtomic writes rows.
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
 	if entities == nil {
 		return BulkProgress{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
 	}
@@ -142,7 +147,7 @@ func runBulk[T any](ctx context.Context, t *Table, op string, entities iter.Seq2
 // unit checks and measures the rows of an entity as they would be sent alone, so that a bad entity fails by itself and not with its
 // neighbours.
 func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
-	if e := checkTransaction(u.Writes); e != nil {
+	if e := CheckWrites(rows.Open, u.Writes); e != nil {
 		return nil, relabel(b.op, b.table, e)
 	}
 	out := &lanes.Unit[BulkUnit]{Partition: u.Writes[0].Key.Partition, Rows: make([]string, len(u.Writes)), Value: u}

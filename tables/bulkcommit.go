@@ -12,10 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 )
 
-type bulkUnits = []*lanes.Unit[BulkUnit]
-
 // commit writes one transaction, without the units that turn out to be there, or that have to be written alone.
-func (b *bulk) commit(ctx context.Context, units bulkUnits) error {
+func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
 	for len(units) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -51,7 +49,7 @@ func (b *bulk) commit(ctx context.Context, units bulkUnits) error {
 
 // writeAlone writes the unit that met a taken index key by its own means, which tell a copy that was left behind from
 // another entity's and take it over. It returns the others, or err where that is no way.
-func (b *bulk) writeAlone(ctx context.Context, units bulkUnits, err error) (bulkUnits, error) {
+func (b *bulk) writeAlone(ctx context.Context, units []*lanes.Unit[BulkUnit], err error) ([]*lanes.Unit[BulkUnit], error) {
 	e := asError(err)
 	if !errors.Is(err, ErrDuplicate) {
 		return nil, err
@@ -68,17 +66,14 @@ func (b *bulk) writeAlone(ctx context.Context, units bulkUnits, err error) (bulk
 		if err := u.Value.Alone(ctx); err != nil {
 			return nil, relabel(b.op, b.table, err)
 		}
-		b.done(bulkUnits{u}, nil)
+		b.done([]*lanes.Unit[BulkUnit]{u}, nil)
 		return slices.Concat(units[:i], units[i+1:]), nil
 	}
 	return nil, err
 }
 
-// existingConcurrency is how many rows are looked for at once, beside the transactions under way.
-const existingConcurrency = 4
-
 // withoutExisting leaves out the units whose entity is there.
-func (b *bulk) withoutExisting(ctx context.Context, units bulkUnits) (bulkUnits, error) {
+func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]*lanes.Unit[BulkUnit], error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
 	index := make(map[Key]int, len(units))
@@ -92,7 +87,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units bulkUnits) (bulkUnits,
 		}
 		there[index[row.Key]] = true
 	}
-	var left, existing bulkUnits
+	var left, existing []*lanes.Unit[BulkUnit]
 	for i, u := range units {
 		if there[i] {
 			existing = append(existing, u)
@@ -105,7 +100,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units bulkUnits) (bulkUnits,
 }
 
 // met counts units that were there.
-func (b *bulk) met(units bulkUnits) {
+func (b *bulk) met(units []*lanes.Unit[BulkUnit]) {
 	b.lanes.Done(units, func(resume int64) {
 		b.progress.Existing += int64(len(units))
 		b.progress.Resume = resume
@@ -113,7 +108,7 @@ func (b *bulk) met(units bulkUnits) {
 }
 
 // done counts a committed transaction and reports it. etags are nil for a unit that was written by its Alone.
-func (b *bulk) done(units bulkUnits, etags []azcore.ETag) {
+func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0
 		for _, u := range units {

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -67,7 +68,10 @@ func NewCodec[T any]() (*Codec[T], error) {
 // storedTypes are the types of this package that a struct may have for fields.
 var storedTypes = fields.Types{Value: reflect.TypeFor[Value](), Meta: reflect.TypeFor[Meta]()}
 
-var errNil = errors.New("the value is nil")
+var (
+	errNil       = errors.New("the value is nil; give a pointer to a value")
+	errNoAccount = errors.New("the table has no account; make it with Account.Table")
+)
 
 // Encode returns the custom properties of v: neither keys nor the library's own.
 func (c *Codec[T]) Encode(v *T) (Properties, error) {
@@ -108,15 +112,13 @@ func (c *Codec[T]) PropertyNames() []string {
 	return c.raw.plan.Names()
 }
 
-// RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T.
+// RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T. The zero RawCodec is that of property bags, and
+// of what is not decoded.
 type RawCodec struct {
 	typ  reflect.Type
 	plan *fields.Plan // nil for Entity
 	room func() (any, *State)
 }
-
-// bagCodec is the codec of property bags, and of what is not decoded.
-func bagCodec() *RawCodec { return &RawCodec{} }
 
 // IsBag reports whether T is Entity.
 func (c *RawCodec) IsBag() bool { return c.plan == nil }
@@ -273,7 +275,7 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 	if facts := c.facts(v); facts != nil {
 		if err := facts.check(verb, c.plan == nil); err != nil {
 			e := Invalid("", err)
-			e.Key = loggable(key)
+			e.Key = Loggable(rows.Open, key)
 			return RawWrite{}, e
 		}
 		facts.onto(&w)
@@ -284,7 +286,7 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 	if w.Properties, err = c.Encode(v); err != nil {
 		return RawWrite{}, err
 	}
-	if err := checkReserved(w.Properties); err != nil {
+	if err := CheckReserved(rows.Open, w.Properties); err != nil {
 		return RawWrite{}, Invalid("", err)
 	}
 	return w, nil

@@ -3,11 +3,12 @@ package tables
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/submission"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -29,7 +30,7 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 	if len(writes) == 1 {
 		failed, e.Change = 1, 0
 		if e.Key == (Key{}) {
-			e.Key = loggable(writes[0].Key)
+			e.Key = Loggable(rows.Open, writes[0].Key)
 		}
 	}
 	if failed > 0 && failed <= len(writes) {
@@ -42,7 +43,7 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	if err := t.usable(); err != nil {
 		return nil, Invalid("", err)
 	}
-	if e := checkTransaction(writes); e != nil {
+	if e := CheckWrites(rows.Open, writes); e != nil {
 		return nil, e
 	}
 	enc, e := encode(t.name, writes, writeID)
@@ -62,8 +63,8 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	return t.resolve(ctx, writes, enc, r)
 }
 
-// checkTransaction holds the rules of an entity group transaction.
-func checkTransaction(writes []RawWrite) *Error {
+// CheckWrites refuses writes that break the rules of an entity group transaction.
+func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 	if len(writes) == 0 {
 		return Invalidf("", "the transaction has no operations; add at least one")
 	}
@@ -73,20 +74,20 @@ func checkTransaction(writes []RawWrite) *Error {
 	if len(writes) == 1 {
 		return nil
 	}
-	rows := make(map[string]int, len(writes))
+	seen := make(map[string]int, len(writes))
 	for i := range writes {
 		key := writes[i].Key
 		if key.Partition != writes[0].Key.Partition {
 			e := Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
-			e.Key, e.Change = loggable(key), i+1
+			e.Key, e.Change = Loggable(rows.Open, key), i+1
 			return e
 		}
-		if first, twice := rows[key.Row]; twice {
+		if first, twice := seen[key.Row]; twice {
 			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row once", first+1, i+1)
-			e.Key, e.Change = loggable(key), i+1
+			e.Key, e.Change = Loggable(rows.Open, key), i+1
 			return writes[i].explain(e)
 		}
-		rows[key.Row] = i
+		seen[key.Row] = i
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 	if !r.unknown && errors.Is(r.err.Kind, ErrTableBeingDeleted) {
 		return nil, r.err.unsettled() // there is no row to read
 	}
-	witnesses := enc.witnesses(writes, r)
+	witnesses := submission.Witnesses(enc.operations, enc.marked, r.err.Change, r.unknown)
 	if len(witnesses) == 0 {
 		return t.resolveUnmarked(ctx, writes, r)
 	}
@@ -130,35 +131,6 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 // free in a moment, while an earlier attempt is on its way.
 func settles(refusal *Error) bool {
 	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
-}
-
-// unansweredWitnesses is the number of rows read when the service gave no answer at all: it may be in trouble, and
-// nothing read then could prove that the write was not applied.
-const unansweredWitnesses = 2
-
-// witnesses chooses the rows to read, of those that would carry the id: the refused one first, then the inserted
-// ones, which rivals overwrite least. A rival may have overwritten any of them, so after a refusal all are asked.
-func (enc *encoded) witnesses(writes []RawWrite, r reply) []int {
-	rank := func(i int) int {
-		switch {
-		case i+1 == r.err.Change:
-			return 0
-		case writes[i].Verb == wire.VerbInsert:
-			return 1
-		}
-		return 2
-	}
-	var rows []int
-	for i, marked := range enc.marked {
-		if marked {
-			rows = append(rows, i)
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b int) int { return rank(a) - rank(b) })
-	if r.unknown {
-		rows = rows[:min(len(rows), unansweredWitnesses)]
-	}
-	return rows
 }
 
 // judge reads a certain refusal that came after an uncertain attempt, when no row carries our id. Where the refusal

@@ -3,12 +3,12 @@ package tables
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -85,25 +85,13 @@ func (e *Error) Error() string {
 	if e.Code != "" {
 		fmt.Fprintf(&b, " (%s)", e.Code)
 	}
-	if text := causeText(e.Err); text != "" {
+	if text := wire.Brief(e.Err); text != "" {
 		fmt.Fprintf(&b, ": %s", text)
 	}
 	if e.Table != "" && errors.Is(e.Kind, ErrTableNotFound) {
 		fmt.Fprintf(&b, "; create table %s with Table.CreateIfMissing", e.Table)
 	}
 	return b.String()
-}
-
-// causeText shortens the SDK's multi-line dump of a response to its status: the code says the rest.
-func causeText(err error) string {
-	var response *azcore.ResponseError
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &response):
-		return fmt.Sprintf("status %d", response.StatusCode)
-	}
-	return err.Error()
 }
 
 // Unwrap gives errors.Is and errors.As the kind and the cause.
@@ -150,47 +138,11 @@ func Invalidf(op, format string, args ...any) *Error {
 	return Invalid(op, fmt.Errorf(format, args...))
 }
 
-// kindOf translates status and code of an answer; nil for what has no meaning of its own.
-func kindOf(status int, code string) error {
-	switch code {
-	case "TableNotFound":
-		return ErrTableNotFound
-	case "TableBeingDeleted":
-		return ErrTableBeingDeleted
-	case "TableAlreadyExists", "EntityAlreadyExists":
-		return ErrExists
-	case "UpdateConditionNotSatisfied", "ConditionNotMet":
-		return ErrConflict
-	case "ResourceNotFound", "EntityNotFound", "EntityDoesNotExist":
-		return ErrNotFound
-	case "EntityTooLarge", "PropertyValueTooLarge", "RequestBodyTooLarge", "TooManyProperties", "ContentLengthExceeded", "KeyValueTooLarge":
-		return ErrTooLarge
-	}
-	switch status {
-	case http.StatusNotFound:
-		return ErrNotFound
-	case http.StatusConflict:
-		return ErrGarbled // the row is there, or the table is being deleted: only the code tells, and it is lost or unknown
-	case http.StatusPreconditionFailed:
-		return ErrConflict
-	}
-	return kindOfRefusal(status, code)
-}
-
-// kindOfRefusal translates the answers that mean the same from all three services; nil for what has no meaning of its own.
-func kindOfRefusal(status int, code string) error {
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
-		return ErrDenied
-	case status == http.StatusRequestEntityTooLarge:
-		return ErrTooLarge
-	case status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType,
-		status == http.StatusNotImplemented:
-		return ErrInvalid
-	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return ErrUnavailable
-	}
-	return nil
+// refusals says which kind the status and the code of a response stand for.
+var refusals = refusal.Kinds{
+	NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
+	TableNotFound: ErrTableNotFound, TableBeingDeleted: ErrTableBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
+	Garbled: ErrGarbled,
 }
 
 // failure turns the error of an SDK call that cannot have left anything behind (a read, or a write that was
@@ -202,7 +154,7 @@ func failure(op, table string, key Key, err error) error {
 	e := &Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
-		e.Code, e.Kind = response.ErrorCode, kindOf(response.StatusCode, response.ErrorCode)
+		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
 	}
 	if errors.Is(err, wire.ErrGarbled) {
 		e.Kind = ErrGarbled

@@ -20,8 +20,8 @@ const (
 	MaxFilterComparisons     = edm.MaxComparisons // comparisons a filter
 )
 
-// checkReserved refuses the library's own names in what the caller gives.
-func checkReserved(properties Properties) error {
+// CheckReserved refuses the library's own names in what the caller gives.
+func CheckReserved(_ rows.Pass, properties Properties) error {
 	for i := range properties {
 		if strings.HasPrefix(properties[i].Name, rows.Prefix) {
 			return fmt.Errorf("property %s: names that begin with %s are reserved for the library; choose another name", properties[i].Name, rows.Prefix)

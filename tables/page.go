@@ -38,7 +38,7 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 
 // page fetches one page and gives each value to add, which returns how many it has.
 func (q *query) page(ctx context.Context, token string, add func(v any) int) (next string, err error) {
-	p, err := q.planned()
+	p, err := q.plan()
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		}
 		v, err := q.src.Load(ctx, row, q.selected)
 		if err != nil {
-			return q.src.decodeError("Query", row.Key, err)
+			return q.src.DecodeError("Query", row.Key, err)
 		}
 		if v != nil {
 			items = add(v)

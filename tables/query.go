@@ -34,8 +34,6 @@ type query struct {
 	allowScan  bool
 }
 
-func newQuery[T any](src *Source) Query[T] { return Query[T]{query{src: src}} }
-
 // Partition limits the query to one partition.
 func (q Query[T]) Partition(key string) Query[T] { q.partition = &key; return q }
 
@@ -124,17 +122,14 @@ func ClassifyFilter(filter string) (Plan, error) {
 }
 
 // Plan says what the query would do, without a request.
-func (q Query[T]) Plan() (Plan, error) { return q.planned() }
+func (q Query[T]) Plan() (Plan, error) { return q.plan() }
 
-func (q *query) planned() (Plan, error) {
-	p, err := q.plan()
-	if err != nil && q.src != nil {
-		return Plan{}, relabel("Query", q.src.Table, err)
-	}
-	return p, err
-}
-
-func (q *query) plan() (Plan, error) {
+func (q *query) plan() (_ Plan, err error) {
+	defer func() {
+		if err != nil && q.src != nil {
+			err = relabel("Query", q.src.Table, err)
+		}
+	}()
 	if q.src == nil {
 		return Plan{}, Invalidf("Query", "the query is of no table: it was not made by Query()")
 	}

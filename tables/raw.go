@@ -46,21 +46,21 @@ func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] 
 }
 
 // Query begins a query of the rows as they are stored.
-func (r Raw) Query() Query[RawRow] { return newQuery[RawRow](r.table.rawRows()) }
+func (r Raw) Query() Query[RawRow] { return QueryOf[RawRow](rows.Open, r.table.rawRows()) }
 
 // Source is the table's rows in a span of row keys, of which Load leaves some out. The caller sets Load.
 func (r Raw) Source(span compoundkey.Span) *Source {
-	return &Source{Table: r.table, Codec: bagCodec(), Span: span, Skips: true}
+	return &Source{Table: r.table, Codec: &RawCodec{}, Span: span, Skips: true}
 }
 
 // Visit is a query that shows each row to a function while it is read, and keeps none.
 func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
-	return newQuery[RawRow](&Source{Table: r.table, Codec: bagCodec(), Skips: true,
+	return QueryOf[RawRow](rows.Open, &Source{Table: r.table, Codec: &RawCodec{}, Skips: true,
 		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})
 }
 
 // QueryOf begins a query of a source, whose values are pointers to T.
-func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return newQuery[T](source) }
+func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return Query[T]{query{src: source}} }
 
 // GetOf makes the point read of one value of a source. A row that is not of the source is ErrNotFound. Requests: 1.
 func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (*T, error) {
@@ -76,9 +76,6 @@ func GetAny(ctx context.Context, _ rows.Pass, source *Source, op string, key Key
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return getMany[T](ctx, source, keys, options.concurrency())
 }
-
-// DecodeError says which stored row could not be turned into a value.
-func (s *Source) DecodeError(op string, key Key, err error) error { return s.decodeError(op, key, err) }
 
 // CodecOf returns the codec of T.
 func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
@@ -126,20 +123,6 @@ type BulkUnit struct {
 	Written func(etag azcore.ETag)
 	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
 }
-
-// Bulk writes entities as BulkNonAtomic writes rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, table *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
-	return runBulk(ctx, table, op, entities, options, plan)
-}
-
-// CheckReserved refuses the library's own names in what the caller gives.
-func CheckReserved(_ rows.Pass, p Properties) error { return checkReserved(p) }
-
-// CheckWrites holds the rules of an entity group transaction.
-func CheckWrites(_ rows.Pass, writes []RawWrite) *Error { return checkTransaction(writes) }
-
-// Loggable drops a key that the service does not take: it may be a whole document.
-func Loggable(_ rows.Pass, key Key) Key { return loggable(key) }
 
 // Relabel gives an error from further down the operation and the table that the caller used.
 func Relabel(_ rows.Pass, op string, t *Table, err error) error { return relabel(op, t, err) }

@@ -54,7 +54,7 @@ func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 }
 
 // Query begins a query of the rows.
-func (r *Rows[T]) Query() Query[T] { return newQuery[T](r.src) }
+func (r *Rows[T]) Query() Query[T] { return QueryOf[T](rows.Open, r.src) }
 
 // Insert adds a row, and is ErrExists when there is one with the same key.
 func (r *Rows[T]) Insert(ctx context.Context, v *T) error {

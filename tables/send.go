@@ -28,7 +28,7 @@ func (t *Table) send(ctx context.Context, enc *encoded) reply {
 	case answer.Err == nil:
 	case answer.Refused != nil:
 		f := answer.Refused
-		r.err = &Error{Change: f.Index + 1, Code: f.Code, Kind: kindOf(f.Status, f.Code), Err: answer.Err}
+		r.err = &Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
 		if f.Index >= 0 {
 			r.err.Key = Key{enc.operations[f.Index].Address.PartitionKey, enc.operations[f.Index].Address.RowKey}
 		}

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -17,18 +16,7 @@ func ServiceError(op, resource string, err error) *Error {
 	e := &Error{Op: op, Table: resource, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
-		e.Code, e.Kind = answer.ErrorCode, kindOfStatus(answer.StatusCode, answer.ErrorCode)
+		e.Code, e.Kind = answer.ErrorCode, refusals.OfService(answer.StatusCode, answer.ErrorCode)
 	}
 	return e
-}
-
-// kindOfStatus is for the services that tell their refusals apart by status; kindOf is for the table service.
-func kindOfStatus(status int, code string) error {
-	switch status {
-	case http.StatusNotFound:
-		return ErrNotFound
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return ErrConflict
-	}
-	return kindOfRefusal(status, code)
 }

@@ -46,7 +46,7 @@ func (s *Source) get(ctx context.Context, op string, key Key) (any, error) {
 	}
 	v, err := s.Load(ctx, row, nil)
 	if err != nil {
-		return nil, s.decodeError(op, row.Key, err)
+		return nil, s.DecodeError(op, row.Key, err)
 	}
 	if v == nil {
 		return nil, &Error{Op: op, Table: s.Table.name, Key: key, Kind: ErrNotFound}
@@ -89,13 +89,13 @@ func (s *Source) entity(v any) (*Entity, error) {
 
 // rawRows is the source of a table's rows as they are stored.
 func (t *Table) rawRows() *Source {
-	return &Source{Table: t, Codec: bagCodec(), Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
+	return &Source{Table: t, Codec: &RawCodec{}, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
 		return row.Clone(), nil
 	}}
 }
 
-// decodeError says which stored row could not be turned into a value.
-func (s *Source) decodeError(op string, key Key, err error) error {
+// DecodeError says which stored row could not be turned into a value.
+func (s *Source) DecodeError(op string, key Key, err error) error {
 	if e := asError(err); e != nil && e.Table == "" {
 		located := *e
 		located.Op, located.Table, located.Key = op, s.Table.name, key

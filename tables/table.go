@@ -3,11 +3,11 @@ package tables
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -25,10 +25,8 @@ func (a *Account) Table(name string) *Table {
 	if a == nil || a.tables == nil {
 		return &Table{name: name}
 	}
-	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: checkTableName(name)}
+	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: rows.CheckTableName(name)}
 }
-
-var errNoAccount = errors.New("the table is of no account: it was not made by Table of an account")
 
 // usable refuses a table that no request can be made for.
 func (t *Table) usable() error {
@@ -36,22 +34,6 @@ func (t *Table) usable() error {
 		return errNoAccount
 	}
 	return t.nameErr
-}
-
-func checkTableName(name string) error {
-	if len(name) < 3 || len(name) > 63 {
-		return fmt.Errorf("a table name of %d characters: it has 3 to 63", len(name))
-	}
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("table name %q: it has only ASCII letters and digits and begins with a letter", name)
-		}
-	}
-	if strings.EqualFold(name, "tables") {
-		return fmt.Errorf("table name %q is the service's own", name)
-	}
-	return nil
 }
 
 // Name returns the table's name.

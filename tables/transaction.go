@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -68,7 +69,7 @@ func (x *Transaction) DeleteUnconditional(key Key) int {
 
 func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	if e != nil && e.ETag == "" {
-		x.fail(loggable(e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", len(x.writes)+1))
+		x.fail(Loggable(rows.Open, e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", len(x.writes)+1))
 	}
 	var etag azcore.ETag
 	if e != nil {
@@ -83,8 +84,8 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var err error = Invalid("", errNil)
 	var key Key
 	if e != nil {
-		key = loggable(e.Key)
-		w, err = bagCodec().write(verb, e, ifMatch)
+		key = Loggable(rows.Open, e.Key)
+		w, err = (&RawCodec{}).write(verb, e, ifMatch)
 	}
 	if err != nil {
 		x.fail(key, err)

@@ -70,8 +70,8 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 	return out, nil
 }
 
-// loggable drops a key that cannot be a key: it may be a whole document.
-func loggable(key Key) Key {
+// Loggable drops a key that cannot be a key: it may be a whole document.
+func Loggable(_ rows.Pass, key Key) Key {
 	if rows.CheckKeys(key.Partition, key.Row) != nil {
 		return Key{}
 	}
@@ -85,7 +85,7 @@ func (w *RawWrite) Check() (size int, e *Error) {
 		return size, nil
 	}
 	e = Invalid("", err)
-	e.Key = loggable(w.Key)
+	e.Key = Loggable(rows.Open, w.Key)
 	return 0, w.explain(e)
 }
 

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -26,4 +27,21 @@ func CheckKeys(partition, row string) error {
 		return err
 	}
 	return CheckKey("row key", row)
+}
+
+// CheckTableName refuses a name that no table can have.
+func CheckTableName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("the table name has %d characters; it must have 3 to 63", len(name))
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("table name %q must have only ASCII letters and digits, and begin with a letter", name)
+		}
+	}
+	if strings.EqualFold(name, "tables") {
+		return fmt.Errorf("table name %q is reserved by the service; choose another", name)
+	}
+	return nil
 }

@@ -1,0 +1,63 @@
+// Package refusal says what the status and the error code of a service's response mean.
+package refusal
+
+import "net/http"
+
+// Kinds are the caller's errors for what a response can mean.
+type Kinds struct {
+	NotFound, Exists, Conflict, TooLarge, Invalid, TableNotFound, TableBeingDeleted, Denied, Unavailable, Garbled error
+}
+
+// OfTable translates status and code of a response of the table service; nil for what has no meaning of its own.
+func (k *Kinds) OfTable(status int, code string) error {
+	switch code {
+	case "TableNotFound":
+		return k.TableNotFound
+	case "TableBeingDeleted":
+		return k.TableBeingDeleted
+	case "TableAlreadyExists", "EntityAlreadyExists":
+		return k.Exists
+	case "UpdateConditionNotSatisfied", "ConditionNotMet":
+		return k.Conflict
+	case "ResourceNotFound", "EntityNotFound", "EntityDoesNotExist":
+		return k.NotFound
+	case "EntityTooLarge", "PropertyValueTooLarge", "RequestBodyTooLarge", "TooManyProperties", "ContentLengthExceeded", "KeyValueTooLarge":
+		return k.TooLarge
+	}
+	switch status {
+	case http.StatusNotFound:
+		return k.NotFound
+	case http.StatusConflict:
+		return k.Garbled // the row is there, or the table is being deleted: only the code tells, and it is lost or unknown
+	case http.StatusPreconditionFailed:
+		return k.Conflict
+	}
+	return k.ofAny(status, code)
+}
+
+// ofAny translates the responses that mean the same from all three services; nil for what has no meaning of its own.
+func (k *Kinds) ofAny(status int, code string) error {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
+		return k.Denied
+	case status == http.StatusRequestEntityTooLarge:
+		return k.TooLarge
+	case status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType,
+		status == http.StatusNotImplemented:
+		return k.Invalid
+	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return k.Unavailable
+	}
+	return nil
+}
+
+// OfService translates status and code of a response of the queue or the blob service, which tell their refusals apart by status.
+func (k *Kinds) OfService(status int, code string) error {
+	switch status {
+	case http.StatusNotFound:
+		return k.NotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return k.Conflict
+	}
+	return k.ofAny(status, code)
+}
