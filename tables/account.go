@@ -14,31 +14,30 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/connection"
 )
 
-// Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is
-// needed always, Queue and Blob by the patterns that say so.
+// Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is required; Queue and
+// Blob only for patterns that use queues or blobs.
 type Endpoints struct {
 	Table, Queue, Blob string
 }
 
 // AccountEndpoints returns the endpoints of an account in Azure's public cloud. An account's name has 3 to 63 letters, digits and
-// hyphens; for anything else the endpoints are empty, and every NewAccount function refuses them.
+// hyphens; for any other name the endpoints are empty, and every NewAccount function returns ErrInvalid for them.
 func AccountEndpoints(account string) Endpoints {
 	return Endpoints(connection.PublicEndpoints(account))
 }
 
 // AccountOptions are the options of the NewAccount functions; nil is the same as the zero value.
 type AccountOptions struct {
-	// ClientOptions go to the SDK's clients: retries, transport, tracing, cloud. The retry rule set here is the one
-	// rule for every request of every pattern. Policies are kept. An attempt that a per-retry policy ends with an error,
-	// without passing it on, counts as never sent.
+	// ClientOptions are passed to the SDK's clients: retries, transport, policies, tracing, cloud. Retry applies to every request of
+	// every pattern. If a per-retry policy returns an error without calling the next policy, the attempt counts as not sent.
 	ClientOptions azcore.ClientOptions
-	// Logger gets what goes wrong although the caller is told nil, such as an effect in another partition that failed
-	// after its change was made. Lines hold tables, patterns, ids and the texts of errors, which name keys; they never hold
-	// values or secrets. Nil is slog.Default(), since nobody else would see these failures; use slog.DiscardHandler for none.
+	// Logger gets the failures that no caller sees, such as an effect in another partition that failed after its change was
+	// committed. Lines hold tables, patterns, ids and the texts of errors, which name keys; they never hold
+	// values or secrets. The default is slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
 }
 
-// Account gives tables, and the SDK's clients for the same account. It is safe for concurrent use.
+// Account is a storage account: it makes Table handles and the SDK's clients. It is safe for concurrent use.
 type Account struct {
 	name      string
 	source    string
@@ -111,19 +110,19 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	return &a, nil
 }
 
-// Name returns the account's name where the credential tells it, else "".
+// Name returns the account's name, "" if the account was made without it, as from a token credential.
 func (a *Account) Name() string { return a.name }
 
-// Source says what the account was made from, without any secret: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
+// Source says what the account was made from, without secrets: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
 func (a *Account) Source() string { return a.source }
 
-// Endpoints returns the addresses in use, without any secret.
+// Endpoints returns the addresses in use, without secrets.
 func (a *Account) Endpoints() Endpoints { return a.endpoints }
 
-// IsCosmos reports whether the tables are Cosmos DB's: the same interface, but queries come back in no key order.
+// IsCosmos reports whether the endpoint is of Azure Cosmos DB for Table, whose queries return rows in no order.
 func (a *Account) IsCosmos() bool { return a.cosmos }
 
-// Logger returns AccountOptions.Logger, or slog.Default() as it is now where that is nil.
+// Logger returns AccountOptions.Logger, or the current slog.Default() if that is nil.
 func (a *Account) Logger() *slog.Logger {
 	if a.log == nil {
 		return slog.Default()
@@ -131,13 +130,13 @@ func (a *Account) Logger() *slog.Logger {
 	return a.log
 }
 
-// TableService gives back the SDK's client for the table service.
+// TableService returns the SDK's client for the table service.
 func (a *Account) TableService() *aztables.ServiceClient { return a.tables }
 
-// QueueService gives back the SDK's client for the queue service, nil without a queue endpoint.
+// QueueService returns the SDK's client for the queue service, nil without a queue endpoint.
 func (a *Account) QueueService() *azqueue.ServiceClient { return a.queues }
 
-// BlobService gives back the SDK's client for the blob service, nil without a blob endpoint.
+// BlobService returns the SDK's client for the blob service, nil without a blob endpoint.
 func (a *Account) BlobService() *blobservice.Client { return a.blobs }
 
 // Queue returns the SDK's client for one queue, nil without a queue endpoint.

@@ -22,12 +22,12 @@ const (
 )
 
 // SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a shared
-// access signature. expiry is at most 7 days from now. The address is the secret: it does not belong into logs. It can be used over
-// https only, unless the account's own endpoint is http. It is signed with the account's shared key, or with a user delegation
-// key where the account was made from a token credential, which needs the role Storage Blob Delegator. An account that was made
-// from a shared access signature cannot sign: ErrInvalid.
+// access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over https
+// only, unless the account's own endpoint is http. It is signed with the account's shared key; if the account was made from a token
+// credential, with a user delegation key, for which the credential needs the role Storage Blob Delegator. An account that was made from
+// a shared access signature cannot sign: ErrInvalid.
 //
-// Requests: none; with a token credential 1.
+// Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
 	const op = "SignBlob"
 	now := time.Now()

@@ -26,16 +26,18 @@ const (
 
 // BulkOptions are the options of bulk writes; nil is the same as the zero value.
 type BulkOptions struct {
-	Verb BulkVerb // of Rows.BulkNonAtomic
-	// Concurrency is the number of transactions under way at once, 8 for 0. One partition has one at a time, so that
-	// its entities are written in the order they come in.
+	// Verb is what Rows.BulkNonAtomic does with each row (default BulkInsert).
+	Verb BulkVerb
+	// Concurrency is the most transactions that are sent at once (default 8). A partition has only one at a time, so its entities are
+	// written in the order of the sequence.
 	Concurrency int
-	// Skip leaves out the first entities: BulkProgress.Resume of an earlier run over the same entities in the same order.
+	// Skip is the number of entities to leave out at the beginning of the sequence: BulkProgress.Resume of an earlier run over the same
+	// entities in the same order.
 	Skip int64
-	// SkipExisting counts an insert of an entity that is there as done, whoever inserted it. A run that resumes another
-	// needs it: what was written behind the earlier run's Resume is met again.
+	// SkipExisting counts an entity that already exists as done, whoever inserted it. A run that resumes an earlier one needs it: the
+	// earlier run may have written entities after its Resume.
 	SkipExisting bool
-	// Progress is called after each transaction, one call at a time. It must not block for long.
+	// Progress is called after each transaction, one call at a time. Transactions wait for it.
 	Progress func(BulkProgress)
 }
 
@@ -51,23 +53,26 @@ func (o *BulkOptions) check() error {
 	return nil
 }
 
-// BulkProgress is how far a bulk write is.
+// BulkProgress says how far a bulk write has come.
 type BulkProgress struct {
 	Entities     int64 // written
-	Existing     int64 // met and left, with SkipExisting
-	Rows         int64 // written, index rows included
+	Existing     int64 // left as they were, with SkipExisting
+	Rows         int64 // written, including those of indexes
 	Transactions int64 // committed
-	Resume       int64 // every entity before this one in the sequence is done; BulkOptions.Skip of a later run
+	Resume       int64 // so many entities at the beginning of the sequence are done; BulkOptions.Skip of a later run
 	Elapsed      time.Duration
 }
 
-// BulkNonAtomic writes any number of rows: groups them by partition, packs each group into entity group transactions
-// and runs partitions side by side. Each transaction is atomic and the whole is not: when it ends early, with the
-// context or an error, any part of the rows behind Resume may be written. The error is that of the first failure; what
-// was under way is waited for. Memory is bounded by 20,000 rows; of more partitions than that, transactions are as small
-// as they come. A bag's properties are copied when it is taken from the sequence; ETags are set later, from other
-// goroutines, so that a struct must stay as it is until BulkNonAtomic returns. Requests: 1 for each 100 rows of a
-// partition at best.
+// BulkNonAtomic writes any number of rows. It groups them by partition, packs each group into entity group transactions, and sends those
+// of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of the context or an
+// error, any of the rows after Resume may have been written. It then waits for the transactions that were sent, and returns the first
+// error.
+//
+// It holds at most 20,000 rows in memory; if the rows are spread over many partitions, transactions have fewer rows. The properties of an
+// Entity are copied when it is taken from the sequence. ETags are set later, by other goroutines: do not use the values before
+// BulkNonAtomic returns.
+//
+// Requests: 1 for each 100 rows of a partition at best.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
 	verb := wire.VerbInsert
 	switch {

@@ -25,21 +25,21 @@ import (
 //	time.Time                                 Edm.DateTime in UTC; finer than 100 ns or before 1601 is refused
 //	uuid.UUID                                 Edm.Guid
 //	encoding.TextMarshaler                    Edm.String
-//	tables.Value                            as it is; null is absent
+//	tables.Value                              as it is; null is absent
 //	a pointer to one of these                 nil is absent
 //	anything, tagged `table:"Name,json"`      Edm.String
 //
-// Named types go as what they are made of; those made of time.Time or uuid.UUID must marshal themselves. The tag is
+// A named type is stored as its underlying type; one whose underlying type is that of time.Time or uuid.UUID must be a TextMarshaler. The tag is
 // `table:"Name,options"`: the name ("" keeps the field's, "-" leaves the field out) and omitempty, omitzero, json or
-// rest. Embedded structs flatten, an outer field hiding an inner one of its name. One field map[string]tables.Value
-// tagged `table:",rest"` keeps the properties that T does not know, so that Replace by an older build loses nothing. A
+// rest. The fields of an embedded struct are stored like fields of T; an outer field hides an inner one of the same name. One field map[string]tables.Value
+// tagged `table:",rest"` holds the properties that T has no field for, so that a Replace by an older build of the program does not lose them. A
 // field named PartitionKey, RowKey or Timestamp is that system property.
 //
-// What was written reads back equal, or the write was refused; the sign of a zero is the one thing that the service
-// may lose. A Codec is immutable and safe for concurrent use.
+// A value that is written reads back equal, or the write is refused. The one exception is the sign of a zero, which the service may
+// lose. A Codec is immutable and safe for concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
-// NewCodec examines T once. A field that cannot be stored is ErrInvalid, naming the field.
+// NewCodec returns a codec of T. A field that cannot be stored is ErrInvalid; the error names the field.
 func NewCodec[T any]() (*Codec[T], error) {
 	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *State) { return new(T), nil }}
 	if c.typ == reflect.TypeFor[Entity]() {

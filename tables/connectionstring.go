@@ -11,8 +11,8 @@ import (
 )
 
 // NewAccountFromConnectionString reads an Azure Storage connection string in any of its forms: account name and key,
-// shared access signature, custom endpoints, UseDevelopmentStorage=true. It makes no request. Errors name the setting
-// that is wrong and never its value.
+// shared access signature, custom endpoints, UseDevelopmentStorage=true. Errors name the setting
+// that is wrong and never its value. Requests: 0.
 func NewAccountFromConnectionString(connectionString string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountFromConnectionString"
 	parsed, err := connection.Parse(connectionString)
@@ -29,15 +29,15 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 	return account, err
 }
 
-// NewAccountFromEnv looks for an account in the environment, in the variables that Azure's command line uses:
+// NewAccountFromEnv returns the account that the environment names, in the variables of Azure's command line. One of these must be set:
 //
 //	AZURE_STORAGE_CONNECTION_STRING
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
 //
-// More than one way at once is ErrInvalid, since guessing could write to the wrong account. Account.Source says what
-// was chosen.
+// More than one of them is ErrInvalid, since guessing could write to the wrong account. Account.Source says which one was used.
+// Requests: 0.
 func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	const op = "NewAccountFromEnv"
 	text, name := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGE_ACCOUNT")

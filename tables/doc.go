@@ -10,19 +10,19 @@
 // # Stored rows
 //
 // A row holds the properties that T's fields stand for (see Codec), and _tpWrite, the ID of the write that left it, unless the row is
-// full without it. The library's own properties, whose names begin with _tp, count among the 252 properties and the 1 MiB of an
-// entity. A T and a property bag do not show them.
+// full without it. The library's own properties have names that begin with _tp. They count toward the 252 properties and the 1 MiB
+// of an entity. A T and a property bag do not show them.
 //
 // # Guarantee
 //
 // Every row goes through one write path. Input is checked against the service's limits before any request. A write has three
-// outcomes: nil (applied), an error (not applied) and ErrUnknownOutcome. If a response is lost, the library reads the row back: the
-// SDK repeats requests, and the 409 or 412 to a repetition may be the echo of a first attempt that was applied; the write ID tells.
-// What is read equals what was written.
+// outcomes: nil (applied), an error (not applied) and ErrUnknownOutcome. If a response is lost, the library reads the row back. It
+// does so also if the SDK has repeated a request and gets 409 or 412, since the first attempt may have been applied: the write ID in the
+// row tells. What is read equals what was written.
 //
 // # Crashes
 //
-// A transaction is applied whole or not at all. BulkNonAtomic leaves any part of the rows behind its Resume mark.
+// All operations of a transaction are applied, or none. If BulkNonAtomic ends early, any of the rows after its Resume mark may be written.
 //
 // # Requests
 //
@@ -31,7 +31,7 @@
 //	Transaction                                     1
 //	after a lost response                           1 more for each row, to find out
 //
-// The SDK's repetitions come on top; AccountOptions.ClientOptions.Retry is the one retry rule for all of them.
+// Retries of the SDK are not counted; AccountOptions.ClientOptions.Retry is the one retry rule for all requests.
 //
 // Guide: "Design for querying", "Entity Group Transactions", "Server-side projection".
 package tables

@@ -22,7 +22,7 @@ type Property struct {
 // Properties are the custom properties of an entity in the order they were set or stored.
 type Properties []Property
 
-// Get returns the property's value, null when it is not there.
+// Get returns the property's value, null if there is no such property.
 func (p Properties) Get(name string) Value {
 	if i := p.index(name); i >= 0 {
 		return p[i].Value
@@ -30,7 +30,7 @@ func (p Properties) Get(name string) Value {
 	return Value{}
 }
 
-// Has reports whether the property is there.
+// Has reports whether there is such a property.
 func (p Properties) Has(name string) bool { return p.index(name) >= 0 }
 
 // Set adds or changes a property.
@@ -42,7 +42,7 @@ func (p *Properties) Set(name string, v Value) {
 	*p = append(*p, Property{Name: name, Value: v})
 }
 
-// Delete removes a property, if it is there.
+// Delete removes a property, if there is one of this name.
 func (p *Properties) Delete(name string) {
 	if i := p.index(name); i >= 0 {
 		*p = append((*p)[:i:i], (*p)[i+1:]...) // a new array: copies of the entity share the old one
@@ -72,10 +72,9 @@ func (p Properties) index(name string) int {
 	return -1
 }
 
-// Entity is an entity as a property bag, for data whose type is not known or not wanted. The library's own properties
-// are not seen in it. A row that a Repository keeps in step with others (an entity with copies, a copy, a row that
-// entities share) can be read as a bag and inserted elsewhere as a plain row; every other write of such a bag is
-// ErrInvalid.
+// Entity is an entity as a property bag, for data without a Go type. It does not show the library's own properties. A row that a
+// Repository keeps consistent with others (an entity with copies, a copy, a row that entities share) can be read as an Entity and
+// inserted elsewhere as a plain row; any other write of this Entity is ErrInvalid.
 type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes
@@ -92,7 +91,7 @@ func (e *Entity) Clone() *Entity {
 	return &c
 }
 
-// Get returns a property's value, null when it is not there.
+// Get returns a property's value, null if there is no such property.
 func (e *Entity) Get(name string) Value { return e.Properties.Get(name) }
 
 // Set adds or changes a property.

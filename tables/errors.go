@@ -12,40 +12,40 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// What can go wrong, for errors.Is. The set is closed: every error of this package is one of these or comes from the caller
-// (a cancelled context) or the transport, and the text says the rest. Other packages name the few kinds of their own beside
+// The kinds of errors, for errors.Is. The set is closed: an error of this package is one of these, or the error of the caller's context,
+// or of the transport. The text of an error says the rest. Other packages name the few kinds of their own beside
 // them, most of which are one of these, too.
 var (
-	// ErrNotFound: the entity is not there.
+	// ErrNotFound: the entity does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrMissingReference: another entity that the entity refers to, and that must be there, is not; Error.Pattern names the
-	// pattern that looked for it.
+	// ErrMissingReference: the entity refers to another entity that does not exist; Error.Pattern names the pattern that requires it.
 	ErrMissingReference = errors.New("what the entity refers to is not there")
-	// ErrExists: an insert met an entity with the same keys.
+	// ErrExists: an insert found an entity with the same keys, or Create found the table.
 	ErrExists = errors.New("already exists")
-	// ErrConflict: the entity is no longer the one that was read; read it again and decide anew.
+	// ErrConflict: another writer has changed the entity since it was read, so the write was not applied; read it again, and repeat.
 	ErrConflict = errors.New("changed by another writer")
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
 	ErrDuplicate = errors.New("index key is taken")
-	// ErrTooLarge: over a limit of the service; nothing was sent.
+	// ErrTooLarge: the input is over a limit of the service. If this package found that, nothing was sent.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: the service would refuse it, or it could not be read back equal; nothing was sent.
+	// ErrInvalid: the service would refuse the input, or would not return it as it was written. If this package found that, nothing
+	// was sent.
 	ErrInvalid = errors.New("invalid")
-	// ErrTableScan: the query would read the whole table and the caller did not allow it; nothing was sent.
+	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
 	ErrTableScan = errors.New("would scan the table")
-	// ErrUnknownOutcome: the write may or may not have been applied, or may still be. It is never a failure that can
-	// be repeated blindly: read first. An error can be this and ErrExists or ErrNotFound: the row is there, or gone, and
-	// ours may have been applied before a rival changed or removed it; or ErrTableBeingDeleted. Look for this one first.
+	// ErrUnknownOutcome: the response was lost, and the write may have been applied, or may still be. Read before you repeat it. An
+	// error can be this and also ErrExists, ErrNotFound or ErrTableBeingDeleted, which are then true now: the write may have been applied
+	// before another writer changed or removed the row. Test for ErrUnknownOutcome first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
-	// ErrTableNotFound: there is no such table; Table.CreateIfMissing creates it.
+	// ErrTableNotFound: the table does not exist; Table.CreateIfMissing creates it.
 	ErrTableNotFound = errors.New("table not found")
-	// ErrTableBeingDeleted: a table of this name was dropped; the name is taken for some 40 seconds or more.
+	// ErrTableBeingDeleted: a table of this name was dropped; the name cannot be used for about 40 seconds, or longer.
 	ErrTableBeingDeleted = errors.New("table is being deleted")
-	// ErrDenied: the credential does not allow it, or has expired.
+	// ErrDenied: the credential does not allow the operation, or has expired.
 	ErrDenied = errors.New("access denied")
-	// ErrUnavailable: the service is busy or down, after all retries; nothing was applied.
+	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied.
 	ErrUnavailable = errors.New("service unavailable")
-	// ErrGarbled: an answer, or a stored entity, that makes no sense.
+	// ErrGarbled: a response of the service, or a stored row, cannot be understood.
 	ErrGarbled = errors.New("garbled answer")
 )
 
@@ -105,15 +105,15 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// IsAbsent reports whether err says that an entity is not there. What a pattern does not find (Error.Pattern), such as the
-// parent that an entity belongs to, is ErrNotFound as well, and says nothing of the entity.
+// IsAbsent reports whether err says that the entity does not exist. It is false for an ErrNotFound with Error.Pattern: that is about
+// another row that a pattern looked for, such as the parent of the entity.
 func IsAbsent(err error) bool {
 	e := asError(err)
 	return e != nil && e.Pattern == "" && errors.Is(e.Kind, ErrNotFound)
 }
 
-// LostRace reports whether err says that a write of an entity was surely refused because somebody else's came first: whoever
-// reads the entity again and decides anew may write.
+// LostRace reports whether err says that a write was not applied because another writer came first: ErrConflict, ErrExists or
+// ErrNotFound, and not ErrUnknownOutcome. Read the entity again, and repeat.
 func LostRace(err error) bool {
 	e := asError(err)
 	if e == nil || e.Pattern != "" || errors.Is(err, ErrUnknownOutcome) {

@@ -8,16 +8,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// The service's limits, checked before any request.
+// The limits of the service. Input over one of them is ErrTooLarge before any request.
 const (
-	MaxProperties            = edm.MaxProperties  // custom properties an entity, the library's own among them
-	MaxEntitySize            = edm.MaxEntitySize  // bytes an entity, by the service's formula
-	MaxStringUnits           = edm.MaxStringUnits // UTF-16 code units a string property
-	MaxBinarySize            = edm.MaxBinarySize  // bytes a binary property
-	MaxTransactionOperations = edm.MaxBatchOps    // operations an entity group transaction
-	MaxTransactionSize       = edm.MaxBatchBytes  // bytes an entity group transaction, as sent
-	MaxPageSize              = edm.MaxPageSize    // entities an answer to a query
-	MaxFilterComparisons     = edm.MaxComparisons // comparisons a filter
+	MaxProperties            = edm.MaxProperties  // properties of an entity, including the library's own
+	MaxEntitySize            = edm.MaxEntitySize  // bytes of an entity, by the service's formula
+	MaxStringUnits           = edm.MaxStringUnits // UTF-16 code units of a string property
+	MaxBinarySize            = edm.MaxBinarySize  // bytes of a binary property
+	MaxTransactionOperations = edm.MaxBatchOps    // operations of an entity group transaction
+	MaxTransactionSize       = edm.MaxBatchBytes  // bytes of an entity group transaction, as sent
+	MaxPageSize              = edm.MaxPageSize    // entities of a page
+	MaxFilterComparisons     = edm.MaxComparisons // comparisons of a filter
 )
 
 // CheckReserved refuses the library's own names in what the caller gives.

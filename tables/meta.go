@@ -6,14 +6,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Meta is what an entity remembers of the row it was read from. Embed it in every type that a Repository keeps:
-// Replace, Merge and Delete need it to be conditional, and Replace and Delete to know the entity's other rows.
-// A copy of an entity carries a copy of its Meta; after a successful write the Meta of the written value is current
-// and that of older copies is stale, so that writing one of them is refused as a conflict.
+// Meta holds what is known of the row that an entity was read from. Embed it in every type that a Repository keeps: the conditional
+// Replace, Merge and Delete send its ETag, and Replace and Delete find the entity's other rows by it. A write updates the Meta of the
+// value that was written; copies of the value that were made before are then outdated, and writing one of them is ErrConflict.
 type Meta struct {
-	// ETag is that of the row the entity was read from, or that the last write left.
+	// ETag is the ETag of the row as it was read, or after the last write of this value.
 	ETag azcore.ETag `table:"-"`
-	// Timestamp is the service's time of the last change, as read.
+	// Timestamp is the service's time of the last change of the row, as read.
 	Timestamp time.Time `table:"-"`
 
 	state *State
@@ -37,7 +36,7 @@ type State struct {
 	viewed *rowFacts // read through Rows
 }
 
-// Key returns the key the entity was read or written with, the zero Key for one that never was.
+// Key returns the key with which the entity was read or written, the zero Key if it never was.
 func (m *Meta) Key() Key {
 	if m.state == nil {
 		return Key{}

@@ -14,14 +14,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Page is one answer to a query. It may be empty and still have a Next.
+// Page is one page of a query. A page without Items can have a Next: go on until Next is "".
 type Page[T any] struct {
 	Items []*T
 	Next  string // continuation token for the next page, "" at the end
 }
 
-// Page fetches one page: the first for an empty token, else the one that the token continues. A token can be stored
-// and used by another process, with an equal query of the same table; with another query it is ErrInvalid.
+// Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
+// too, with an equal query of the same table; with another query it is ErrInvalid.
+//
 // Requests: 1.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	var page Page[T]

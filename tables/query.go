@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
-// Query describes a query; its methods return changed copies, so that a Query can be kept and varied. What is wrong
-// with it is told by Plan and by everything that would send it, before any request.
+// Query describes a query. Its methods return changed copies, so a Query can be kept and varied. Plan, and every method that would send
+// the query, returns an error before any request if the query is wrong.
 //
 // Guide: "How your choice of PartitionKey and RowKey impacts query performance", "Server-side projection",
 // "Retrieving large numbers of entities from a query".
@@ -44,20 +44,20 @@ func (q Query[T]) Row(key string) Query[T] { q.row = &key; return q }
 // range.
 func (q Query[T]) Rows(span compoundkey.Span) Query[T] { q.span = &span; return q }
 
-// Where adds conditions; all of them must hold.
+// Where adds conditions. Entities must match all conditions of the query.
 func (q Query[T]) Where(conditions ...Condition) Query[T] {
 	q.conditions = slices.Concat(q.conditions, conditions)
 	return q
 }
 
-// Filter adds a filter in the service's own language. It is parsed and classed like the typed conditions.
+// Filter adds a filter in the service's own language. It is parsed and classified like the conditions of Where.
 func (q Query[T]) Filter(filter string) Query[T] {
 	q.filters = append(slices.Clip(q.filters), filter)
 	return q
 }
 
-// Select asks for these properties only; the others keep their zero value. An entity read so can be merged or
-// deleted, but not replaced.
+// Select reads these properties only; other fields keep their zero value. Replace refuses what was read this way, and Merge a struct;
+// Delete does not.
 func (q Query[T]) Select(properties ...string) Query[T] {
 	q.selected = slices.Concat(q.selected, properties)
 	return q
@@ -71,16 +71,16 @@ func (q Query[T]) SelectFields() Query[T] {
 	return q.Select(q.src.Codec.plan.Names()...)
 }
 
-// Top ends the query after n entities.
+// Top ends the query after n entities (default 0: no limit).
 func (q Query[T]) Top(n int) Query[T] { q.top = n; return q }
 
-// PageSize asks for at most n entities in one answer, 1 to 1,000; the service may send fewer.
+// PageSize asks for at most n entities a page, 1 to 1,000 (default 1,000); the service may send fewer.
 func (q Query[T]) PageSize(n int) Query[T] { q.pageSize = n; return q }
 
-// AllowTableScan lets a query run that reads the whole table.
+// AllowTableScan allows the query to read the whole table. Without it such a query is ErrTableScan.
 func (q Query[T]) AllowTableScan() Query[T] { q.allowScan = true; return q }
 
-// QueryClass is what a query costs, as the guide divides queries.
+// QueryClass says how many rows the service reads for a query.
 type QueryClass odata.Class
 
 // Query classes, most expensive first.
@@ -201,8 +201,9 @@ func (q *query) refuseScan(p Plan) error {
 	return nil
 }
 
-// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error comes
-// once, last. Requests: 1 for a point query, else 1 for each page of at most 1,000.
+// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error comes once, last.
+//
+// Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		page := Page[T]{}
@@ -224,7 +225,7 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// First returns the first entity of the query, ErrNotFound when there is none.
+// First returns the first entity of the query, ErrNotFound if there is none.
 func (q Query[T]) First(ctx context.Context) (*T, error) {
 	for v, err := range q.Top(1).All(ctx) {
 		return v, err

@@ -10,12 +10,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Rows reads and writes the rows of a table as values of T, one row a value and without any pattern. T is
+// Rows reads and writes the rows of a table as values of T, without any pattern: each value is one row. T is
 // Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
 //
 // Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
-// embedded Meta. A value of a row that a Repository keeps in step with others can be inserted elsewhere; every other
-// write of it is ErrInvalid, as far as there is a Meta to remember that. Every operation makes 1 request.
+// embedded Meta. A value of a row that a Repository keeps consistent with others can be inserted elsewhere; any other
+// write of it is ErrInvalid, if T is Entity or embeds a Meta.
+//
+// Requests: 1 for each operation on one row.
 type Rows[T any] struct {
 	src *Source
 }
@@ -48,7 +50,7 @@ func (t *Table) Entities() *Rows[Entity] {
 // Table returns the table.
 func (r *Rows[T]) Table() *Table { return r.src.Table }
 
-// Get reads one row. It is ErrNotFound when it is not there.
+// Get reads one row. A row that does not exist is ErrNotFound.
 func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 	return as[T](r.src.get(ctx, "Get", key))
 }
@@ -56,48 +58,50 @@ func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 // Query begins a query of the rows.
 func (r *Rows[T]) Query() Query[T] { return QueryOf[T](rows.Open, r.src) }
 
-// Insert adds a row, and is ErrExists when there is one with the same key.
+// Insert adds a row. A row with the same key is ErrExists.
 func (r *Rows[T]) Insert(ctx context.Context, v *T) error {
 	return r.write(ctx, "Insert", wire.VerbInsert, v, "")
 }
 
-// Replace puts v in the place of the row it was read from: properties that v does not have are removed. A value that
-// was read through a Select is refused.
+// Replace replaces the row that v was read from: properties that v does not have are removed. It is ErrConflict if the row has changed
+// since, and ErrInvalid for a value that was read with Select.
 func (r *Rows[T]) Replace(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Replace", wire.VerbReplace, v)
 }
 
-// ReplaceUnconditional is Replace of whatever row is there; changes of other writers are lost.
+// ReplaceUnconditional replaces the row without a check of its ETag: changes of other writers are lost. A row that does not exist is
+// ErrNotFound.
 func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
 }
 
-// Merge sets the properties that v has and keeps the row's others.
+// Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It is ErrConflict if the row
+// has changed since.
 func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Merge", wire.VerbMerge, v)
 }
 
-// MergeUnconditional is Merge into whatever row is there.
+// MergeUnconditional is Merge without a check of the ETag. A row that does not exist is ErrNotFound.
 func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
 	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
 }
 
-// Upsert inserts or replaces, whatever is there; changes of other writers are lost.
+// Upsert inserts the row, or replaces it without a check of its ETag: changes of other writers are lost.
 func (r *Rows[T]) Upsert(ctx context.Context, v *T) error {
 	return r.write(ctx, "Upsert", wire.VerbReplace, v, "")
 }
 
-// UpsertMerge inserts or merges, whatever is there.
+// UpsertMerge inserts the row, or merges into it without a check of its ETag.
 func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
 	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
 }
 
-// Delete removes the row v was read from, and is ErrConflict when it has changed since.
+// Delete deletes the row that v was read from. It is ErrConflict if the row has changed since.
 func (r *Rows[T]) Delete(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Delete", wire.VerbDelete, v)
 }
 
-// DeleteUnconditional removes the row, whatever is there.
+// DeleteUnconditional deletes the row without a check of its ETag. A row that does not exist is ErrNotFound.
 func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
 	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, rowwriter.NewWriteID())
 	return err

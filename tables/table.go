@@ -19,8 +19,8 @@ type Table struct {
 	nameErr error
 }
 
-// Table returns a handle for the table. It makes no request; a name that no table can have is ErrInvalid from every
-// operation.
+// Table returns a handle for the table. A name that no table can have is ErrInvalid from every operation.
+// Requests: 0.
 func (a *Account) Table(name string) *Table {
 	if a == nil || a.tables == nil {
 		return &Table{name: name}
@@ -42,13 +42,14 @@ func (t *Table) Name() string { return t.name }
 // Account returns the account the table belongs to.
 func (t *Table) Account() *Account { return t.account }
 
-// Client gives back the SDK's client for the table.
+// Client returns the SDK's client for the table.
 func (t *Table) Client() *aztables.Client { return t.client }
 
-// Create creates the table. Requests: 1. It is ErrExists when it is there, and ErrTableBeingDeleted within some 40 s
-// of a drop, with ErrUnknownOutcome beside it where an attempt before was not answered: it may arrive when the name is free.
-// Where an answer was lost and the repeated request meets a table, Create returns nil: the table is there,
-// and nobody can tell whether this call or another made it.
+// Create creates the table. A table that exists is ErrExists. For about 40 s after a drop it is ErrTableBeingDeleted, which is also
+// ErrUnknownOutcome if an earlier attempt had no response and may still create the table. If a response is lost and the repeated request
+// finds the table, Create returns nil, whoever created it.
+//
+// Requests: 1.
 func (t *Table) Create(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		return Invalid("Create", err)
@@ -64,7 +65,7 @@ func (t *Table) Create(ctx context.Context) error {
 	return t.tableError("Create", err, &ex)
 }
 
-// CreateIfMissing creates the table unless it is there. Requests: 1.
+// CreateIfMissing creates the table unless it exists. Requests: 1.
 func (t *Table) CreateIfMissing(ctx context.Context) error {
 	err := t.Create(ctx)
 	if errors.Is(err, ErrExists) {
@@ -73,7 +74,7 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 	return err
 }
 
-// Drop deletes the table with everything in it. Requests: 1. A table that is not there is ErrTableNotFound.
+// Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrTableNotFound.
 func (t *Table) Drop(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		return Invalid("Drop", err)

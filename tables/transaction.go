@@ -11,9 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Transaction collects operations on rows of one partition and applies them whole or not at all: an entity group
-// transaction. At most 100 operations and 4 MiB, each row once. Its methods return the operation's index, under which
-// the ETags and a failure come back. What is wrong with an operation is told by Commit, before any request.
+// Transaction collects operations on rows of one partition; Commit applies all of them or none: an entity group transaction. It has at
+// most 100 operations and 4 MiB, and each row once. Its methods return the index of the operation in the ETags that Commit returns, from
+// 0. Commit returns an error before any request if an operation is wrong.
 //
 // Guide: "Entity Group Transactions". Requests: 1.
 type Transaction struct {
@@ -34,35 +34,35 @@ func (x *Transaction) Len() int { return len(x.writes) }
 // Table returns the table that the transaction is on.
 func (x *Transaction) Table() *Table { return x.table }
 
-// Insert adds a row that must not be there yet.
+// Insert adds a row that must not exist.
 func (x *Transaction) Insert(e *Entity) int { return x.add(wire.VerbInsert, e, "") }
 
-// Replace puts e in the place of the row it was read from.
+// Replace replaces the row that e was read from; the row must not have changed since.
 func (x *Transaction) Replace(e *Entity) int { return x.addConditional(wire.VerbReplace, e) }
 
-// ReplaceUnconditional puts e in the place of whatever row is there.
+// ReplaceUnconditional replaces the row without a check of its ETag; the row must exist.
 func (x *Transaction) ReplaceUnconditional(e *Entity) int {
 	return x.add(wire.VerbReplace, e, azcore.ETagAny)
 }
 
-// Merge sets the properties of e in the row it was read from.
+// Merge sets the properties of e in the row that it was read from; the row must not have changed since.
 func (x *Transaction) Merge(e *Entity) int { return x.addConditional(wire.VerbMerge, e) }
 
-// MergeUnconditional sets the properties of e in whatever row is there.
+// MergeUnconditional sets the properties of e without a check of the row's ETag; the row must exist.
 func (x *Transaction) MergeUnconditional(e *Entity) int {
 	return x.add(wire.VerbMerge, e, azcore.ETagAny)
 }
 
-// Upsert inserts or replaces, whatever is there.
+// Upsert inserts the row, or replaces it without a check of its ETag.
 func (x *Transaction) Upsert(e *Entity) int { return x.add(wire.VerbReplace, e, "") }
 
-// UpsertMerge inserts or merges, whatever is there.
+// UpsertMerge inserts the row, or merges into it without a check of its ETag.
 func (x *Transaction) UpsertMerge(e *Entity) int { return x.add(wire.VerbMerge, e, "") }
 
-// Delete removes the row e was read from.
+// Delete deletes the row that e was read from; the row must not have changed since.
 func (x *Transaction) Delete(e *Entity) int { return x.addConditional(wire.VerbDelete, e) }
 
-// DeleteUnconditional removes the row, whatever is there; it must be there.
+// DeleteUnconditional deletes the row without a check of its ETag; the row must exist.
 func (x *Transaction) DeleteUnconditional(key Key) int {
 	return x.add(wire.VerbDelete, &Entity{Key: key}, azcore.ETagAny)
 }
@@ -104,10 +104,10 @@ func (x *Transaction) fail(key Key, err error) {
 	}
 }
 
-// Commit applies the operations. On success it returns an ETag for each, "" for deletes; in the rare case that the
-// answer was lost and another writer followed at once, an ETag may be "" for a row as well. A failure is an *Error
-// with the failing operation's index, and nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
-// committed once; after a failure a new one is built from what is read then.
+// Commit applies the operations, and returns an ETag for each of them, "" for deletes. The ETag of another operation is "" only if the
+// response was lost and another writer changed the row before it was read back. A failure is an *Error whose Change counts the failed
+// operation from 1; nothing was applied, unless it is ErrUnknownOutcome. A transaction can be committed once; after a failure, read again
+// and make a new one.
 func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if x.table == nil {
 		return nil, Invalidf("Commit", "the transaction is of no table: it was not made by NewTransaction")

@@ -58,8 +58,8 @@ func DateTime(t time.Time) (Value, error) {
 	return Value(v), err
 }
 
-// ValueOf makes the value that a struct field of v's type would be stored as (see Codec). nil, and a type that no property type
-// stands for, are errors.
+// ValueOf makes the value that a struct field of v's type would be stored as (see Codec). nil, and a Go type without an EDM
+// type, are errors.
 func ValueOf(v any) (Value, error) {
 	if value, ok := v.(Value); ok {
 		return value, nil
@@ -99,7 +99,7 @@ func (v Value) UUID() (uuid.UUID, bool) { return edm.Value(v).UUID() }
 // uuid.UUID, or nil for null.
 func (v Value) Any() any { return edm.Value(v).Any() }
 
-// StoredSize returns the bytes that the value counts of the 1 MiB of an entity.
+// StoredSize returns how many bytes of the 1 MiB of an entity the value takes.
 func (v Value) StoredSize() int { return edm.Value(v).StoredSize() }
 
 // String returns type and size, such as "Edm.String of 24 bytes", and never the content: a Value may be a secret.
