@@ -117,7 +117,7 @@ func Selection(needed, selected []string) ([]string, error) {
 	names := []string{"PartitionKey", "RowKey", "Timestamp"}
 	for _, name := range slices.Concat(needed, selected) {
 		if strings.ContainsAny(name, ",&# ") || name == "" {
-			return nil, fmt.Errorf("Select has %q, which cannot be the name of a property", name)
+			return nil, fmt.Errorf("selected property %q: a name must not be empty or have any of \",&# \"", name)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
