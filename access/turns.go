@@ -201,7 +201,7 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 	return unclear, p.unknown(op, err)
 }
 
-// unknown is an error after which nobody can tell whether the change was made.
+// unknown is an error after which it is unknown whether the change was made.
 func (p *Policies) unknown(op string, err error) error {
 	e := p.sdkFailure(op, err)
 	e.Kind = tables.ErrUnknownOutcome

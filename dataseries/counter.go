@@ -37,7 +37,7 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, o *Opti
 // slot and writes it under the ETag of its row, and starts over when a rival was quicker, up to Options.MaxAttempts; then it
 // is tables.ErrConflict, and nothing was added.
 //
-// Where an answer was lost and a rival has written since, nobody can tell whether the delta is in the sum: that is
+// Where an answer was lost and a rival has written since, it is unknown whether the delta is in the sum: that is
 // tables.ErrUnknownOutcome, and an Add that is repeated then may count twice. AddOnce does not.
 //
 // A sum that V does not hold is tables.ErrInvalid and ErrOverflow. Floating-point numbers are added as V adds them; a sum of

@@ -19,9 +19,9 @@ type step struct {
 // persist plans and writes until it is done, waiting longer each time that a rival was quicker.
 //
 // A write of unknown outcome may be tried once more on the same base: whichever of the two arrives first, the other is
-// refused. But when that is refused, or the base is another by now, nobody can tell whether it was ours or a rival's that
-// came first, and to plan anew could make the change twice. So that is the end, but for a change that leaves a mark of
-// its own (once): planning anew finds it.
+// refused. But when that is refused, or the base is another by now, it is unknown whether it was ours or a rival's that
+// came first, and to plan again could make the change twice. So that is the end, but for a change that leaves a mark of
+// its own (once): planning again finds it.
 func persist(ctx context.Context, attempts int, once bool, plan func(ctx context.Context) (step, error)) error {
 	var unsure error
 	var base azcore.ETag

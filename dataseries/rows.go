@@ -127,7 +127,7 @@ func (r *rowShelf) takeRow(values []tables.Value, row *tables.Entity) (found boo
 	return found, nil
 }
 
-// remove deletes the rows of a series as they were read, so that of a series that a rival sets anew nothing is lost.
+// remove deletes the rows of a series as they were read, so that of a series that a rival sets again nothing is lost.
 func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	if !r.several() {
 		return r.rows.DeleteUnconditional(ctx, key)

@@ -36,7 +36,7 @@ type SweepReport struct {
 }
 
 // Token is where a run that is given it as SweepOptions.Resume goes on. It is "" when all is done, beside an error when
-// nothing is, and always on Cosmos DB, where a run begins anew: what is removed does not cost it anything.
+// nothing is, and always on Cosmos DB, where a run begins again: what is removed does not cost it anything.
 func (r SweepReport) Token() string { return r.token }
 
 // callTerm bounds a call of AddOnce, less a margin of a sixth: it looks for its own marker where an answer was lost. A sweep leaves
@@ -197,7 +197,7 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q tables.Query[ta
 }
 
 // removeMarkers removes markers as they were read, and returns how many. One that another sweep has removed, and an operation
-// has left anew since, stays.
+// has left again since, stays.
 func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (removed int, err error) {
 	x := r.table.NewTransaction()
 	for _, row := range group {

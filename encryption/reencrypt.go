@@ -33,7 +33,7 @@ type ReencryptProgress struct {
 	Resume    string // for ReencryptOptions.Resume; "" at the end
 }
 
-// Reencrypt writes every entity anew that is not encrypted under the registry's current data key, with all its copies: one of
+// Reencrypt writes every entity again that is not encrypted under the registry's current data key, with all its copies: one of
 // an older data key, of an older format version, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
 // written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
 // over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.

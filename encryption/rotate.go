@@ -118,7 +118,7 @@ func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
 	return typed.Entity(row)
 }
 
-// Rewrap wraps every key of the registry anew, by the wrapper as it is now: with a Chain whose first is the new wrapping
+// Rewrap wraps every key of the registry again, by the wrapper as it is now: with a Chain whose first is the new wrapping
 // key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
 // it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash. A wrapped
 // key is replaced only once the new one was unwrapped. Rows that RegistryOptions.AcceptUnbound or Trusted accepts are bound to the

@@ -70,7 +70,7 @@ func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.M
 // clock, the message is on its queue or on the poison queue, or there will never be one. So a blob that is as old is one that no
 // message names where both are empty after the blob was listed. The queue is looked at first, since a message goes from there to the
 // poison queue, of which it is put before it is deleted from the other. A Requeue, which goes the other way, writes the blob's
-// metadata anew before it puts the message: so the blob has another ETag than the one that was listed.
+// metadata again before it puts the message: so the blob has another ETag than the one that was listed.
 
 // claimTerm is how long after storing its body a message may be put.
 const claimTerm = time.Hour
@@ -184,7 +184,7 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	return body, nil
 }
 
-// renewClaim begins the term of the body of e anew, for a message that is put once more. A blob that is not there, or is not the
+// renewClaim begins the term of the body of e again, for a message that is put once more. A blob that is not there, or is not the
 // message's, is not renewed.
 func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
 	if q.claims == nil || !e.claimsOwn() {

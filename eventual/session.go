@@ -170,7 +170,7 @@ func (p *pace) next() time.Duration {
 	return p.last - backoff.Jitter(p.last/4+1)
 }
 
-// wait returns false when ctx has ended. Being woken begins the pace anew.
+// wait returns false when ctx has ended. Being woken begins the pace again.
 func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()

@@ -47,7 +47,7 @@
 // Between the mark and the drops: writers are refused already, readers see what is left, and the next Drop, with whatever time,
 // drops all that is below the mark. Before the mark: nothing has happened. A writer that dies after it has made a table leaves an empty
 // one, which goes with its period. Nobody must delete the control table: without the mark, late writers make dropped periods
-// anew, up to Schema.Late.
+// again, up to Schema.Late.
 //
 // An Insert whose first attempt was not answered, and whose next one met a missing table, is tables.ErrUnknownOutcome where it
 // fails then, also where the table was refused to this writer: the first attempt may arrive when somebody has made the table.

@@ -39,7 +39,7 @@ func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
 // Drop drops the tables of all periods that are over before the one in which the given time is. That one is kept, and it is
 // tables.ErrInvalid where it is later than the present one. First the retention mark is moved, so that nobody makes
-// these periods anew; then writers get DefaultGrace to notice; then the tables go, oldest first. A Drop that was cut off is
+// these periods again; then writers get DefaultGrace to notice; then the tables go, oldest first. A Drop that was cut off is
 // resumed by any later one: it drops all that is below the mark, also if its own time is earlier. Several may run at once.
 //
 // With an error, the report tells what was done. Requests: 2, 1 to list, and 1 for each table; the very first one 2 more.

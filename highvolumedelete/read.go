@@ -18,7 +18,7 @@ type ReadOptions[T any] struct {
 	// Partitions are those to read. With none, each table is read whole, and Query must say AllowTableScan.
 	Partitions []string
 	// Query narrows the query of each table: Rows, Where, Select (which must keep what Schema.Time looks at), PageSize,
-	// AllowTableScan. Its Top would count in each table anew; leave the loop instead.
+	// AllowTableScan. Its Top would count in each table again; leave the loop instead.
 	Query func(tables.Query[T]) tables.Query[T]
 	// Limit is how many entities of a period are held in memory where it cannot be read in order of time, 100,000 for 0. More
 	// is tables.ErrTooLarge.

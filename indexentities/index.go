@@ -31,7 +31,7 @@ type shelves interface {
 	// idOf is how a list at the place names an entity, keyOf the reverse.
 	idOf(entity tables.Key) string
 	keyOf(place, id string) (tables.Key, error)
-	// checkOwn refuses a place that is none of the index's lists. Places come from messages, too.
+	// checkOwn refuses a place that is not one of the index's lists. Places come from messages, too.
 	checkOwn(place string) error
 	// values yields what lists there are of a group.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]

@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rereads is how often a connection that breaks while it is read is made anew.
+// rereads is how often a connection that breaks while it is read is made again.
 const rereads = 3
 
 // errIncomplete is of an answer that says nothing about the blob: something on the way has cut it off.

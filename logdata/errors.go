@@ -51,7 +51,7 @@ func because(err, cause error) error {
 }
 
 // unsure reports whether the failed write, or an attempt at it that the SDK has repeated, may have been applied. Of a
-// client that is none of Account.Container nothing is noted: then it always may.
+// client that was not made by Account.Container nothing is noted: then it always may.
 func unsure(ex *wire.Exchange) bool {
 	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

@@ -14,7 +14,7 @@ import (
 // Handler returns a handler for log/slog. Each record is stored under the time that it has, or that it is handled at if it
 // has none; its Data are JSON, as slog.NewJSONHandler writes it, without the line feed at its end. Values that log while they
 // are formatted are no problem. Of attributes that were added by With, a LogValuer is asked once, when it is added; what else
-// they point at is formatted anew for each record.
+// they point at is formatted again for each record.
 //
 // As slog asks for, a context that ends does not stop a record. Of a writer that is not buffered, a record is stored when
 // the call returns; slog's own functions drop the error if it is not. A buffered writer's flush that has failed in the
@@ -27,7 +27,7 @@ func (w *Writer) Handler(o *slog.HandlerOptions) slog.Handler {
 	return h
 }
 
-// handler formats each record in a buffer of its own, by a slog.JSONHandler that is derived anew: values are formatted by their
+// handler formats each record in a buffer of its own, by a slog.JSONHandler that is derived again: values are formatted by their
 // own methods, and those may log. A buffer that is shared under a lock would stop such a logger for good.
 type handler struct {
 	writer  *Writer

@@ -42,7 +42,7 @@ type segment struct {
 	etag        *azcore.ETag // of the blob as this writer has left it: one that was deleted, and made again by another writer, has another
 }
 
-// asLeft is the condition that nobody else has written to the blob, nor made it anew.
+// asLeft is the condition that nobody else has written to the blob, nor made it again.
 func (s *segment) asLeft() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
@@ -206,7 +206,7 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf is the ETag of an answer, which the SDK sees only where the client is none of Account.Container.
+// etagOf is the ETag of an answer, which the SDK sees only where the client was not made by Account.Container.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)

@@ -164,7 +164,7 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 	return x.scan(ctx, partition)
 }
 
-// Recount counts the entities of a partition anew, and returns the number with what the row had; -1 for none. It is for
+// Recount counts the entities of a partition again, and returns the number with what the row had; -1 for none. It is for
 // partitions that programs without the count have written. The number is exact: when one is inserted or deleted meanwhile, it
 // begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
@@ -175,7 +175,7 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 	return recount(ctx, x, x.repo.Table(), key, func(ctx context.Context) (int64, error) { return x.scan(ctx, partition) })
 }
 
-// recount counts anew, and writes the number into its row where it is another, under the ETag that the row was read with before.
+// recount counts again, and writes the number into its row where it is another, under the ETag that the row was read with before.
 func recount(ctx context.Context, x driver.Pattern, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
 	for attempt := 0; ; attempt++ {
 		row, err := readRow(ctx, table, key)

@@ -33,7 +33,7 @@
 // What programs do that do not have the pattern is not counted: Recount sets Count and ParentCount right while writers go on, and
 // is exact; Verify and Repair of the children's repository do so with the rows of Members, and its Recount with their number.
 //
-// A Cache gives entities that are no older than TTL; while they are read anew, once for all who ask, none that are older than TTL
+// A Cache gives entities that are no older than TTL; while they are read again, once for all who ask, none that are older than TTL
 // and Stale. When the service is down it goes on until then. It has one goroutine while it reads, which Close ends.
 //
 // # Crashes

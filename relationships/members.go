@@ -215,7 +215,7 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	return n, nil
 }
 
-// Recount counts a parent's members anew, and returns the number with what its row had; -1 for none. It is for rows that were
+// Recount counts a parent's members again, and returns the number with what its row had; -1 for none. It is for rows that were
 // removed or added by hand: Verify and Repair compare the members with the children, and not with their number. It is exact:
 // when a child comes or goes meanwhile it begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each
 // page of members.

@@ -123,7 +123,7 @@ func (x *ParentCount[C, P]) scan(ctx context.Context, parent tables.Key) (n int,
 // errSame ends an update of a parent whose number is right.
 var errSame = errors.New("the number is right")
 
-// Recount counts a parent's children anew, and returns the number with what the parent had. It is for parents that came after
+// Recount counts a parent's children again, and returns the number with what the parent had. It is for parents that came after
 // their children, and for children that programs without the count have written. The number is exact: when a child comes or goes
 // meanwhile it begins again, as often as Schema.MaxAttempts of the parents says. Requests: 2, and 1 for each page of children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {

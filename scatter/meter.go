@@ -86,7 +86,7 @@ func (m *Meter) second(at int64) *second {
 }
 
 // now moves the ring on and returns the second that it is. A clock that goes back by no more than the ring holds counts into the
-// latest second; one that was set back further begins anew, since what came would be one second until it is there again.
+// latest second; one that was set back further begins again, since what came would be one second until it is there again.
 func (m *Meter) now() int64 {
 	now, length := m.options.Now().Unix(), int64(len(m.seconds))
 	if now < m.latest && m.latest-now <= length {

@@ -15,7 +15,7 @@ import (
 // commit is the one write path: every row that this library ever writes goes through it. One operation is a single
 // request, several are one entity group transaction, applied whole or not at all.
 //
-// The error is nil when all was applied, ErrUnknownOutcome when nobody can tell (it may stand beside ErrExists,
+// The error is nil when all was applied, ErrUnknownOutcome if the outcome is unknown (it may stand beside ErrExists,
 // ErrNotFound or ErrTableBeingDeleted, when those are true by now), and any other error when nothing was. ETags come for every row
 // but the deleted; an ETag is empty where another writer followed before it could be learned.
 //
@@ -152,7 +152,7 @@ func (e *Error) unsettled() *Error {
 	return &beside
 }
 
-// unknown makes the error of an outcome that nobody can tell.
+// unknown makes the error of an unknown outcome.
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome

@@ -50,7 +50,7 @@ type moving[T any] struct {
 	id          string   // of the move, as moveName makes it
 
 	// poisoned is set where users have changed both ends: it deletes the move's row, once the entry is on the poison queue. So
-	// the move begins anew if the message is put back.
+	// the move begins again if the message is put back.
 	poisoned func(context.Context) error
 }
 

@@ -141,7 +141,7 @@ func (x *chaos) String() string {
 		x.Inside, counted(x.Transactions, "transaction"))
 }
 
-// again does something idempotent once more, for as long as nobody can tell whether it was done, or it surely was not.
+// again does something idempotent once more, for as long as it is unknown whether it was done, or it surely was not.
 func again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -151,7 +151,7 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-// insert inserts an entity whose key nobody else takes. So one that is there after an attempt of which nobody can tell is our own.
+// insert inserts an entity whose key nobody else takes. So one that is there after an attempt whose outcome is unknown is our own.
 func insert[T any](ctx context.Context, repo *patterns.Repository[T], v *T) error {
 	unknown := false
 	err := again(ctx, func() error {

@@ -61,7 +61,7 @@ func (v *vault) rewrap(ctx context.Context, s *section) error {
 	})
 }
 
-// replaceDataKey makes a data key, and has all that was encrypted under the old one encrypted anew.
+// replaceDataKey makes a data key, and has all that was encrypted under the old one encrypted again.
 func (v *vault) replaceDataKey(ctx context.Context, s *section) error {
 	if err := v.c.act(s, "a new data key", func() (string, error) {
 		_, err := v.registry.CreateDataKey(ctx)
@@ -146,7 +146,7 @@ func (v *vault) startPayrolls(ctx context.Context) (*payroll, error) {
 }
 
 // raiseInTurn raises the salaries of every fourth employee. Nobody else changes them, so a raise sets what they become, and can
-// be repeated when nobody can tell whether it was applied.
+// be repeated when it is unknown whether it was applied.
 func (p *payroll) raiseInTurn(ctx context.Context, people *confidentials, staff []*Confidential, first int) {
 	for n := first; ; n += payrolls {
 		if n >= len(staff) {

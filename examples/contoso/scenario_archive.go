@@ -213,7 +213,7 @@ func (a *archiving) raiseMeanwhile(ctx context.Context, staff []*Employee) (rais
 	return raises, nil
 }
 
-// raise sets a salary that nobody else changes, so that it can be repeated when nobody can tell whether it was applied. When
+// raise sets a salary that nobody else changes, so that it can be repeated when it is unknown whether it was applied. When
 // the employee was moved before that could be told, the salary in the archive is the one or the other.
 func (a *archiving) raise(ctx context.Context, e *Employee) error {
 	salary, unknown := e.Salary+10, false

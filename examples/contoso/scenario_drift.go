@@ -284,7 +284,7 @@ func (d *drifting) repair(ctx context.Context, s *section) error {
 	})
 }
 
-// addIndex gives a table that has data one more index, as the next version of a program does: with the queue opened anew,
+// addIndex gives a table that has data one more index, as the next version of a program does: with the queue opened again,
 // since two repositories of one name cannot have their intents on one.
 func (d *drifting) addIndex(ctx context.Context, s *section) error {
 	var err error

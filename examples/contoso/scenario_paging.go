@@ -53,7 +53,7 @@ func paging() scenario {
 	}
 }
 
-// emailPage makes its query anew each time, as the next request to a web server would.
+// emailPage makes its query again each time, as the next request to a web server would.
 func (c *company) emailPage(ctx context.Context, token string) (tables.Page[Employee], error) {
 	query, err := c.indexes.email.Query(compoundkey.All())
 	if err != nil {

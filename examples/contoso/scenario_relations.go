@@ -295,7 +295,7 @@ func placing(all iter.Seq2[relationships.Joined[member, unit], error]) iter.Seq2
 	}
 }
 
-// check counts all employees anew.
+// check counts all employees again.
 func (r *related) check(ctx context.Context, s *section) error {
 	return r.c.act(s, "all counts, by ParentCount.Recount", func() (string, error) {
 		for _, name := range departmentNames() {

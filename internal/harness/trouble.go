@@ -81,7 +81,7 @@ func (x *Trouble) Actor(seed uint64, live Life) explore.Actor {
 
 // Workers is how the workers of a schedule are.
 type Workers struct {
-	// Open opens the queue, for each process anew.
+	// Open opens the queue, for each process again.
 	Open func(*storagetest.Service) (*eventual.Queue, error)
 	// Concurrency is how many messages one handles at a time. Handlers that draw random numbers side by side do not do so in
 	// the same order in each run of a seed.

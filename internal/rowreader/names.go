@@ -16,7 +16,7 @@ const (
 	annotation     = "@odata.type"
 )
 
-// errRepeatedName is the error of an answer that says something twice: which of the two holds, nobody can tell.
+// errRepeatedName is the error of an answer that says something twice: it does not say which of the two holds.
 var errRepeatedName = errors.New("a name is there twice")
 
 // nameTable knows the names of the rows of one answer: what each means, whether the row at hand had it already, and

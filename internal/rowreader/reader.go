@@ -31,7 +31,7 @@ type Row[P any] struct {
 }
 
 // Reader reads the rows of one answer, token by token. It looks for repeated names itself: the rows of a page have the same names,
-// and jsontext would compare them all anew for each row.
+// and jsontext would compare them all again for each row.
 type Reader[P any] struct {
 	access  edm.Access[P]
 	decoder *jsontext.Decoder

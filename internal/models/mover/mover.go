@@ -19,7 +19,7 @@
 //	      Else a user changed D. Read M again: changed: gone. Else poison, D is kept.
 //
 // Whoever poisons puts the entry on the poison queue first, then deletes M under its ETag, and then the message. So a message
-// that is put back once a user has decided begins anew.
+// that is put back once a user has decided begins again.
 //
 // The walk covers all interleavings of two messages about X, two workers, messages that reappear at any moment (any number of
 // crashes and slow holders), a request that arrives late, a poisoned message that is put back, and users who change both ends.

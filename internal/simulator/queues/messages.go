@@ -248,7 +248,7 @@ func receiptMismatch() *protocol.Fault {
 		"The specified pop receipt did not match the pop receipt for a dequeued message.")
 }
 
-// update hides a message anew and, if the request has a body, replaces its text.
+// update hides a message again and, if the request has a body, replaces its text.
 func (q *queue) update(c *exchange.Call, m *queued) (*protocol.Answer, *protocol.Fault) {
 	if !c.Query.Has("visibilitytimeout") {
 		return nil, exchange.MissingQuery("visibilitytimeout")
