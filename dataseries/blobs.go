@@ -44,7 +44,7 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// What became of the requests of other clients is not known well enough to add to anything.
-		return nil, invalid(errors.New("the container's client is none of Account.Container"))
+		return nil, invalid(errors.New("the container's client was not made by Account.Container; make it there"))
 	case err != nil && !missing:
 		return nil, tables.ServiceError("", name, err)
 	}

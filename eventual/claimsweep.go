@@ -24,7 +24,7 @@ type SweepOptions struct {
 // SweepReport counts what SweepClaims has found and removed.
 type SweepReport struct {
 	Listed  int // bodies in the container
-	Young   int // their message may still be put, or they were written anew while they were looked at
+	Young   int // their message may still be put, or they were written again while they were looked at
 	Held    int // a message may name them: its queue, or the poison queue, was not empty
 	Foreign int // of other queues that share the container, or stored by an earlier version, which does not say of which queue: left alone
 	Removed int

@@ -65,7 +65,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 		return nil, err
 	}
 	if edited.Key != bag.Key {
-		return nil, invalid("Modify", errors.New("the entity's key has changed; insert it anew and delete the old one"))
+		return nil, invalid("Modify", errors.New("the entity's key has changed; insert it under the new key and delete the old entity"))
 	}
 	for _, p := range bag.Properties {
 		if edited.Get(p.Name).IsNull() {
@@ -94,7 +94,7 @@ func (r *Registry) Delete(ctx context.Context, v any) error {
 	}
 	t := r.typeOf(v)
 	if t == nil {
-		return invalid("Delete", fmt.Errorf("a %T is none of the registry's types", v))
+		return invalid("Delete", fmt.Errorf("a %T is not of a type of this registry; give its type to NewRegistry", v))
 	}
 	return t.remove(ctx, v)
 }

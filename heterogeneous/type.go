@@ -99,7 +99,7 @@ func (t *Type[T]) Attach(host driver.Host) error {
 			t.rewrite = true
 		}
 		if x, ok := p.(interface{ Kept() []string }); ok && len(t.options.Steps) > 0 && x.Kept() != nil && !slices.Contains(x.Kept(), EntityType) {
-			return fmt.Errorf("%q keeps some properties and not %s, without which nobody can tell the version of what it keeps", p.PatternName(), EntityType)
+			return fmt.Errorf("%q keeps some properties and not %s, which holds the version of what it keeps; add it", p.PatternName(), EntityType)
 		}
 	}
 	if t.spread != nil && !t.options.ByKey && !t.spread.Filterable(EntityType) {

@@ -155,7 +155,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 			}
 		}
 		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // then the next attempt tells
-			return failed(err, ErrLate) // a refusal of the table is none of the entity
+			return failed(err, ErrLate) // the table was refused, not the entity
 		}
 	}
 }
@@ -193,7 +193,7 @@ const permissionTerm = trust * 6 / 5
 
 var errCreated = errors.New("the table was created, or not")
 
-// create makes a period's table unless the mark has closed the period. The mark is read anew; from that moment on there are
+// create makes a period's table unless the mark has closed the period. The mark is read again; from that moment on there are
 // ten seconds to send the request. They are a lease, which looks at both clocks before each request: a timer fires late in a
 // process that was stopped. Requests: 2.
 func (s *Tables[T]) create(ctx context.Context, op string, p period) error {

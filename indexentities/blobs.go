@@ -52,7 +52,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
 		// Requests of other clients are not held to the lease of an intent.
-		return nil, &tables.Error{Table: name, Kind: tables.ErrInvalid, Err: errors.New("the container's client is none of Account.Container")}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrInvalid, Err: errors.New("the container's client was not made by Account.Container; make it there")}
 	case missing:
 		return &blobList{}, nil
 	case err != nil:

@@ -124,7 +124,7 @@ func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(i
 type listed struct {
 	name  string
 	count string
-	owner error // why it is none of the index's, nil if it is
+	owner error // why it is not the index's, nil if it is
 }
 
 // under lists the blobs whose names begin with prefix.

@@ -24,7 +24,7 @@ type blobs struct {
 	sealing     *sealing      // nil for none
 }
 
-const errForeignClient = "the container's client is none of Account.Container, whose requests alone are held to the lease of an intent"
+const errForeignClient = "the container's client was not made by Account.Container; only such a client's requests are held to the lease of an intent"
 
 // commit stores a blob by a request that makes all of it visible at once. Names are used once: a blob of the same
 // length and hash that is there when the answer is lost, or the condition refuses a repetition, is the one that was sent.

@@ -179,7 +179,7 @@ func (x *Property[T]) anew(change *driver.Change, length int64, kind string) pla
 // upload stores a value in its blob. From then on the change has until the deadline to point at it.
 func (x *Property[T]) upload(ctx context.Context, change *driver.Change, l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, invalid("Store", "property %s: Schema.Intents is none of package eventual, so that nothing says for how long the change may go on", x.name)
+		return nil, invalid("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {

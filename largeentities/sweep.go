@@ -39,7 +39,7 @@ type SweepReport struct {
 	Deleted    int
 	Bytes      int64 // of those
 	Foreign    int   // not written by this package for an entity of this table: they are left alone
-	Undated    int   // stored by an earlier version, without a Deadline: nobody can tell whether their writer is alive, and they are left alone
+	Undated    int   // stored by an earlier version, without a Deadline: it is unknown whether their writer is alive, and they are left alone
 	Failed     int   // their entities could not be read; the last reason is LastFailure
 	// LastFailure is the reason of the last of the Failed.
 	LastFailure error
@@ -127,7 +127,7 @@ func (x *Property[T]) openToken(token string) (marker string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.SplitN(string(raw), keySeparator, 3)
 	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
-		return "", invalid("Sweep", "the token is none of a sweep of this property")
+		return "", invalid("Sweep", "the token is not from a Sweep of this property")
 	}
 	return parts[2], nil
 }
@@ -193,7 +193,7 @@ func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*co
 	return nil
 }
 
-// candidateOf judges a blob by its listing. ok is false for one that is none of the property's own.
+// candidateOf judges a blob by its listing. ok is false for one that is not the property's own.
 func (x *Property[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
 		return c, false
@@ -237,7 +237,7 @@ func (x *Property[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate,
 	return nil
 }
 
-// heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read anew,
+// heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read again,
 // with its large values left out, for the keys that its copies have now. Requests: 1, and 1 for each copy.
 func (x *Property[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 	var contributors []driver.OutsideCopyContributor

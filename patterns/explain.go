@@ -6,15 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Explanation is what a change would write and send.

@@ -12,13 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // RebuildOptions are the options of Rebuild; nil is the same as the zero value.

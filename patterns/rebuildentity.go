@@ -3,10 +3,8 @@ package patterns
 import (
 	"context"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

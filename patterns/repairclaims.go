@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // isMisplaced reports whether a row is a claim whose name does not follow from what it says. The library writes none: another

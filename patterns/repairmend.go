@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // fatal returns an error that ends the run: one that says nothing of the entity at hand.
@@ -80,7 +77,7 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 }
 
 // removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
-// writes them anew. So a request that arrives late does no harm either.
+// writes them again. So a request that arrives late does no harm either.
 func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
@@ -118,7 +115,7 @@ func (v *verifier) removeHeld(ctx context.Context, p driver.Mender, f *finding) 
 			return false, err
 		}
 		wanted, refused := wantedHeld(p, e, f.Place)
-		return wanted != nil || refused || !e.known(), nil // where nobody can tell, it stays
+		return wanted != nil || refused || !e.known(), nil // where that is not known, it stays
 	})
 }
 

@@ -6,11 +6,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

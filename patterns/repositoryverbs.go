@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -169,7 +168,7 @@ func (r *Repository[T]) Reconcile(ctx context.Context, intent driver.Intent) err
 // There is no false alarm. A suspect counts where two readings of one row with the same ETag enclose the reading of the other:
 // then both were there at one moment. ETags do not come again, so that of a row outside, which is written later than the
 // entity, more is known: a copy that was wrong at one moment is wrong for as long as it keeps its ETag, whatever becomes of
-// its entity, since every write of the entity writes it anew. So it counts when it has the same ETag still after Lag; and what
+// its entity, since every write of the entity writes it again. So it counts when it has the same ETag still after Lag; and what
 // is missing counts when the entity has. A suspect that has changed is looked at again, three times at most: what changes
 // all the time is set right by its own writes. A difference that was there all the time is found.
 //

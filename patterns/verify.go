@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -50,7 +48,7 @@ type VerifyProgress struct {
 	Discrepancies  int64 // confirmed
 	Repaired       int64 // of these
 	PartitionsDone int   // of VerifyOptions.Partitions
-	// Estimate is the number of rows to go through, ETA the time that is left; both are 0 where nobody can tell.
+	// Estimate is the number of rows to go through, ETA the time that is left; both are 0 where that is not known.
 	Estimate int64
 	ETA      time.Duration
 
@@ -89,7 +87,7 @@ func (k DiscrepancyKind) String() string {
 // Discrepancy is one thing that is not as the entities have it.
 type Discrepancy struct {
 	Kind    DiscrepancyKind
-	Pattern string     // "" of the entity's own rows, and where nobody can tell
+	Pattern string     // "" of the entity's own rows, and where that is not known
 	Table   string     // where it is; "" in what only the pattern knows, such as lists and blobs
 	Place   string     // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
 	Entity  tables.Key // the entity that asks for it, or the one that it says it is of

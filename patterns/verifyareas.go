@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -105,7 +103,7 @@ func (v *verifier) lagOf(p driver.Auditor) time.Duration {
 	return v.options.Lag
 }
 
-// chosen reports whether a pattern is to be looked at. Whose nobody can tell is, too.
+// chosen reports whether a pattern is to be looked at. A finding without a pattern is, too.
 func (v *verifier) chosen(pattern string) bool {
 	return pattern == "" || v.options.Patterns == nil || slices.Contains(v.options.Patterns, pattern)
 }

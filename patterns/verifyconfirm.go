@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // suspect is a site at which what is asked for and what is stored did not meet in the scans.

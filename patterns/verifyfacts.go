@@ -5,10 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -48,7 +46,7 @@ func (v *verifier) visitOutside(at int, row *engine.StoredRow) {
 	v.count(&f, false)
 }
 
-// outsideFact makes the fact of a stored row outside, unless it is none of the scope's.
+// outsideFact makes the fact of a stored row outside, unless it is outside of the scope.
 func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
 	if !row.Outside.Is || row.Shared || !v.mine(owner) {

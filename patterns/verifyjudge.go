@@ -7,13 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // seenPlace is what is at a site, as one reading shows it.
@@ -155,7 +152,7 @@ func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity,
 }
 
 // judge says what is wrong at a suspect's site, given an entity and a place that were there at one moment; nil for nothing, or
-// for what nobody can tell.
+// for what is not known.
 func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
 	if !e.known() {
 		return nil
@@ -256,7 +253,7 @@ var (
 )
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
-// nobody can tell.
+// it is not known.
 func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern driver.Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := engine.OutsideCopies(p, e.value)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -297,7 +295,7 @@ func (v *verifier) scanHeld(ctx context.Context) error {
 }
 
 // held goes through what one auditor holds. The sums count what it held only once all of it has been, so that a token that
-// was given on the way begins with the auditor anew.
+// was given on the way begins with the auditor again.
 func (v *verifier) held(ctx context.Context, at int) error {
 	p := v.areas[at].auditor
 	if p == nil {

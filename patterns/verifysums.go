@@ -8,9 +8,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // site is where something is held for an entity. What the entities ask for and what is stored meet by it.

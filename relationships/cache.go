@@ -17,7 +17,7 @@ import (
 type CacheOptions struct {
 	// TTL is how old entities may be, from the moment at which their reading began; 1 minute for 0.
 	TTL time.Duration
-	// Stale is how much older they may be while they are being read anew, or while that fails; as long as TTL for 0, and not at
+	// Stale is how much older they may be while they are being read again, or while that fails; as long as TTL for 0, and not at
 	// all if it is negative. Beyond it, callers wait for what is read.
 	Stale time.Duration
 	// Limit bounds the entities in memory, 10,000 for 0. More are tables.ErrTooLarge.
@@ -77,7 +77,7 @@ type Cache[P any] struct {
 	held     *snapshot[P]
 	flight   *flight[P]
 	failures int
-	retryAt  time.Time // before it, nobody reads anew what can still be given out
+	retryAt  time.Time // before it, nobody reads again what can still be given out
 }
 
 // snapshot is what one reading has found. It does not change.
@@ -174,7 +174,7 @@ func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
 	}
 }
 
-// Refresh reads the entities anew, and returns when what was stored before the call is what the cache gives: for a writer of
+// Refresh reads the entities again, and returns when what was stored before the call is what the cache gives: for a writer of
 // them who reads on. Requests: 1 for each page of the query.
 func (c *Cache[P]) Refresh(ctx context.Context) error {
 	c.mu.Lock()

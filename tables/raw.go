@@ -35,10 +35,8 @@ func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) 
 	return r.table.fetch(ctx, op, key, known)
 }
 
-// GetSystem reads one row for the library's own properties only. Requests: 1.
-func (r Raw) GetSystem(ctx context.Context, key Key) (*RawRow, error) {
-	return r.table.readRow(ctx, key)
-}
+// ErrPartialOf is the cause of ErrInvalid if a value that was read in part is to be written whole.
+func ErrPartialOf(_ rows.Pass) error { return errPartial }
 
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
 func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {

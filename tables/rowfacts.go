@@ -60,8 +60,8 @@ func (c *RawCodec) facts(v any) *rowFacts {
 	return meta.state.viewed
 }
 
-// ErrPartial is the cause of ErrInvalid if a value that was read in part is to be written whole.
-var ErrPartial = errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
+// errPartial is the cause of ErrInvalid if a value that was read in part is to be written whole.
+var errPartial = errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
 
 // check refuses to write what would do harm: to take the place of a row by what a projection left of it, and to change
 // one row of several that are kept consistent. merges says that a merge of a partial value does none.
@@ -72,7 +72,7 @@ func (f *rowFacts) check(verb wire.Verb, merges bool) error {
 	case f.kept:
 		return errors.New("the row is one of several that a Repository keeps consistent; change the entity through the repository")
 	case f.partial && verb == wire.VerbReplace:
-		return ErrPartial
+		return errPartial
 	case f.partial && verb == wire.VerbMerge && !merges:
 		return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
 	}

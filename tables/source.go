@@ -77,7 +77,7 @@ func (s *Source) entity(v any) (*Entity, error) {
 	e := &Entity{Key: w.Key, Properties: w.Properties}
 	if facts := s.Codec.facts(v); facts != nil {
 		if facts.partial {
-			return nil, Invalid("", ErrPartial)
+			return nil, Invalid("", errPartial)
 		}
 		e.read = *facts
 	}

@@ -153,7 +153,7 @@ func TestReadArchived(t *testing.T) {
 		`{"v":1,"partition":"p","row":"r","properties":{"Small@odata.type":3,"Small":2}}`:               "property Small has a type that this build does not know",
 		`{"v":1,"partition":"p","row":"r","properties":{"When@odata.type":"Edm.DateTime","When":"x"}}`:  "property When: ",
 		`{"v":1,"partition":"p","row":"r","properties":{"When@odata.type":"Edm.DateTime","When":true}}`: "property When: ",
-		`{"v":1,"partition":"p","row":"r","properties":{"Small":{}}}`:                                   "property Small: its value is none of its type",
+		`{"v":1,"partition":"p","row":"r","properties":{"Small":{}}}`:                                   "property Small: its value does not have its type",
 		`{"v":1,"partition":"p","row":"r","properties":{"Small":"secret"}}`:                             "Small",
 	} {
 		putText(t, c, "bad", text)

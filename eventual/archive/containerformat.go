@@ -150,7 +150,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 			return edm.Boolean(raw.Kind() == 't'), nil
 		}
 	}
-	return edm.Value{}, errors.New("its value is none of its type")
+	return edm.Value{}, errors.New("its value does not have its type")
 }
 
 // Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert it into a repository

@@ -2,12 +2,12 @@ package driver
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,7 +30,7 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	if err != nil {
 		return tables.Invalid(op, err)
 	}
-	etags, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rand.Text())
+	etags, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
 	writes := make([]tables.RawWrite, len(b.Rows))
 	for i := range b.Rows {
 		var err error
-		if writes[i], err = b.Rows[i].Write(b.Owner); err != nil {
+		if writes[i], err = WriteOf(pass, &b.Rows[i], b.Owner); err != nil {
 			return nil, err
 		}
 	}

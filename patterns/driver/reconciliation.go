@@ -2,11 +2,11 @@ package driver
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -44,12 +44,12 @@ func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Ta
 	writes := make([]tables.RawWrite, len(rows))
 	for i := range rows {
 		var err error
-		if writes[i], err = rows[i].Write(r.pattern); err != nil {
+		if writes[i], err = WriteOf(pass, &rows[i], r.pattern); err != nil {
 			return tables.Invalid(op, err)
 		}
 		writes[i].Meaning = namedBy(r.pattern)
 	}
-	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rand.Text())
+	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
 }
 

@@ -9,14 +9,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Write is the row as it is written, shared by the entities of a pattern. Without an ETag, a replacement would be of whatever is there.
-func (row *RowOperation) Write(shared string) (tables.RawWrite, error) {
+// WriteOf is a row as it is written, with its owner. It refuses a replacement or delete without an ETag, which would be of whatever is
+// there.
+func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, error) {
 	if row.Row == nil {
 		return tables.RawWrite{}, errors.New("a RowOperation without a Row")
 	}
 	w := tables.RawWrite{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
 	if row.Verb != DeleteRow {
-		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(shared)}}
+		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(owner)}}
 	}
 	switch row.Verb {
 	case InsertRow:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

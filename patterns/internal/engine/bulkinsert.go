@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Work is one change of one entity on its way through the repository.
@@ -99,7 +98,7 @@ func (r *Engine) rehearse(ctx context.Context, w *Work) error {
 	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	d := &draft{etag: w.Etag, next: &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: anyWriteID, Owner: r}}
+	d := &draft{etag: w.Etag, next: &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r}}
 	if err := r.planRows(&w.Change, d, w.merged); err != nil {
 		return err
 	}
@@ -144,7 +143,7 @@ func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 		if err != nil {
 			return err
 		}
-		d.next.WriteID = NewWriteID()
+		d.next.WriteID = rowwriter.NewWriteID()
 		etags, err := Raw(r.Table).Commit(ctx, w.Op, d.Writes, d.next.WriteID)
 		if err == nil {
 			r.settle(w.Entity, w.Change.Kind, d.next, etags[0])
@@ -224,7 +223,7 @@ func (r *Engine) ground(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// startsOver reports whether planning anew can help, and whether the next plan knows more than this one, d, did.
+// startsOver reports whether planning again can help, and whether the next plan knows more than this one, d, did.
 func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {

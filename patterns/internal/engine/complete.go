@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

@@ -9,16 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Engine keeps entities of one type, which is not known at compile time: entities are pointers to it. Repository gives it the type.
-// One engine serves all types, since the compiler would otherwise make the whole core anew for each.
+// One engine serves all types, since the compiler would otherwise compile the whole core for each.
 type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
@@ -201,6 +199,7 @@ func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error
 	return tables.GetAny(ctx, pass, &r.Primary, op, key)
 }
 
+// CopiesSource is the source of the rows of CopyContributors, as entities. keep are the properties that they hold, nil for all.
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Source {
 	src := r.Primary
 	src.Span, src.Skips, src.Kept = span, r.Layout != nil, keep

@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
-
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
 // MaxFurtherRows is the number of rows beside the first that an entity can be spread over: all are in one transaction.
@@ -38,6 +36,7 @@ type spreading struct {
 	whole  *driver.LaidOut // all of stored, laid out once for the entity and its whole copies
 }
 
+// Spreading makes the physical rows of an entity with these properties as stored.
 func (r *Engine) Spreading(stored tables.Properties) *spreading {
 	return &spreading{layout: r.Layout, stored: stored}
 }

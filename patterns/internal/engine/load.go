@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // load makes an entity of one of its rows: its own, or a copy. selected are the properties that the caller asked for, kept
@@ -76,6 +74,7 @@ func asGarbled(err error) error {
 	return garbled
 }
 
+// ErrNoLayout is the cause if a repository without a Layout reads an entity of several rows.
 var ErrNoLayout = errors.New("the entity is spread over several rows, and the repository has no layout")
 
 // loadOnce is one attempt of loadStored.
@@ -131,7 +130,7 @@ func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables
 }
 
 // notAbsent is for what a pattern says while it reads an entity that is there: what it does not find is not the entity, and
-// whoever reads ErrNotFound would pass the entity over, or insert it anew.
+// whoever reads ErrNotFound would pass the entity over, or insert it a second time.
 func notAbsent(err error) error {
 	if !errors.Is(err, tables.ErrNotFound) {
 		return err

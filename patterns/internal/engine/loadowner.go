@@ -5,11 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // loadOwner reads the entity of a copy that refers to what is missing, such as a blob, although the copy did not change: a newer

@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,10 +19,9 @@ type Operation struct {
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	properties tables.Properties
 
-	incarnation string // the seven are written with the row when not empty or nil
+	incarnation string // the six are written with the row when not empty or nil
 	copies      string
 	primary     *string
-	shared      string
 	layout      string
 	outside     outsideFacts
 	carried     tables.Properties // properties of a later version of the library
@@ -88,9 +88,6 @@ func (o *Operation) system() (all tables.Properties) {
 	if o.primary != nil {
 		set(rows.Primary, *o.primary)
 	}
-	if o.shared != "" {
-		set(rows.Shared, o.shared)
-	}
 	if o.layout != "" {
 		set(rows.Layout, o.layout)
 	}
@@ -117,5 +114,5 @@ func writesOf(operations []Operation) []tables.RawWrite {
 
 // Commit writes rows in one transaction.
 func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
-	return Raw(t).Commit(ctx, op, writesOf(operations), NewWriteID())
+	return Raw(t).Commit(ctx, op, writesOf(operations), rowwriter.NewWriteID())
 }

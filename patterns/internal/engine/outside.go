@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
@@ -66,8 +65,10 @@ func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 // keySeparator stands between the parts of an outside key in an intent; no key has it in it.
 const keySeparator = "\t"
 
+// OutsideName is how intents name a copy in another partition; ParseOutsideName is the inverse.
 func OutsideName(k tables.Key) string { return k.Partition + keySeparator + k.Row }
 
+// ParseOutsideName returns the key that OutsideName has named.
 func ParseOutsideName(name string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(name, keySeparator)
 	if !ok {
@@ -144,6 +145,7 @@ func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 	return nil
 }
 
+// FreshName is the name of a pattern's outside copy among those that a change adds.
 func FreshName(p driver.Pattern, key tables.Key) string {
 	return p.PatternName() + keySeparator + OutsideName(key)
 }
@@ -156,7 +158,7 @@ func (r *Engine) rehearseOutside(w *Work) error {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
 		for i := range copies {
-			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, anyWriteID, anyETag)
+			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, rowwriter.AnyWriteID, anyETag)
 			if err := o.check(); err != nil {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
@@ -183,6 +185,7 @@ func (r *Engine) checkOutsideMirror(given, mirror any) error {
 	return nil
 }
 
+// OutsideSource is the source of the rows of OutsideCopyContributors in a table, as entities.
 func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
 	src := r.Primary
 	src.Table, src.Kept = table, keep

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // PlannedRow is one physical row of an entity.
@@ -161,7 +160,7 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 		d.next.Incarnation = c.incarnation
 	}
 	if d.next.Incarnation == "" {
-		d.next.Incarnation = NewWriteID() // an insert, or an entity from before it was in a repository
+		d.next.Incarnation = rowwriter.NewWriteID() // an insert, or an entity from before it was in a repository
 	}
 	if c.Kind == driver.ChangeDelete {
 		d.add(Operation{Verb: wire.VerbDelete, Key: c.Key, IfMatch: etag})
@@ -189,7 +188,7 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		for i := range rows {
-			write, err := rows[i].Write(contributor.PatternName())
+			write, err := driver.WriteOf(pass, &rows[i], contributor.PatternName())
 			if err != nil {
 				return nil, PatternError(contributor, err, tables.ErrInvalid)
 			}

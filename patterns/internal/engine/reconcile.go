@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // sighting is an entity as it was at one moment; both are nil when it was not there.

@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A unique key outside of the partition is reserved before the entity that takes it is written:
@@ -50,7 +48,7 @@ func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, do
 	if l := lease.From(ctx); l != nil {
 		return ctx, l.Bound(since, term, errReservedTooLong).Lift
 	}
-	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is none of package eventual, and gives no lease
+	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, and gives no lease
 }
 
 // addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -41,7 +42,7 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 // change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
 func (r *Engine) RunAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
 	if change == "" {
-		change = NewWriteID()
+		change = rowwriter.NewWriteID()
 	}
 	intent := driver.Intent{ID: change, Repository: r.Name(), Key: key, Outside: outside}
 	var settled error

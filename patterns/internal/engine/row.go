@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"iter"
 	"reflect"
@@ -78,6 +77,7 @@ func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outsi
 // arrived. A later reading of the entity shows what became of the change.
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
+// Raw opens the raw surface of a table.
 func Raw(t *tables.Table) tables.Raw { return tables.RawOf(pass, t) }
 
 // Fetch reads one row with the properties that known names, nil for all. Requests: 1.
@@ -91,11 +91,7 @@ func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, know
 
 // readSystem reads one row for the library's own properties only. Requests: 1.
 func readSystem(ctx context.Context, t *tables.Table, key tables.Key) (*StoredRow, error) {
-	row, err := Raw(t).GetSystem(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return RowOf(row), nil
+	return Fetch(ctx, t, "Get", key, map[string]int{})
 }
 
 // StoredRows gives the rows of a sequence their meaning.
@@ -113,11 +109,7 @@ func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, erro
 	}
 }
 
-// NewWriteID makes an ID that no other write has; anyWriteID is as long as every one.
-func NewWriteID() string { return rand.Text() }
-
-const anyWriteID = "00000000000000000000000000"
-
+// AsError returns the first error of the library in err's chain, nil for none.
 func AsError(err error) *tables.Error {
 	e, _ := errors.AsType[*tables.Error](err)
 	return e

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // StageInsert is Repository.StageInsert.
@@ -27,6 +27,7 @@ func (r *Engine) StageDelete(ctx context.Context, x *tables.Transaction, v any) 
 	return r.stage(ctx, op, x, func() (*Work, error) { return r.Deleting(ctx, op, v) })
 }
 
+// CheckStage is Repository.CheckStage.
 func (r *Engine) CheckStage(op string) error {
 	if name, out := r.firstOutside(); out {
 		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))

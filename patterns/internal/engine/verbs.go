@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
-
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/tables"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Insert is Repository.Insert.
@@ -40,7 +38,7 @@ func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	}
 	key := r.Schema.Key(v)
 	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
-		return key, r.Invalid(op, key, tables.ErrPartial)
+		return key, r.Invalid(op, key, tables.ErrPartialOf(pass))
 	}
 	return key, nil
 }
@@ -70,7 +68,7 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 	return &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}, Old: stateOf(meta)}}, nil
 }
 
-var errKeyChanged = errors.New("the entity's key has changed; insert it anew and delete the old one")
+var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
 
 // known returns the Meta of an entity that was read or written before.
 func (r *Engine) known(op string, v any) (*tables.Meta, error) {
@@ -84,6 +82,7 @@ func (r *Engine) known(op string, v any) (*tables.Meta, error) {
 	return meta, nil
 }
 
+// Invalid is ErrInvalid of an operation on an entity of the repository.
 func (r *Engine) Invalid(op string, key tables.Key, err error) error {
 	e := tables.Invalid(op, err)
 	e.Table, e.Key = r.Table.Name(), tables.Loggable(pass, key)

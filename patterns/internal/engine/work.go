@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,6 +26,6 @@ func (c *Change) shared() *driver.ChangeState { return driver.StateOf(pass, &c.C
 
 // Begin gives a change its ID, and its patterns what they remembered.
 func (w *Work) Begin() {
-	w.Change.ID = NewWriteID()
+	w.Change.ID = rowwriter.NewWriteID()
 	w.Change.shared().Prior = func(pattern string) []string { return priorOf(w.Change.Old).patterns[pattern] }
 }
