@@ -24,19 +24,21 @@ import (
 )
 
 const (
-	// claimPrefix begins the names of the blobs that hold large bodies. Behind it comes the id of the message.
+	// claimPrefix is the prefix of the names of blobs that hold large bodies. The message ID follows.
 	claimPrefix = "claims/"
 
-	// The names of a claim's metadata say whose body the blob holds, in base64, since metadata takes ASCII only.
+	// The names of a claim's metadata identify the message whose body the blob holds, in base64, since metadata must
+	// be ASCII.
 	metaMessage = "tpmessage" // id
 	metaType    = "tptype"
 )
 
-// claimName is what an id must be so that a blob can be named after it.
+// claimName matches the IDs that can be part of a blob name.
 var claimName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// claimOwner returns what binds a claim's blob to its message: the blob has the message's id for a name, and id and type in its
-// metadata. Whoever can put messages could otherwise have the body of another message read, handled and deleted as their own.
+// claimOwner returns what binds a claim's blob to its message: the blob's name contains the message's ID, and its
+// metadata holds ID and type. Otherwise anybody who can put messages could have another message's body read, handled
+// and deleted.
 func claimOwner(e *envelope) blobowner.Owner {
 	return blobowner.Owner{What: "the message", Prefix: claimPrefix, Labels: map[string]string{
 		metaMessage: base64.RawURLEncoding.EncodeToString([]byte(e.ID)),
@@ -44,57 +46,58 @@ func claimOwner(e *envelope) blobowner.Owner {
 	}}
 }
 
-// claimMetadata are the metadata of a body's blob: whose it is, for which storage queue, and for how long the message may be put.
+// claimMetadata returns the metadata of a body's blob: its message, its storage queue, and for how long the message
+// may be put.
 func claimMetadata(e *envelope, queue string) map[string]*string {
 	return claimOwner(e).Metadata(map[string]string{metaTerm: lease.FormatTerm(claimTerm), metaQueue: queue})
 }
 
-// errClaimGone: the blob with the body is not there. On a redelivery that means that the message was handled: the blob goes
-// just before the message.
+// errClaimGone: the blob with the body does not exist. On a redelivery this means that the message was handled: the
+// worker deletes the blob just before the message.
 var errClaimGone = errors.New("the blob that holds the body is gone")
 
-// errForeignClaim: only the message's own id can name the blob of its body.
+// errForeignClaim: the blob of a message's body must be named by that message's ID.
 var errForeignClaim = errors.New("the claim names the body of another message")
 
-// claimsOwn reports whether the claim names the blob that the message's id stands for.
+// claimsOwn reports whether the claim names the blob that belongs to the message's ID.
 func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.MatchString(e.ID) }
 
 // The body of a large message is in a blob, which is stored before the message is put:
 //
-//  1. the blob is stored. Its metadata names the storage queue that the message is for, and a term;
-//  2. the message is put. No attempt is sent when the term, less a margin, has passed since before the first attempt of 1, by the
-//     sender's clock;
-//  3. who handles the message deletes the blob, then the message.
+//  1. the blob is stored. Its metadata names the storage queue of the message, and a term;
+//  2. the message is put. The sender starts no attempt once the term, less a margin, has passed by its clock since
+//     before the first attempt of step 1;
+//  3. the worker that handles the message deletes the blob, then the message.
 //
-// A crash before 2 leaves a blob that no message names. SweepClaims deletes it: once the term and a grace are over, by the service's
-// clock, the message is on its queue or on the poison queue, or there will never be one. So a blob that is as old is one that no
-// message names where both are empty after the blob was listed. The queue is looked at first, since a message goes from there to the
-// poison queue, of which it is put before it is deleted from the other. A Requeue, which goes the other way, writes the blob's
-// metadata again before it puts the message: so the blob has another ETag than the one that was listed.
+// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: once the term and a grace period are
+// over, by the service's clock, the message is on its queue or on the poison queue, or it will never be put. So if both
+// queues are empty after such a blob was listed, no message names it. SweepClaims checks the queue before the poison
+// queue, because a message is put on the poison queue before it is deleted from the queue. Requeue moves a message the
+// other way, but first rewrites the blob's metadata, which changes the ETag under which SweepClaims deletes.
 
-// claimTerm is how long after storing its body a message may be put.
+// claimTerm is how long after its body was stored a message may be put.
 const claimTerm = time.Hour
 
 const (
 	metaTerm  = "tpterm"  // seconds
-	metaQueue = "tpqueue" // the storage queue that the message is for
+	metaQueue = "tpqueue" // the storage queue of the message
 )
 
 const errLateClaim = "the term of the blob that holds the body ended before the answer to the put of the message; send it again"
 
-// putInTime puts a message whose body was stored after since.
+// putInTime puts a message whose body was stored after since, or fails if the term of the body is over.
 func putInTime(ctx context.Context, since time.Time, put func(context.Context) error) error {
 	within, done := lease.Within(ctx, since, claimTerm, errLateClaim)
 	defer done()
 	err := put(within)
 	if err != nil && lease.Lost(within, nil) && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", context.Cause(within), err) // the caller has cancelled nothing
+		return fmt.Errorf("%w: %w", context.Cause(within), err) // the caller has not cancelled ctx
 	}
 	return err
 }
 
-// seal returns the text of an envelope for a storage queue. Where that is over the limit, it puts the body into a blob first, and
-// claimed is true: a claim without a message is an orphan, a message without its claim is lost.
+// seal returns the text of an envelope for a storage queue. If that exceeds the limit, it first stores the body in a
+// blob, and claimed is true. A crash in between leaves only a blob without a message, which a sweep removes.
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.name, q.signing)
 	if err != nil {
@@ -129,8 +132,8 @@ func (q *Queue) claimBlob(c *claim) *blockblob.Client {
 	return q.claims.NewBlockBlobClient(claimPrefix + c.Blob)
 }
 
-// putClaim stores the body of e, whose claim is made. The blob's name is random, so what is there already is an earlier attempt
-// of this put.
+// putClaim stores the body of e, which has a claim. The blob's name is random, so a blob that exists already comes
+// from an earlier attempt of this put.
 func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
 	var ex wire.Exchange
 	absent := azcore.ETagAny
@@ -146,7 +149,7 @@ func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, bod
 	return writeFailure(op, q.claimsName, err, &ex)
 }
 
-// getClaim reads the body of e and compares it with what the message says of it.
+// getClaim reads the body of e and checks its length and hash.
 func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	c := e.Claim
 	switch {
@@ -184,8 +187,8 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	return body, nil
 }
 
-// renewClaim begins the term of the body of e again, for a message that is put once more. A blob that is not there, or is not the
-// message's, is not renewed.
+// renewClaim restarts the term of the body of e, for a message that is put again. It skips a blob that does not exist
+// or belongs to another message.
 func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
 	if q.claims == nil || !e.claimsOwn() {
 		return nil
@@ -208,8 +211,8 @@ func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) e
 	return failure(op, q.claimsName, err)
 }
 
-// removeClaim deletes the blob with the body of e; one that is not there is removed. Of a message that was received, getClaim has
-// read the blob before, and so checked that it is the message's.
+// removeClaim deletes the blob with the body of e; a missing blob is not an error. For a received message, getClaim
+// has already checked that the blob belongs to it.
 func (q *Queue) removeClaim(ctx context.Context, e *envelope) error {
 	if e == nil || e.Claim == nil || q.claims == nil || !e.claimsOwn() {
 		return nil
@@ -221,7 +224,7 @@ func (q *Queue) removeClaim(ctx context.Context, e *envelope) error {
 	return failure("Delete", q.claimsName, err)
 }
 
-// open reads the body of an envelope, wherever it is.
+// open returns the body of an envelope, from the message or from its blob.
 func (q *Queue) open(ctx context.Context, e *envelope) ([]byte, error) {
 	if e.Claim == nil {
 		return e.Body, nil

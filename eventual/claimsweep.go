@@ -24,24 +24,25 @@ type SweepOptions struct {
 // SweepReport counts what SweepClaims has found and removed.
 type SweepReport struct {
 	Listed  int // bodies in the container
-	Young   int // their message may still be put, or they were written again while they were looked at
+	Young   int // their message may still be put, or they were rewritten during the sweep
 	Held    int // a message may name them: its queue, or the poison queue, was not empty
-	Foreign int // of other queues that share the container, or stored by an earlier version, which does not say of which queue: left alone
+	Foreign int // of other queues that share the container, or stored by an earlier version, which did not record the queue: not removed
 	Removed int
 }
 
-// SweepClaims deletes large bodies that no message names. A sender that died between storing a body and putting its message leaves
-// one, and so does a Purge. It is safe at any time, beside senders, workers and Requeue:
+// SweepClaims deletes large bodies that no message names. They are left by senders that died between storing a body
+// and putting its message, and by Purge. It is safe at any time, beside senders, workers and Requeue:
 //
-//   - a body is looked at 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
+//   - a body is considered 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
 //     its own clock, or not at all;
 //   - it is deleted only if the body's queue, and then the poison queue, hold no message after the body was listed, and under the
-//     ETag with which it was listed. The service counts no fewer messages than there are, hidden ones included.
+//     ETag with which it was listed. The service's count is never below the number of messages, including hidden ones.
 //
-// So bodies are removed only while the queue and the poison queue are empty; SweepReport.Held counts the others. Run it again at a
-// quiet hour.
+// So bodies are removed only while the queue and the poison queue are empty; SweepReport.Held counts the others. Run
+// it again at a quiet hour.
 //
-// Requests: 1 for 5,000 bodies; 1 for each storage queue for each 5,000 of which some are old enough; 1 for each one removed.
+// Requests: 1 for 5,000 bodies; for each 5,000 of which some are old enough, 1 for each storage queue; 1 for each
+// body removed.
 func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
 	var report SweepReport
@@ -82,14 +83,14 @@ func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, 
 	return report, nil
 }
 
-// oldClaim is a body whose message was put, or never will be.
+// oldClaim is a body whose message was put, or will never be put.
 type oldClaim struct {
 	blob  string
 	etag  azcore.ETag
-	queue string // the storage queue that the message is for
+	queue string // the storage queue of the message
 }
 
-// oldClaims chooses the bodies of a page, which was answered at now, that are old enough.
+// oldClaims selects the bodies of a page that are old enough; now is the time of the service's response.
 func (q *Queue) oldClaims(items []*container.BlobItem, now time.Time, report *SweepReport) (old []oldClaim) {
 	for _, item := range items {
 		report.Listed++
@@ -110,7 +111,7 @@ func (q *Queue) oldClaims(items []*container.BlobItem, now time.Time, report *Sw
 	return old
 }
 
-// busy tells which storage queues hold messages. The poison queue comes last.
+// busy returns which storage queues hold messages. It checks the poison queue last.
 func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
 	busy := map[string]bool{}
 	for i, shard := range q.shards {

@@ -26,12 +26,12 @@ func (m *Message) Decode(v any) error {
 	return nil
 }
 
-// namesMatch makes names match as encoding/json does. Without it, {"department":"Sales"} would leave a field Department
-// empty and be no error.
+// namesMatch matches names as encoding/json does. Without it, {"department":"Sales"} would silently leave a field
+// Department empty.
 var namesMatch = json.JoinOptions(json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true))
 
-// fills reports whether a body that was decoded into a t has something that t has a place for. Types other than structs
-// and pointers to them take every body. A body without members fills t only if t's zero value is written so.
+// fills reports whether a body that was decoded into a t sets any field of t. Types other than structs and pointers
+// to them accept every body. A body without members is accepted only if t's zero value encodes to it.
 func fills(body []byte, t reflect.Type) bool {
 	base := t
 	for base.Kind() == reflect.Pointer {
@@ -41,7 +41,7 @@ func fills(body []byte, t reflect.Type) bool {
 		return true
 	}
 	if kind := jsontext.Value(body).Kind(); kind != '{' && kind != 'n' {
-		return true // text or a number, which the struct reads itself
+		return true // a string or number, which the struct decodes itself
 	}
 	names := memberNames(body)
 	if len(names) == 0 {
@@ -61,7 +61,7 @@ func fills(body []byte, t reflect.Type) bool {
 	return false
 }
 
-// memberNames returns the names of an object's members, none for null.
+// memberNames returns the names of an object's members; none for null.
 func memberNames(body []byte) (names []string) {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {

@@ -13,19 +13,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// delivery is one message got, from there to what becomes of it.
+// delivery is one message that the worker got, and what happened to it.
 type delivery struct {
 	*session
 	raw     dequeued
 	shard   int
 	holding *holding
-	message *Message // nil while, or if, it cannot be read
+	message *Message // nil until it was read, or if it cannot be read
 	verdict verdict.Verdict
 	err     error
 	began   time.Time
 }
 
-// deliver acts for a message, and returns when nothing more is done for it.
+// deliver handles a message, and returns when nothing more is sent for it.
 func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	s.stats.inFlight.Add(1)
 	defer s.stats.inFlight.Add(-1)
@@ -38,8 +38,8 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	}
 	d.holding.keep()
 	ctx, finishSpan := s.telemetry.begin(d.holding.context(), raw.dequeues)
-	// Deferred, since a handler may end its goroutine.
-	defer func() { finishSpan(d.typeName(), d.settle(), d.err) }()
+	// Deferred, since a handler may call runtime.Goexit.
+	defer func() { finishSpan(d.typeName(), d.acknowledge(), d.err) }()
 	d.err = errGoexit
 	d.verdict, d.err = d.handle(ctx)
 }
@@ -62,13 +62,13 @@ func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 	if h == nil {
 		var wait time.Duration
 		if d.options.patient {
-			wait = d.queue.visibility // a newer build may have one, and be on its way to the machines
+			wait = d.queue.visibility // a newer build with a handler may be being deployed
 		}
 		return verdict.Verdict{Delay: wait}, fmt.Errorf("no handler for messages of type %q", e.Type)
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
-		// The blob goes when the message was handled, just before the message: an earlier delivery came as far as that.
+		// A worker deletes the blob just before the message, so an earlier delivery was handled.
 		d.stats.duplicates.Add(1)
 		d.log.Warn("message was handled before: the blob of its body is gone", d.about()...)
 		return verdict.Verdict{}, nil
@@ -79,7 +79,7 @@ func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 	return call(ctx, h, m)
 }
 
-// tooMany is an error for a message that was delivered too often already; then its handler is not called.
+// tooMany returns an error for a message that was delivered too often; its handler is not called then.
 func (d *delivery) tooMany() error {
 	if d.attempts() > d.options.MaxDequeues {
 		return fmt.Errorf("dequeued %d times", d.attempts())
@@ -94,23 +94,24 @@ func call(ctx context.Context, h internalHandler, m *Message) (v verdict.Verdict
 			v, err = verdict.Verdict{}, &panicError{value: r, stack: string(debug.Stack())}
 		}
 		if err != nil {
-			err = &toldError{told: textOf(err), err: err}
+			err = &handlerError{text: errorText(err), err: err}
 		}
 	}()
 	return h(ctx, m)
 }
 
-// toldError is an error of a handler whose text was asked for once: what an Error method does is not known.
-type toldError struct {
-	told string
+// handlerError is a handler's error with its text, read once under recover: an Error method may panic or change its
+// result.
+type handlerError struct {
+	text string
 	err  error
 }
 
-func (e *toldError) Error() string { return e.told }
-func (e *toldError) Unwrap() error { return e.err }
+func (e *handlerError) Error() string { return e.text }
+func (e *handlerError) Unwrap() error { return e.err }
 
-// textOf returns an error's text, also of one that panics when it is asked.
-func textOf(err error) (text string) {
+// errorText returns an error's text, even if its Error method panics.
+func errorText(err error) (text string) {
 	defer func() {
 		if recover() != nil {
 			text = fmt.Sprintf("an error of type %T that cannot say what it is", err)
@@ -119,11 +120,12 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// settle does to the message what follows from its handling, and returns the outcome's name.
-func (d *delivery) settle() string {
+// acknowledge deletes, releases or poisons the message according to the result of its handling, and returns the
+// outcome's name.
+func (d *delivery) acknowledge() string {
 	switch {
 	case d.holding.lease.Check() != nil:
-		// Another process may have it by now. Whatever the handler returned does not count.
+		// Another process may have the message by now, so the handler's result is ignored.
 		d.stats.leasesLost.Add(1)
 		d.log.Warn("lease lost", d.about()...)
 		return "lost"
@@ -133,9 +135,9 @@ func (d *delivery) settle() string {
 		d.release(d.verdict.Delay)
 		return verdict.Release.String()
 	case d.err == nil:
-		return verdict.Leave.String() // the deferred stop leaves it
+		return verdict.Leave.String() // the deferred stop leaves it hidden
 	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
-		d.release(0) // the worker stops, and that is why
+		d.release(0) // the worker is stopping, which made the handler fail
 		return verdict.Release.String()
 	case d.awaitsNewerBuild():
 		d.postpone()
@@ -150,7 +152,8 @@ func (d *delivery) settle() string {
 	return "failed"
 }
 
-// finish removes the body's blob, and then the message, in this order: a blob without a message would stay for ever.
+// finish removes the body's blob, and then the message: in the other order, a crash would leave a blob without a
+// message.
 func (d *delivery) finish() string {
 	err := d.queue.removeClaim(d.holding.own, d.message.envelope)
 	if err == nil {
@@ -171,7 +174,7 @@ func (d *delivery) finish() string {
 	return verdict.Finish.String()
 }
 
-// poison moves the message to the poison queue; where that fails it comes again, and goes there then.
+// poison moves the message to the poison queue; if that fails, the message is delivered again and poisoned then.
 func (d *delivery) poison() string {
 	reason, stack := wire.RedactText(d.err.Error()), ""
 	if p := (*panicError)(nil); errors.As(d.err, &p) {
@@ -201,7 +204,7 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
-// afterPoison does what the handler wants done once the entry is on the poison queue.
+// afterPoison runs the handler's clean-up after the entry was put on the poison queue.
 func (d *delivery) afterPoison() error {
 	if d.verdict.Poisoned == nil {
 		return nil
@@ -209,7 +212,7 @@ func (d *delivery) afterPoison() error {
 	return d.verdict.Poisoned(d.holding.context())
 }
 
-// retryDelay asks the options, whose function may panic.
+// retryDelay calls Options.RetryDelay, which may panic.
 func (d *delivery) retryDelay() (delay time.Duration) {
 	defer func() {
 		if recover() != nil {
@@ -233,7 +236,7 @@ func (d *delivery) retry() {
 
 func (d *delivery) release(delay time.Duration) { d.releaseWith(delay, "") }
 
-// releaseWith is release that also gives the message another text unless text is empty.
+// releaseWith is release that also sets the message's text, unless text is empty.
 func (d *delivery) releaseWith(delay time.Duration, text string) {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
@@ -245,7 +248,8 @@ func (d *delivery) releaseWith(delay time.Duration, text string) {
 	}
 }
 
-// typeName is the message's type where somebody here knows it: metrics and spans must not grow with what is sent.
+// typeName returns the message's type if this program knows it: senders must not be able to add labels to metrics and
+// spans.
 func (d *delivery) typeName() string {
 	if d.message == nil {
 		return "undecodable"
@@ -256,7 +260,7 @@ func (d *delivery) typeName() string {
 	return d.message.Type
 }
 
-// about is what a log line says of the message.
+// about returns the log attributes of the message.
 func (d *delivery) about(more ...any) []any {
 	id, messageType := d.raw.id, ""
 	if d.message != nil {

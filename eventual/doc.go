@@ -1,6 +1,7 @@
-// Package eventual carries out work that does not fit into one transaction, at least once and even if processes crash: messages on a
-// queue with a Worker that handles them, and the intents behind all patterns with effects outside of a partition. Package
-// eventual/archive moves entities with it. The guide calls it the "Eventually consistent transactions pattern".
+// Package eventual carries out work that does not fit into one transaction, at least once and even if processes
+// crash: messages on a queue with a Worker that handles them, and the intents behind all patterns with effects
+// outside of a partition. Package eventual/archive moves entities with it. The guide calls it the "Eventually
+// consistent transactions pattern".
 //
 // # Stored layout
 //
@@ -15,31 +16,33 @@
 //	{"v":1,"id":"5LT4...","type":"ship","sent":"2026-11-20T13:00:00.5Z","body":{"order":7}}
 //	{"v":1,"id":"OZQK...","type":"ship","sent":"2026-11-20T13:00:00.5Z","steps":["charge"],"claim":{"blob":"OZQK...","length":70000,"sha256":"9f86..."}}
 //
-// steps are the finished steps of Message.Steps. If the JSON would exceed 48 KiB, which is 64 KiB in base64, the service's limit, a blob
-// holds the body and claim names it. Workers ignore members that they do not know. An entry of the poison queue is a message of type
-// tablepatterns.poison, whose body has the reason and the original text.
+// steps are the finished steps of Message.Steps. If the JSON would exceed 48 KiB, which is 64 KiB in base64, the
+// service's limit, a blob holds the body and claim names it. Workers ignore members that they do not know. An entry
+// of the poison queue is a message of type tablepatterns.poison, whose body has the reason and the original text.
 //
 // # Guarantee
 //
-// A message that Send has accepted never expires. It is handled at least once, or goes to the poison queue with the reason. Deliveries
-// can be duplicated, reordered and delayed. While a handler runs, the worker keeps its message hidden from all others. If it cannot, the
-// handler's context ends, with the cause ErrLeaseLost, before another process can get the message, and the library sends no further
-// request under that context.
+// A message that Send has accepted never expires. It is handled at least once, or goes to the poison queue with the
+// reason. Deliveries can be duplicated, reordered and delayed. While a handler runs, the worker keeps its message
+// hidden from all others. If it cannot, the handler's context ends, with the cause ErrLeaseLost, before another
+// process can get the message, and the library sends no further request under that context.
 //
-// A Queue is the driver.IntentRunner of repositories. Given as Schema.Intents, it stores their intents as messages; if a writer dies,
-// any worker of the queue whose program makes the same repositories finishes the intent. Whatever crashes or interferes, the rows that an
-// intent names become consistent with their entity in the end: docs/reference/eventual.md has the argument. It assumes that clocks run
-// at the same speed to within a sixth of the visibility timeout, and that a request arrives within that time or never.
+// A Queue is the driver.IntentRunner of repositories. Given as Schema.Intents, it stores their intents as messages;
+// if a writer dies, any worker of the queue whose program makes the same repositories finishes the intent. Despite
+// crashes and concurrent writers, the rows that an intent names become consistent with their entity in the end:
+// docs/reference/eventual.md has the argument. It assumes that clocks run at the same speed to within a sixth of the
+// visibility timeout, and that a request arrives within that time or never.
 //
 // # Crashes
 //
-// If a writer dies, its intent stays hidden until its visibility timeout is over; then a worker reconciles the rows that it names with
-// the entity as it is at that time.
+// If a writer dies, its intent stays hidden until its visibility timeout is over; then a worker reconciles the rows
+// that it names with the entity as it is at that time.
 //
-// If a worker dies, its messages stay hidden until their visibility timeout is over; then other workers get them. The interrupted
-// delivery counts toward MaxDequeues, so a message that kills its workers ends on the poison queue. If a worker dies after it has put an
-// entry on the poison queue and before it has deleted the message, the entry is followed by a second one with the same ID. If a sender
-// dies after it has stored a large body and before it has put its message, a blob stays; SweepClaims removes it.
+// If a worker dies, its messages stay hidden until their visibility timeout is over; then other workers get them. The
+// interrupted delivery counts toward MaxDequeues, so a message that kills its workers ends on the poison queue. If a
+// worker dies after it has put an entry on the poison queue and before it has deleted the message, the entry is
+// followed by a second one with the same ID. If a sender dies after it has stored a large body and before it has put
+// its message, a blob stays; SweepClaims removes it.
 //
 // # Requests
 //
@@ -56,6 +59,7 @@
 //
 // # When not to use it
 //
-// If the effect must be visible at once with the write that causes it: rows of one partition go into one transaction. If you need
-// messages in order, or exactly once. For more than about 2,000 messages a second on one storage queue: set Shards.
+// If the effect must be visible at once with the write that causes it: rows of one partition go into one transaction.
+// If you need messages in order, or exactly once. For more than about 2,000 messages a second on one storage queue:
+// set Shards.
 package eventual

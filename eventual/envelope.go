@@ -18,40 +18,40 @@ const (
 	maxText = 64 << 10
 	// maxInline is how much JSON that is in base64.
 	maxInline = maxText / 4 * 3
-	// maxBody bounds a body that is kept in a blob: it is held in memory by whoever sends and whoever handles it.
+	// maxBody limits a body that is stored in a blob: sender and worker hold it in memory.
 	maxBody = 16 << 20
-	// maxType bounds the name of a message's type.
+	// maxType limits the name of a message's type.
 	maxType = 200
 
-	// ownTypes begin the types of the library's own messages.
+	// ownTypes is the prefix of the types of the library's own messages.
 	ownTypes = "tablepatterns."
 )
 
-// envelope is the stored form of a message: base64 of this as JSON. The queue service takes text only, and its XML has no
-// room for control characters. It is API; a change needs another version.
+// envelope is the stored form of a message: base64 of this as JSON, since the queue service accepts only text, and
+// its XML no control characters. It is a stored format: a change needs a new version.
 type envelope struct {
 	Version int            `json:"v"`
 	ID      string         `json:"id"`
 	Type    string         `json:"type"`
 	Sent    time.Time      `json:"sent"`
-	Steps   []string       `json:"steps,omitempty"` // done ones
-	Waits   int            `json:"waits,omitzero"`  // deliveries to builds that did not know what it names
+	Steps   []string       `json:"steps,omitempty"` // finished ones
+	Waits   int            `json:"waits,omitzero"`  // deliveries to older builds, which did not know the intent's names
 	Body    jsontext.Value `json:"body,omitzero"`
-	Claim   *claim         `json:"claim,omitzero"` // in place of a body too large for a message
-	Later   jsontext.Value `json:",embed"`         // members of a later build, written back with the steps
-	MAC     string         `json:"mac,omitempty"`  // see SigningKeys; sign adds it, behind all others
+	Claim   *claim         `json:"claim,omitzero"` // replaces a body that is too large for a message
+	Later   jsontext.Value `json:",embed"`         // members of a later version, written back with the steps
+	MAC     string         `json:"mac,omitempty"`  // see SigningKeys; sign adds it as the last member
 
-	raw []byte // the JSON that it was read from, MAC included
+	raw []byte // the JSON from which it was read, including the MAC
 }
 
-// claim says where a large body is, and what it must be.
+// claim names the blob of a large body, with the length and hash that it must have.
 type claim struct {
 	Blob   string `json:"blob"` // the blob claims/<Blob>
 	Length int    `json:"length"`
 	SHA256 string `json:"sha256"`
 }
 
-// encode returns the message's text, signed if there are keys. fits is false where it is over the service's limit.
+// encode returns the message's text, signed if there are keys. fits is false if it exceeds the service's limit.
 func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bool, err error) {
 	plain := *e
 	plain.MAC = ""
@@ -71,8 +71,8 @@ var (
 	errNoType     = errors.New("the envelope has no type")
 )
 
-// decodeEnvelope reads a message's text: base64, with or without padding, or JSON as it is, which people and other programs
-// send. What such a message leaves out is taken from what the service knows of it.
+// decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other programs
+// send it. Missing members are filled in from what the service reports about the message.
 func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, error) {
 	raw := []byte(strings.TrimSpace(text))
 	if len(raw) == 0 || raw[0] != '{' {
@@ -111,7 +111,7 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 	return &e, nil
 }
 
-// checkType refuses what is no name of a type.
+// checkType refuses illegal names of types.
 func checkType(messageType string) error {
 	switch {
 	case messageType == "":

@@ -26,7 +26,7 @@ func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
-// failure turns the error of a request that changes nothing, or whose outcome does not matter, into a tables.Error.
+// failure makes a tables.Error of a failed request that changes nothing, or whose outcome does not matter.
 func failure(op, resource string, err error) error {
 	if err == nil {
 		return nil
@@ -35,12 +35,12 @@ func failure(op, resource string, err error) error {
 	if kind, known := kindOf(e.Code); known {
 		e.Kind = kind
 	} else if wire.IsStatus(err, http.StatusPreconditionFailed) {
-		e.Kind = nil // it takes who asked to know which condition that was
+		e.Kind = nil // only the caller knows which condition failed
 	}
 	return e
 }
 
-// writeFailure is failure for a write: where an attempt may have been applied, that is the kind.
+// writeFailure is failure for a write: the kind is ErrUnknownOutcome if an attempt may have been applied.
 func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil
@@ -52,7 +52,7 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	return e
 }
 
-// kindOf translates the codes that say more than their status.
+// kindOf returns the kind for service codes that are more specific than their status.
 func kindOf(code string) (kind error, known bool) {
 	switch code {
 	case "QueueNotFound", "ContainerNotFound":

@@ -16,11 +16,11 @@ import (
 // none of them can arrive after the next delivery has begun.
 type Handler func(ctx context.Context, m *Message) error
 
-// internalHandler acts for one of the library's own messages. An error is a failure, as a Handler's.
+// internalHandler handles one of the library's own messages. An error counts as a failure, as with a Handler.
 type internalHandler func(ctx context.Context, m *Message) (verdict.Verdict, error)
 
-// handlerOf finds who acts for a type: when a message comes, not before, since types are registered at any time. It is nil
-// for a type that nobody knows.
+// handlerOf returns the handler of a type, nil if the type is unknown. It looks it up for each message, since types
+// may be registered at any time.
 func (w *Worker) handlerOf(messageType string) internalHandler {
 	if h := w.handlers[messageType]; h != nil {
 		return func(ctx context.Context, m *Message) (verdict.Verdict, error) { return verdict.Verdict{}, h(ctx, m) }
@@ -36,10 +36,10 @@ type panicError struct {
 	stack string
 }
 
-// errGoexit: a handler ended its goroutine, as testing.T.FailNow does.
+// errGoexit: a handler called runtime.Goexit, as testing.T.FailNow does.
 var errGoexit = errors.New("the handler ended its goroutine")
 
-// Error shows the value of an error or a string only: another one may be anything that the handler had at hand.
+// Error shows the panic's value only if it is an error or a string: other values may hold the handler's data.
 func (p *panicError) Error() string {
 	switch v := p.value.(type) {
 	case error:

@@ -17,48 +17,51 @@ import (
 // another process has the message.
 var ErrLeaseLost = lease.ErrLost
 
-// holding is a message that this process acts for, put or got, and the one owner of its pop receipt, which changes with
-// every renewal.
+// holding is the lease of this process on a message that it put or got. It alone uses the message's pop receipt,
+// which changes with every renewal.
 type holding struct {
 	queue      *azqueue.QueueClient
 	id         string
 	visibility time.Duration
 	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
-	work       context.Context // of whoever acts for the message
-	envelope   *envelope       // of a message that this process has sent, for the blob of its body
-	own        context.Context // of the requests about the message itself: outlives the caller's context, not the lease
+	work       context.Context // for the work on the message
+	envelope   *envelope       // of a message that this process has sent, to delete the blob of its body
+	own        context.Context // for requests about the message itself: outlives the caller's context, but not the lease
 
-	// turn holds one token: whoever has it may use receipt and text. It is a channel, since its holder makes requests.
-	turn    chan struct{}
+	// lock protects receipt and text. It is a channel with one token, since its holder makes requests and waiting
+	// must end with a context.
+	lock    chan struct{}
 	receipt string
 	text    string
 
 	stopped chan struct{} // closed by stop
 	renewal *time.Timer
-	renewed chan struct{} // closed when the renewing goroutine has ended, nil before it began
+	renewed chan struct{} // closed when the renewing goroutine has ended; nil before it has begun
 }
 
-// hold begins to act for a message with this text that a request sent after since has hidden for visibility.
+// hold starts the lease on a message with this text. A request that was sent after since has hidden the message for
+// visibility.
 func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text string, since time.Time, visibility time.Duration) *holding {
 	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility, since: since,
-		lease: lease.New(ctx, since, visibility), turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+		lease: lease.New(ctx, since, visibility), lock: make(chan struct{}, 1), stopped: make(chan struct{})}
 	h.work = h.lease.Context(ctx)
 	h.own = h.lease.Context(context.WithoutCancel(ctx))
-	h.turn <- struct{}{}
+	h.lock <- struct{}{}
 	return h
 }
 
-// context is for everything that is sent for the message. It ends with the lease, and with the context that hold got.
+// context is the context of all requests of the message's work. It ends with the lease, and with the context given to
+// hold.
 func (h *holding) context() context.Context { return h.work }
 
-// unsure reports whether something that was sent for the message may still be on its way.
+// unsure reports whether a request of the message's work may still be on its way.
 func (h *holding) unsure() bool { return h.lease.Unsure() }
 
-// keep renews the message's invisibility at half of it, again and again until stop or the loss of the lease.
+// keep renews the message's invisibility each time half of it has passed, until stop or the loss of the lease.
 func (h *holding) keep() {
 	h.renewed = make(chan struct{})
-	// Half of the time since before the request that hid the message, which may have been slow.
+	// Half of it, counted from before the request that hid the message, since that may have been slow.
 	h.renewal = time.AfterFunc(max(0, h.visibility/2-time.Since(h.since)), func() {
 		defer close(h.renewed)
 		h.renewAlways()
@@ -73,7 +76,7 @@ func (h *holding) renewAlways() {
 			if h.lease.Check() != nil {
 				return
 			}
-			// The old term still lasts; what is not renewed before it ends, ends.
+			// The current lease is still valid; it is lost unless a renewal succeeds before it expires.
 			wait = backoff.Delay(failures)
 			failures++
 		} else {
@@ -92,16 +95,16 @@ func (h *holding) renewAlways() {
 	}
 }
 
-// update renews the message's invisibility, and gives it another text unless text is empty. A message that is another
-// holder's now, or gone, ends the lease: so it does when only the answer to an earlier renewal was lost, and the service
-// knows a receipt that nobody has.
+// update renews the message's invisibility, and sets its text unless text is empty. The lease is lost if another
+// process holds the message, or if the message no longer exists. It is also lost if the response to an earlier
+// renewal was lost, since only that response had the new pop receipt.
 func (h *holding) update(ctx context.Context, text string) error {
 	select {
-	case <-h.turn:
+	case <-h.lock:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { h.turn <- struct{}{} }()
+	defer func() { h.lock <- struct{}{} }()
 	if err := h.lease.Check(); err != nil {
 		return err
 	}
@@ -134,12 +137,12 @@ func isNotHeld(err error) bool {
 	return answer.StatusCode == http.StatusNotFound || answer.ErrorCode == "PopReceiptMismatch"
 }
 
-// finish deletes the message: all is done for it. Nothing can be sent for it afterwards. A message that is another holder's
-// by now is that one's to delete, and no error.
+// finish deletes the message, whose work is done. No request can be sent for the message afterwards. If another
+// process holds the message by now, that process deletes it, and finish returns nil.
 func (h *holding) finish() error {
 	defer h.stop()
-	<-h.turn
-	defer func() { h.turn <- struct{}{} }()
+	<-h.lock
+	defer func() { h.lock <- struct{}{} }()
 	if h.lease.Check() != nil {
 		return nil
 	}
@@ -150,15 +153,16 @@ func (h *holding) finish() error {
 	return err
 }
 
-// release shows the message to others after delay, whole seconds. Nothing can be sent for it afterwards, so nothing may
-// be under way: where something is, the message is left until its time is out.
+// release makes the message visible to others after delay, in whole seconds. No request can be sent for the message
+// afterwards. If a request may still be on its way, release instead leaves the message hidden until its visibility
+// timeout is over.
 func (h *holding) release(delay time.Duration) error { return h.releaseWith(delay, "") }
 
-// releaseWith is release that also gives the message another text unless text is empty.
+// releaseWith is release that also sets the message's text, unless text is empty.
 func (h *holding) releaseWith(delay time.Duration, text string) error {
 	defer h.stop()
-	<-h.turn
-	defer func() { h.turn <- struct{}{} }()
+	<-h.lock
+	defer func() { h.lock <- struct{}{} }()
 	if h.unsure() || h.lease.Check() != nil {
 		return nil
 	}
@@ -173,8 +177,8 @@ func (h *holding) releaseWith(delay time.Duration, text string) error {
 	return err
 }
 
-// stop ends the lease and all that goes on for it, and is called more than once without harm. The message is left to
-// appear again unless it was finished or released.
+// stop ends the lease and its renewal. It may be called several times. The message becomes visible again by itself
+// unless it was finished or released.
 func (h *holding) stop() {
 	select {
 	case <-h.stopped:

@@ -14,7 +14,7 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of a driver.Intent. It is API, like the envelope around it.
+// intentBody is the stored form of a driver.Intent: a format that must stay compatible, like the envelope around it.
 type intentBody struct {
 	ID         string              `json:"id"`
 	Repository string              `json:"repository"`
@@ -58,8 +58,8 @@ func (q *Queue) Register(repository string, reconcile func(context.Context, driv
 
 // Run implements driver.IntentRunner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
 // deletes the message. Requests: 2, and those of the change.
-func (q *Queue) Run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error) error {
-	return q.run(ctx, intent, commit, settle, q.settleCommitted)
+func (q *Queue) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+	return q.run(ctx, intent, commit, reconcile, q.applyCommitted)
 }
 
 // Async returns a runner that leaves the effects of changes to the queue's workers: the writer makes the message visible to them as
@@ -69,14 +69,14 @@ func (q *Queue) Async() driver.IntentRunner { return asyncQueue{q} }
 type asyncQueue struct{ *Queue }
 
 // Run implements driver.IntentRunner.
-func (q asyncQueue) Run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error) error {
-	return q.run(ctx, intent, commit, settle, func(h *holding, intent *driver.Intent, _ func(context.Context) error) { q.giveAway(h, intent) })
+func (q asyncQueue) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+	return q.run(ctx, intent, commit, reconcile, func(h *holding, intent *driver.Intent, _ func(context.Context) error) { q.releaseToWorkers(h, intent) })
 }
 
-// run holds a message while it commits, and applies the effects of a change that was committed. A change that surely was
-// not may have reserved something outside, which settle undoes. Where nobody knows, the message is left: by the time it
-// appears, whatever was under way has arrived.
-func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, settle func(context.Context) error, apply func(*holding, *driver.Intent, func(context.Context) error)) error {
+// run holds a message while it commits, and then applies the effects of the change. A change that was certainly not
+// committed may have left reservations, which reconcile removes. If the outcome is unknown, the message stays hidden:
+// by the time it appears, all requests have arrived.
+func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error, apply func(*holding, *driver.Intent, func(context.Context) error)) error {
 	h, err := q.putIntent(ctx, intent)
 	if err != nil {
 		return err
@@ -85,24 +85,24 @@ func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, settle fu
 	err = commit(h.context())
 	switch {
 	case err == nil:
-		apply(h, &intent, settle)
+		apply(h, &intent, reconcile)
 	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
-		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has cancelled nothing
+		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has not cancelled ctx
 	case !errors.Is(err, tables.ErrUnknownOutcome) && h.context().Err() == nil:
-		q.settleNow(h, &intent, false, settle)
+		q.applyNow(h, &intent, false, reconcile)
 	}
 	return err
 }
 
-func (q *Queue) settleCommitted(h *holding, intent *driver.Intent, settle func(context.Context) error) {
-	q.settleNow(h, intent, true, settle)
+func (q *Queue) applyCommitted(h *holding, intent *driver.Intent, reconcile func(context.Context) error) {
+	q.applyNow(h, intent, true, reconcile)
 }
 
-// settleNow applies the effects, and leaves to the workers what cannot be done.
-func (q *Queue) settleNow(h *holding, intent *driver.Intent, committed bool, settle func(context.Context) error) {
-	if err := settle(h.context()); err != nil {
+// applyNow applies the effects, and leaves to the workers what fails.
+func (q *Queue) applyNow(h *holding, intent *driver.Intent, committed bool, reconcile func(context.Context) error) {
+	if err := reconcile(h.context()); err != nil {
 		q.logEffect(intent, committed, err)
-		q.giveAway(h, intent)
+		q.releaseToWorkers(h, intent)
 		return
 	}
 	if h.unsure() {
@@ -117,16 +117,17 @@ func (q *Queue) settleNow(h *holding, intent *driver.Intent, committed bool, set
 	}
 }
 
-// giveAway shows the message to the workers. If that fails, it appears by itself.
-func (q *Queue) giveAway(h *holding, intent *driver.Intent) {
+// releaseToWorkers makes the message visible to the workers. If that fails, it becomes visible when its visibility
+// timeout is over.
+func (q *Queue) releaseToWorkers(h *holding, intent *driver.Intent) {
 	if err := h.release(0); err != nil {
 		q.logMessage(intent, "an intent stays hidden from workers until its visibility timeout is over", err)
 	}
 	q.wake.all()
 }
 
-// putIntent makes an intent durable. A failure is certain to the caller, whatever became of the message: the change was not
-// begun, and an intent without one does nothing.
+// putIntent stores an intent. To the caller a failure is definite, even if the message was stored: the change was not
+// begun, and an intent without a change does nothing.
 func (q *Queue) putIntent(ctx context.Context, intent driver.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, intentBody{intent.ID, intent.Repository, intent.Key.Partition, intent.Key.Row, intent.Outside})
@@ -147,7 +148,7 @@ func (q *Queue) putIntent(ctx context.Context, intent driver.Intent) (*holding, 
 	return h, err
 }
 
-// handleIntent is the worker's part: it carries out an intent whose writer died, or gave it away.
+// handleIntent carries out an intent whose writer died or released it to the workers.
 func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
@@ -160,8 +161,8 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	intent := driver.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, driver.ErrUnknownPattern) {
-		// Whoever has the key may have given it up in a change whose holder has died. That message is hidden for a visibility
-		// timeout at most, and this one is not to be poison before.
+		// The owner of the key may be releasing it in a change whose writer has died. That change's message is hidden
+		// for at most one visibility timeout, and this message must not be poisoned before.
 		return verdict.Verdict{Delay: q.visibility}, err
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ type Message struct {
 	queue    *Queue
 	envelope *envelope
 	holding  *holding
-	text     string // as it is stored
+	text     string // as stored
 
 	allowUnfilled bool // see WorkerOptions
 }
@@ -73,8 +73,8 @@ func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	return nil
 }
 
-// note writes into the message that a step is done. After a failure nobody knows whether that is stored, and the step may
-// be done once more.
+// note records in the message that a step is done. After a failure it is unknown whether that is stored, so the step
+// may run again.
 func (m *Message) note(ctx context.Context, step string) error {
 	next := *m.envelope
 	next.Steps = append(slices.Clone(next.Steps), step)
@@ -82,8 +82,8 @@ func (m *Message) note(ctx context.Context, step string) error {
 	if err != nil {
 		return err
 	}
-	// Kept whatever comes of it: should the message go to the poison queue, it goes there with the step done, and with
-	// the blob that its text may point to by now.
+	// Keep the new text even if the update failed: if the message is poisoned, its entry has the finished step and
+	// the blob that the text may name by now.
 	*m.envelope, m.text = next, text
 	err = m.holding.update(ctx, text)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A writer whose change is made returns nil, also when an effect of the change outside of the entity's partition failed:
-// the intent is still on the queue, and a worker carries it out. So the account's log is the one place where the failure
-// is seen before the intent is on the poison queue. A line names the pattern, the table and what to do.
+// A writer whose change is committed returns nil even if an effect of the change outside of the entity's partition
+// failed: the intent is still on the queue, and a worker carries it out. So the account's log is the one place that
+// shows the failure before the intent is on the poison queue. A line names the pattern, the table and what to do.
 
 // logEffect logs that a writer could not apply an effect. committed says whether the change was made.
 func (q *Queue) logEffect(intent *driver.Intent, committed bool, err error) {
@@ -28,7 +28,7 @@ func (q *Queue) logEffect(intent *driver.Intent, committed bool, err error) {
 	q.account.Logger().Warn(text, append(about, slog.String("error", wire.RedactText(err.Error())), slog.String("action", actionFor(err)))...)
 }
 
-// logMessage logs that a request about the message of an intent failed. what says what follows from that.
+// logMessage logs that a request about the message of an intent failed. what describes the consequence.
 func (q *Queue) logMessage(intent *driver.Intent, what string, err error) {
 	q.account.Logger().Info(what, append(aboutIntent(q, intent), slog.String("error", wire.RedactText(err.Error())))...)
 }
@@ -37,7 +37,7 @@ func aboutIntent(q *Queue, intent *driver.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository), slog.String("intent", intent.ID)}
 }
 
-// actionFor says what an operator does about an effect that failed.
+// actionFor returns what an operator can do about a failed effect.
 func actionFor(err error) string {
 	var e *tables.Error
 	table := "the table"

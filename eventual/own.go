@@ -8,9 +8,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 )
 
-// HandleOwn has all workers of this Queue give messages of a type that begins with "tablepatterns." to h. It is for the packages of
-// this module that send such messages; programs cannot call it, since its first argument is of an internal type. They give NewWorker
-// their handlers. op is the operation that an error names.
+// HandleOwn makes all workers of this Queue handle messages of a type that begins with "tablepatterns." with h. It is
+// for the packages of this module that send such messages; programs cannot call it, since its first argument is of an
+// internal type. Programs give handlers to NewWorker. Errors name the operation op.
 func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
 	if err := checkType(messageType); err != nil {
 		return invalidf(op, q.name, "%w", err)

@@ -17,12 +17,13 @@ const (
 	poisonSuffix = "-poison"
 	poisonType   = ownTypes + "poison"
 
-	// What is longer is cut: the original must find room beside it.
+	// A longer reason is cut, since the original message must fit beside it.
 	maxReason = 2 << 10
 	maxStack  = 8 << 10
 )
 
-// poisonEntry is the body of an entry of the poison queue, which is a message like others. It is API, as the envelope is.
+// poisonEntry is the body of an entry of the poison queue, which is itself a message. It is a stored format that must
+// stay compatible, like the envelope.
 type poisonEntry struct {
 	Queue      string    `json:"queue"`
 	Shard      int       `json:"shard"`
@@ -33,20 +34,20 @@ type poisonEntry struct {
 	Dequeues   int       `json:"dequeues"`
 	Sent       time.Time `json:"sent,omitzero"`
 	PoisonedAt time.Time `json:"poisonedAt"`
-	Original   string    `json:"original"` // the message's text, to the letter
+	Original   string    `json:"original"` // the message's text, unchanged
 }
 
 func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
 	p := &poisonEntry{Queue: d.queue.name, Shard: d.shard, ID: d.raw.id, Reason: cut(reason, maxReason), Stack: cut(stack, maxStack),
 		Dequeues: d.raw.dequeues, Sent: d.raw.inserted, PoisonedAt: time.Now().UTC(), Original: d.raw.text}
 	if m := d.message; m != nil {
-		// With the steps that were done since it was got.
+		// With the steps that were finished by this delivery.
 		p.ID, p.Type, p.Sent, p.Original = m.ID, m.Type, m.Sent, m.text
 	}
 	return p
 }
 
-// cut shortens a text to whole characters.
+// cut shortens a text to at most most bytes, between characters.
 func cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
@@ -55,11 +56,11 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// putPoison puts an entry on the poison queue. An entry too large for a message has its body in a blob, as others; where
-// there is no place for blobs, the original goes there as it is, without the reason, which is in the log: nothing is lost for
-// want of a place to say why.
+// putPoison puts an entry on the poison queue. If an entry is too large for a message, its body goes into a blob.
+// Without a blob container, the original message goes to the poison queue unchanged, without the reason, which is in
+// the log.
 //
-// hidden is how long it is not shown: where something that was sent for the message may still be under way, it must arrive
+// hidden is how long the entry stays hidden: a request of the message's work that may still be on its way must arrive
 // before the message can be requeued.
 func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
@@ -79,7 +80,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	}
 	_, err = putText(ctx, op, name, q.poison, text, hidden)
 	if err != nil && claimed && !errors.Is(err, tables.ErrUnknownOutcome) {
-		_ = q.removeClaim(ctx, e) // no entry will ever point to it; if this fails, SweepClaims finds it
+		_ = q.removeClaim(ctx, e) // no entry names the blob; if this fails, SweepClaims removes it
 	}
 	return err
 }
@@ -87,8 +88,8 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 // PoisonMessage is one entry of the poison queue.
 type PoisonMessage struct {
 	EntryID    string // the entry's own
-	ID         string // the message's; two entries can have one, if a worker died between putting the entry and deleting the message
-	Type       string // "" where the message could not be read
+	ID         string // the message's; two entries can have the same ID, if a worker died between putting the entry and deleting the message
+	Type       string // "" if the message could not be read
 	Queue      string
 	Shard      int
 	Reason     string
@@ -96,7 +97,7 @@ type PoisonMessage struct {
 	Dequeues   int
 	Sent       time.Time
 	PoisonedAt time.Time
-	Original   string // the message's text, to the letter
+	Original   string // the message's text, unchanged
 
 	unreadable error // why the entry itself cannot be read
 }
@@ -110,7 +111,8 @@ func (p *PoisonMessage) Body() []byte {
 	return e.Body
 }
 
-// readPoison reads an entry. An error is one of the service; an entry that cannot be read says so itself.
+// readPoison reads an entry. It returns an error only for a failed request; the entry itself says if it cannot be
+// read.
 func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
 	e, err := decodeEnvelope(raw.text, raw.id, raw.inserted)
 	if err != nil || e.Type != poisonType {

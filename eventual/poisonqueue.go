@@ -39,7 +39,7 @@ func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error
 	}
 	var entries []PoisonMessage
 	for _, m := range answer.Messages {
-		receipt := "" // a peek gives none
+		receipt := "" // a peek returns no receipt
 		raw, ok := readDequeued(&azqueue.DequeuedMessage{MessageID: m.MessageID, MessageText: m.MessageText, InsertionTime: m.InsertionTime,
 			DequeueCount: m.DequeueCount, PopReceipt: &receipt})
 		if !ok {
@@ -79,8 +79,8 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	})
 }
 
-// putAgain puts the message of an entry on a shard. The blob of a large body is renewed before, so that no sweep deletes it while
-// the message goes from one queue to the other.
+// putAgain puts the message of an entry on a shard. It renews the blob of a large body first, so that no sweep
+// deletes it while the message moves from one queue to the other.
 func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
 	const op = "Requeue"
 	put := func(ctx context.Context) error {
@@ -118,7 +118,7 @@ type round struct {
 	unreadable []error
 }
 
-// each acts for every entry that matches and deletes it.
+// each calls the round's action for every entry that matches, and deletes the entry.
 func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMessage) bool, act func(*holding, *PoisonMessage) error) (n int, err error) {
 	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
 	defer func() {
@@ -136,13 +136,13 @@ func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMess
 		case fresh:
 			repeated = 0
 		default:
-			repeated += got // hidden ones that appear again, if a round takes longer than the visibility timeout
+			repeated += got // hidden entries that became visible again, because the round takes longer than the visibility timeout
 		}
 	}
 	return r.n, errors.Join(r.unreadable...)
 }
 
-// batch gets entries and acts for those that were not seen before.
+// batch gets entries and handles those that this round has not seen before.
 func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	q := r.queue
 	since, count, hidden := time.Now(), int32(batch), int32(q.visibility/time.Second)
@@ -163,13 +163,13 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 		}
 	}
 	next := 0
-	defer func() { // also where match panics
+	defer func() { // also if match panics
 		for _, h := range holdings[next:] {
 			h.stop()
 		}
 	}()
 	for i, raw := range raws {
-		// An entry that came since the round began could have been requeued by it, and failed again.
+		// An entry put after the round began may be for a message that this round requeued, and that failed again.
 		late := !r.began.IsZero() && raw.inserted.After(r.began)
 		if r.seen[raw.id] || late {
 			r.kept = append(r.kept, holdings[i])
@@ -189,14 +189,14 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	return len(raws), fresh, nil
 }
 
-// one acts for an entry. It finishes or keeps its holding, unless it returns an error.
+// one handles an entry. It finishes or keeps its holding, unless it returns an error.
 func (r *round) one(h *holding, raw dequeued) error {
 	entry, own, err := r.queue.readPoison(h.context(), raw)
 	if err != nil {
 		return err
 	}
 	if errors.Is(entry.unreadable, errClaimGone) && raw.dequeues > 1 {
-		return failure(r.op, r.Name(), h.finish()) // acted for before; only the deletion is missing
+		return failure(r.op, r.Name(), h.finish()) // handled before; only its deletion had failed
 	}
 	if r.match != nil && !r.match(*entry) {
 		r.kept = append(r.kept, h)
@@ -211,8 +211,8 @@ func (r *round) one(h *holding, raw dequeued) error {
 		return err
 	}
 	if own != nil && entry.unreadable == nil {
-		// Before the entry, as with every message: a blob that no message names would stay. That of an entry which cannot be read
-		// may be another message's; SweepClaims finds it if it is nobody's.
+		// Before the entry, as with every message: in the other order a crash would leave a blob without an entry.
+		// The blob of an entry that cannot be read may belong to another message, so it is left to SweepClaims.
 		if err := r.queue.removeClaim(h.context(), own); err != nil {
 			return err
 		}

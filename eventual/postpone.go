@@ -15,14 +15,15 @@ import (
 // visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
 // MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
 
-// longestPostponement bounds the delay of a release, so that an intent is carried out soon after the deployment.
+// longestPostponement limits the delay of a release, so that an intent is carried out soon after the deployment.
 const longestPostponement = 5 * time.Minute
 
 // errUnknownRepository: no repository of this name has its intents on the queue in this program.
 var errUnknownRepository = errors.New("run workers of the build that has it")
 
-// attempts is how many deliveries of the message count toward MaxDequeues. What the message says of its releases is input
-// from outside: no more are believed than can have taken place, or a message that kills its workers would do so for ever.
+// attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the message
+// is untrusted input: it is limited by the number of releases that can have taken place, so that a message that kills
+// its workers is poisoned in the end.
 func (d *delivery) attempts() int {
 	if d.message == nil || d.message.Type != intentType {
 		return d.raw.dequeues
@@ -32,8 +33,8 @@ func (d *delivery) attempts() int {
 	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
 }
 
-// awaitsNewerBuild reports whether the message is an intent that a newer build will know, and the deployment of that build
-// may still be under way.
+// awaitsNewerBuild reports whether the message is an intent with names that this build does not know, and a
+// deployment may still be under way.
 func (d *delivery) awaitsNewerBuild() bool {
 	if d.message == nil || d.message.Type != intentType || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
 		return false
@@ -41,21 +42,22 @@ func (d *delivery) awaitsNewerBuild() bool {
 	return errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)
 }
 
-// postpone releases the intent, and writes into it that this delivery does not count.
+// postpone releases the intent, and records in it that this delivery does not count.
 func (d *delivery) postpone() {
 	next := *d.message.envelope
 	delay := d.postponement(next.Waits)
 	next.Waits = max(0, next.Waits) + 1
 	text, _, err := d.queue.seal(d.holding.own, "Release", d.queue.shardNames[d.shard], &next)
 	if err != nil {
-		text = "" // the delivery counts, and the message is released as it is
+		text = "" // the delivery counts, and the message is released unchanged
 	}
 	d.log.Warn("intent names what only a newer build knows, so it is left to workers of that build",
 		d.about("error", wire.RedactText(d.err.Error()), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
 	d.releaseWith(delay, text)
 }
 
-// postponement doubles from a visibility timeout. The jitter shortens it, so that intents of one deployment part.
+// postponement returns the delay, which starts at the visibility timeout and doubles. Jitter shortens it, so that the
+// intents of one deployment spread out.
 func (d *delivery) postponement(waits int) time.Duration {
 	delay := longestPostponement
 	if waits = max(0, waits); waits < 10 {

@@ -54,7 +54,7 @@ type Queue struct {
 
 	signing       *SigningKeys // nil for none
 	unsignedUntil time.Time
-	told          sync.Once // see tellUnsigned
+	warned        sync.Once // see warnUnsigned
 
 	repositories reconcilers
 
@@ -109,7 +109,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	return q, nil
 }
 
-// checkName holds the service's rule for names of queues and containers.
+// checkName checks the service's rule for names of queues and containers.
 func checkName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
 		return fmt.Errorf("queue or container name %q of %d characters: it has 3 to 63", name, len(name))
@@ -131,14 +131,14 @@ func (q *Queue) Name() string { return q.name }
 // Account returns the account the queue belongs to.
 func (q *Queue) Account() *tables.Account { return q.account }
 
-// shardOf is the shard of a message: the same for one id, and even over many.
+// shardOf returns the shard of a message: a given ID always has the same shard, and IDs are spread evenly.
 func (q *Queue) shardOf(id string) int {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int(h.Sum32() % uint32(len(q.shards)))
 }
 
-// nameOf is the name of one of the storage queues.
+// nameOf returns the name of one of the storage queues.
 func (q *Queue) nameOf(client *azqueue.QueueClient) string {
 	if i := slices.Index(q.shards, client); i >= 0 {
 		return q.shardNames[i]
@@ -146,7 +146,7 @@ func (q *Queue) nameOf(client *azqueue.QueueClient) string {
 	return q.name + poisonSuffix
 }
 
-// wake tells idle workers of this process that there is something to get.
+// wake tells idle workers of this process that a message was put.
 type wake struct {
 	mu sync.Mutex
 	ch chan struct{} // nil while nobody watches

@@ -42,7 +42,7 @@ func (q *Queue) Create(ctx context.Context) error {
 	return there
 }
 
-// createQueue answers existed only where that is certain.
+// createQueue reports existed only if that is certain.
 func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) (existed bool, err error) {
 	var ex wire.Exchange
 	_, err = client.Create(wire.With(ctx, &ex), nil)
@@ -105,7 +105,7 @@ func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient
 		return nil
 	case wire.HasCode(err, "QueueNotFound", "QueueBeingDeleted"):
 		if ex.EarlierUnknown() {
-			return nil // gone, or going, is what was asked for
+			return nil // missing or being deleted, which is what Drop asked for
 		}
 		return failure(op, name, err)
 	}

@@ -64,7 +64,8 @@ func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error)
 	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw}, nil
 }
 
-// whereJSON says where in a value JSON failed. The error itself is not shown: it may quote the value.
+// whereJSON returns the position at which encoding a value as JSON failed. It does not use the error's text, which
+// may quote the value.
 func whereJSON(err error) string {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
@@ -80,17 +81,17 @@ func whereJSON(err error) string {
 	return where
 }
 
-// placed is a message as a put has left it.
+// placed is a message after a put.
 type placed struct {
 	shard   int
-	id      string // the service's; empty where its answer was cut
+	id      string // the service's; empty if its response was cut off
 	receipt string
 	text    string
 	since   time.Time // before the request was sent
-	twice   bool      // the SDK has repeated the request, so there may be another message with the same text
+	twice   bool      // the SDK has retried the request, so there may be another message with the same text
 }
 
-// send puts an envelope on its shard, its body in a blob where it is large.
+// send puts an envelope on its shard, with a large body in a blob.
 func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
@@ -110,31 +111,33 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Dur
 		return err
 	})
 	if err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
-		// No message will ever point to the blob. If this fails, SweepClaims finds it.
+		// No message names the blob. If this fails, SweepClaims removes it.
 		_ = q.removeClaim(context.WithoutCancel(ctx), e)
 	}
 	return p, err
 }
 
-// sendHidden puts a message that this process acts for itself, if it lives: nobody else sees it for the visibility timeout.
+// sendHidden puts a message that this process handles itself: it stays hidden from all others for the visibility
+// timeout, which is renewed.
 func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
 	p, err := q.send(ctx, op, e, q.visibility)
 	if err != nil {
 		return nil, err
 	}
 	if p.receipt == "" {
-		// The message is there, and without a receipt it cannot be held: whoever gets it will act for it.
+		// The message was put, but without a receipt this process cannot hold it: the worker that gets it handles it.
 		return nil, &tables.Error{Op: op, Table: q.name, Kind: tables.ErrUnknownOutcome, Err: tables.ErrGarbled}
 	}
 	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
 	if !p.twice {
-		// A second message would not be renewed with this one, and appear while this process is still at work.
+		// A second copy of the message would not be renewed with this one, and would become visible while this
+		// process is still working.
 		h.keep()
 	}
 	return h, nil
 }
 
-// put puts a text on a shard, as it is.
+// put puts a text on a shard, unchanged.
 func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
 	p := placed{shard: shard, text: text, since: time.Now()}
 	answer, err := putText(ctx, op, q.shardNames[shard], q.shards[shard], text, hidden)
@@ -142,7 +145,7 @@ func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidd
 	return p, err
 }
 
-// putAnswer is what the service says of a message that was put.
+// putAnswer is the service's response to a put.
 type putAnswer struct {
 	ID      string `xml:"QueueMessage>MessageId"`
 	Receipt string `xml:"QueueMessage>PopReceipt"`
@@ -150,7 +153,8 @@ type putAnswer struct {
 	twice bool
 }
 
-// putText puts a text on a storage queue. A success whose answer cannot be read is a success without receipt.
+// putText puts a text on a storage queue. If the put succeeded but the response cannot be read, it succeeds without a
+// receipt.
 func putText(ctx context.Context, op, name string, client *azqueue.QueueClient, text string, hidden time.Duration) (putAnswer, error) {
 	var ex wire.Exchange
 	seconds, forever := int32(hidden/time.Second), int32(-1)
@@ -165,7 +169,7 @@ func putText(ctx context.Context, op, name string, client *azqueue.QueueClient, 
 	return answer, nil
 }
 
-// wholeSeconds rounds up to what the service takes; ok is false where it takes it not.
+// wholeSeconds rounds up to whole seconds; ok is false if the service would reject d.
 func wholeSeconds(d time.Duration) (rounded time.Duration, ok bool) {
 	if d < 0 || d > longestHidden {
 		return 0, false

@@ -12,14 +12,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// batch is how many messages one request gets at most.
+// batch is the maximum number of messages of one request.
 const batch = 32
 
 // session is one call of Run or Drain.
 type session struct {
 	*Worker
-	ctx      context.Context // of Run: nothing new begins after it
-	handling context.Context // of handlers: ends StopTimeout later
+	ctx      context.Context // of Run: no delivery begins after it has ended
+	handling context.Context // of handlers: ends StopTimeout after ctx
 	cancel   context.CancelFunc
 	slots    *slots
 	handlers sync.WaitGroup // one for each delivery
@@ -38,7 +38,7 @@ func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
 	return s, nil
 }
 
-// watch ends the handlers' contexts when they have had their time to stop.
+// watch ends the handlers' contexts when StopTimeout is over.
 func (s *session) watch() {
 	select {
 	case <-s.ctx.Done():
@@ -54,7 +54,7 @@ func (s *session) watch() {
 	}
 }
 
-// end waits for the handlers: no goroutine outlives a session.
+// end waits for all handlers, so that no goroutine outlives a session.
 func (s *session) end() {
 	s.handlers.Wait()
 	close(s.over)
@@ -71,12 +71,12 @@ func (s *session) pollAlways(shard int) {
 		if n == 0 {
 			return
 		}
-		woken := s.queue.wake.watch() // before the poll: what is sent during it is not missed
+		woken := s.queue.wake.watch() // before the poll, so that a message sent during it is not missed
 		got, err := s.poll(shard, n)
 		switch {
 		case err != nil:
 			s.log.Error("poll failed", "storageQueue", s.queue.shardNames[shard], "error", wire.RedactText(err.Error()))
-			woken = nil // a service in trouble is not asked more often because there is work
+			woken = nil // after a failure, do not poll earlier because a message was sent
 		case got > 0:
 			pace.reset()
 			continue
@@ -102,10 +102,10 @@ func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 	}
 }
 
-// poll gets up to n messages and has each one handled in a goroutine of its own. The n slots were taken; the poll gives
-// back those that it does not need, each delivery its own.
+// poll gets up to n messages and handles each in a goroutine of its own. The n slots were taken by the caller: poll
+// returns those that it does not need, and each delivery returns its own.
 //
-// A get under way is not cut off by the end of the session: the messages would stay hidden for nothing.
+// The end of the session does not cancel a get in flight: its messages would stay hidden without being handled.
 func (s *session) poll(shard, n int) (got int, err error) {
 	defer func() { s.slots.give(n - got) }()
 	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
@@ -133,7 +133,7 @@ func (s *session) poll(shard, n int) (got int, err error) {
 	return got, nil
 }
 
-// dequeued is a message as a get hands it over.
+// dequeued is a message as the service returned it.
 type dequeued struct {
 	id, receipt, text string
 	inserted          time.Time
@@ -157,7 +157,8 @@ func readDequeued(m *azqueue.DequeuedMessage) (dequeued, bool) {
 	return d, true
 }
 
-// pace is how long an idle poller waits: twice as long each time, less up to a quarter, so that workers part.
+// pace is how long an idle poller waits: the time doubles with each wait, less a random part of up to a quarter, so
+// that workers spread out.
 type pace struct {
 	least, most time.Duration
 	last        time.Duration
@@ -170,7 +171,7 @@ func (p *pace) next() time.Duration {
 	return p.last - backoff.Jitter(p.last/4+1)
 }
 
-// wait returns false when ctx has ended. Being woken begins the pace again.
+// wait returns false when ctx has ended. After a wake-up the pace starts from the beginning.
 func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()

@@ -22,12 +22,12 @@ import (
 // first the old and the new key, then the new and the old one, then only the new one; take each step only after all programs have
 // taken the one before. fmt, log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type SigningKeys struct {
-	// secrets returns the keys. A function hides them: package fmt prints what an unexported field holds or points to, without asking
-	// its methods.
+	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields, and what
+	// they point to, without calling their methods.
 	secrets func() [][]byte
 }
 
-// keys is empty for the zero value.
+// keys returns no keys for the zero value.
 func (s *SigningKeys) keys() [][]byte {
 	if s == nil || s.secrets == nil {
 		return nil
@@ -37,7 +37,7 @@ func (s *SigningKeys) keys() [][]byte {
 
 const (
 	leastSigningKey = 16 // bytes
-	signingKeyBytes = 32 // of one that is made here
+	signingKeyBytes = 32 // of a generated key
 	maxSigningKeys  = 16
 )
 
@@ -58,7 +58,7 @@ func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 }
 
 const (
-	signingPartition = "tpsigning" // and the name
+	signingPartition = "tpsigning" // and, after it, the name
 	signingRow       = "key"
 	signingProperty  = "Key"
 )
@@ -83,7 +83,7 @@ func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*
 		rand.Read(secret)
 		row.Set(signingProperty, tables.Binary(secret))
 		if err = rows.Insert(ctx, row); err == nil || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
-			row, err = rows.Get(ctx, key) // whoever came first decides
+			row, err = rows.Get(ctx, key) // another caller inserted a key first; use that
 		}
 	}
 	if err != nil {
@@ -114,9 +114,9 @@ func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()),
 // LogValue is String for log/slog.
 func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes "tablepatterns/message/1", the name
-// of the queue and the JSON of the envelope without the member, with a line feed between them. So nothing in a message can be
-// changed, and no message is taken from one queue to another.
+// The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes
+// "tablepatterns/message/1", the name of the queue and the JSON of the envelope without the member, with a line feed
+// between them. So a changed message does not verify, and neither does one that was copied from another queue.
 const (
 	macContext = "tablepatterns/message/1\n"
 	macBegin   = `,"mac":"`
@@ -136,7 +136,7 @@ func (s *SigningKeys) sign(queue string, raw []byte) []byte {
 	return append(append(signed, mac(s.keys()[0], queue, raw)...), macEnd...)
 }
 
-// splitMAC separates the MAC from what it was made of. It is "" where the JSON does not end with one.
+// splitMAC separates the MAC from the JSON that it authenticates. mac is "" if the JSON does not end with one.
 func splitMAC(signed []byte) (raw []byte, mac string) {
 	length := base64.RawURLEncoding.EncodedLen(sha256.Size)
 	at := len(signed) - len(macEnd) - length - len(macBegin)
@@ -146,7 +146,7 @@ func splitMAC(signed []byte) (raw []byte, mac string) {
 	return append(slices.Clone(signed[:at]), '}'), string(signed[at+len(macBegin) : len(signed)-len(macEnd)])
 }
 
-// verify reports whether one of the keys has signed.
+// verify reports whether the MAC was made with one of the keys.
 func (s *SigningKeys) verify(queue string, signed []byte) bool {
 	raw, given := splitMAC(signed)
 	valid := false
@@ -161,19 +161,19 @@ var (
 	errForged   = errors.New("none of QueueOptions.SigningKeys has signed the message: it was changed, or made by a program with other keys")
 )
 
-// tellUnsigned says in the log, once for the queue, that its messages are not authenticated.
-func (q *Queue) tellUnsigned(log *slog.Logger) {
+// warnUnsigned logs, once for the queue, that its messages are not authenticated.
+func (q *Queue) warnUnsigned(log *slog.Logger) {
 	if q.signing != nil {
 		return
 	}
-	q.told.Do(func() {
+	q.warned.Do(func() {
 		log.Warn("messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities, and move those whose incarnation they know; set QueueOptions.SigningKeys")
 	})
 }
 
-// authenticate refuses a message that was not made by a program with one of the keys. Messages of the program's own types may come
-// from programs that do not use this library, so these need no MAC unless they name the blob of a body or say which steps are
-// done; a MAC that is there has to be right.
+// authenticate refuses a message that was not made by a program with one of the keys. Messages of the program's own
+// types may come from programs that do not use this library, so these need no MAC unless they name the blob of a body
+// or list finished steps. If a MAC is present, it must verify.
 func (q *Queue) authenticate(e *envelope, now time.Time) error {
 	if q.signing == nil {
 		return nil

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// slotPatience is how long a poll waits for half of the slots to be free once a single one is: a get of many messages
-// costs as much as a get of one.
+// slotPatience is how long a poll with at least one free slot waits for half of the slots to be free: a get of many
+// messages costs as much as a get of one.
 const slotPatience = 25 * time.Millisecond
 
-// slots are the handlers that may run at a time. A poll takes as many as it asks messages for, before it asks: a message
-// that nobody has time for would only be kept from other workers.
+// slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it
+// asks: a message without a free slot would only be hidden from other workers.
 type slots struct {
-	turn chan struct{} // one token; those who wait for it get it in their order, so that no shard starves
+	lock chan struct{} // one token, to take slots; waiting polls get it in their order, so that no shard starves
 
 	mu      sync.Mutex
 	all     int
 	free    int
-	changed chan struct{} // for the one who has the turn
+	changed chan struct{} // for the holder of the lock
 }
 
 func newSlots(n int) *slots {
-	s := &slots{turn: make(chan struct{}, 1), all: n, free: n, changed: make(chan struct{}, 1)}
-	s.turn <- struct{}{}
+	s := &slots{lock: make(chan struct{}, 1), all: n, free: n, changed: make(chan struct{}, 1)}
+	s.lock <- struct{}{}
 	return s
 }
 
 // take takes from 1 to most slots, or returns 0 when ctx ends.
 func (s *slots) take(ctx context.Context, most int) int {
 	select {
-	case <-s.turn:
+	case <-s.lock:
 	case <-ctx.Done():
 		return 0
 	}
-	defer func() { s.turn <- struct{}{} }()
+	defer func() { s.lock <- struct{}{} }()
 	var timer *time.Timer
 	var patience <-chan time.Time
 	enough := (s.all + 1) / 2

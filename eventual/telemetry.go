@@ -44,7 +44,7 @@ func newTelemetry(meters metric.MeterProvider, traces tracing.Provider) (*teleme
 	return t, nil
 }
 
-// begin opens the span of a delivery. end closes it, and counts.
+// begin opens the span of a delivery. end closes it, and counts the delivery.
 func (t *telemetry) begin(ctx context.Context, dequeues int) (spanned context.Context, end func(messageType, outcome string, err error)) {
 	spanned, span := t.tracer.Start(ctx, "eventual.handle", &tracing.SpanOptions{Kind: tracing.SpanKindConsumer,
 		Attributes: []tracing.Attribute{{Key: "dequeues", Value: dequeues}}})

@@ -19,7 +19,7 @@ import (
 
 // WorkerOptions are the options of NewWorker; nil is the same as the zero value.
 type WorkerOptions struct {
-	// Concurrency is how many handlers run at a time; 0 is 16.
+	// Concurrency is the maximum number of handlers that run at a time (default 16).
 	Concurrency int
 	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. The worker checks it before it
 	// calls the handler, so that a message that kills its workers also ends there.
@@ -27,11 +27,11 @@ type WorkerOptions struct {
 	// MinPoll and MaxPoll bound the time between polls that find nothing: it starts at MinPoll and doubles up to MaxPoll; 0 means 100 ms
 	// and 1 minute. A Send or Requeue on the same Queue wakes the worker at once.
 	MinPoll, MaxPoll time.Duration
-	// StopTimeout is how long handlers may go on after Run's context has ended; 0 is 30 s. Then their contexts end, and
-	// their messages are shown to other workers as soon as they return.
+	// StopTimeout is how long handlers may continue after Run's context has ended (default 30 s). Then their contexts
+	// end, and their messages become visible to other workers as soon as the handlers return.
 	StopTimeout time.Duration
-	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil is 1 s, 2 s, 4 s and so on up to 1
-	// minute, with jitter. It is rounded up to whole seconds.
+	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil means 1 s, 2 s, 4 s and so
+	// on up to 1 minute, with jitter. It is rounded up to whole seconds.
 	RetryDelay func(dequeues int) time.Duration
 	// AllowUnfilled lets Message.Decode accept a body that sets no field of the struct that it is decoded into. The zero
 	// value refuses such a body: a message that the handler does not understand is kept on the poison queue.
@@ -40,16 +40,16 @@ type WorkerOptions struct {
 	// to workers of a newer build; 0 means 6 hours. Until then the worker releases the intent with growing delays of at most 5 minutes and
 	// logs each release; afterwards it counts a failure.
 	DeploymentTimeout time.Duration
-	// Logger gets failures, lost leases and poisoned messages, with a message's id, type and count of deliveries, and
-	// never its body; nil is the account's Logger.
+	// Logger gets failures, lost leases and poisoned messages, with a message's ID, type and number of deliveries,
+	// and never its body; nil means the account's Logger.
 	Logger *slog.Logger
 	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
-	// tablepatterns.eventual.duration and the up-down counter tablepatterns.eventual.in_flight; nil is none.
+	// tablepatterns.eventual.duration and the up-down counter tablepatterns.eventual.in_flight; nil means no metrics.
 	MeterProvider metric.MeterProvider
-	// TracingProvider gets a span eventual.handle for each delivery; the zero value is none.
+	// TracingProvider gets a span eventual.handle for each delivery; the zero value means no spans.
 	TracingProvider tracing.Provider
 
-	patient bool // RetryDelay is the standard one: what nobody knows yet may wait for a newer build
+	patient bool // RetryDelay is the default: messages of unknown types are delayed longer, for a newer build
 }
 
 const (
@@ -141,7 +141,7 @@ func (o *WorkerOptions) setDefaults() error {
 	return nil
 }
 
-// retryDelay doubles from 1 s to 1 minute. The jitter shortens, so that messages that failed together part.
+// retryDelay doubles from 1 s to 1 minute. Jitter shortens it, so that messages that failed together spread out.
 func retryDelay(dequeues int) time.Duration {
 	d := longestRetry
 	if dequeues < 7 {
@@ -161,7 +161,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.queue.tellUnsigned(w.log)
+	w.queue.warnUnsigned(w.log)
 	defer s.end()
 	var pollers sync.WaitGroup
 	for shard := range w.queue.shards {
@@ -208,9 +208,9 @@ type WorkerStats struct {
 	Handled     int64 // messages handled and deleted
 	Failed      int64 // deliveries that failed, poisoned ones included
 	Poisoned    int64 // messages put on the poison queue
-	Released    int64 // messages shown to others unhandled, because the worker stops or their handler asked for it
+	Released    int64 // messages made visible again unhandled, because the worker stopped or their handler asked for it
 	LeasesLost  int64 // deliveries cut short because another process may have the message
-	Duplicates  int64 // redeliveries of handled messages, known by the large body that is gone
+	Duplicates  int64 // redeliveries of handled messages, recognized by their missing large body
 	Polls       int64 // polls that were answered
 	EmptyPolls  int64 // of them, those that found nothing
 	FailedPolls int64

@@ -46,7 +46,7 @@ func Shared() (*Service, error) {
 	return server.service, nil
 }
 
-// shared are this process's services. It is the one variable of the package: without TestMain, nothing else lives as
+// shared holds the process's Azurite. It is the one variable of the package: without TestMain, nothing else lives as
 // long as the test binary does.
 var shared sharedServices
 
@@ -60,8 +60,8 @@ type sharedServices struct {
 	simulatorErr  error
 }
 
-// get starts the process's Azurite on the first call. A failure is kept: trying again for each test would only
-// take longer to say the same.
+// get starts the process's Azurite on the first call. It keeps a failure: another attempt for each test would fail in
+// the same way, only later.
 func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, error) {
 	s.once.Do(func() {
 		// Not t.Context(): the server outlives the test that happens to come first.
@@ -70,8 +70,8 @@ func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, err
 	return s.server, s.err
 }
 
-// dialAll connects to each of the three services once, so that a test which comes after Azurite's death says so at
-// once rather than after the client's retries.
+// dialAll connects to each of the three services once, so that a test that starts after Azurite has died fails at
+// once, not after the client's retries.
 func dialAll(s *Service) error {
 	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
 		u, err := url.Parse(endpoint)

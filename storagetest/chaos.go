@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Chaos is what may go wrong on a [Simulator] although it keeps the service's rules: pages cut short or empty, messages
-// out of order or twice, throttling, failures. The zero Chaos is a calm day. Rates are between 0 and 1, and are drawn for each
-// request from [SimulatorOptions].Seed: the same requests in the same order meet the same chaos.
+// Chaos is what may go wrong on a [Simulator] although it keeps the service's rules: pages cut short or empty,
+// messages out of order or twice, throttling, failures. The zero Chaos changes nothing. A rate is a probability
+// between 0 and 1, drawn for each request from [SimulatorOptions].Seed: the same requests in the same order get the
+// same results.
 type Chaos struct {
 	// ShortPages is the rate of queries whose page ends after a random number of entities, with a continuation.
 	ShortPages float64
-	// EmptyPages is the rate of queries that return nothing but a continuation, though there may be entities to return.
+	// EmptyPages is the rate of queries that return only a continuation, even if entities match.
 	EmptyPages float64
-	// PartitionPages is the rate of queries whose page ends where a partition does.
+	// PartitionPages is the rate of queries whose page ends at the end of a partition.
 	PartitionPages float64
-	// NoNextRowKey is the rate of continuations that name no row, where they lead to the first row of a partition.
+	// NoNextRowKey is the rate of continuations without a row key, if they lead to the first row of a partition.
 	NoNextRowKey float64
 	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
 	Unordered bool
@@ -24,21 +25,22 @@ type Chaos struct {
 	// TooManyRequests. Half of the transactions among them get the failure inside an answer with status 202, and half of
 	// these without a code, as Azure does it.
 	Busy, Internal, Limited float64
-	// Applied is the share of the 503 and 500 that come after the request was carried out. Such a 503 has no code, as
-	// from a gateway: the service says ServerBusy before it does anything.
+	// Applied is the share of the 503 and 500 responses that are sent after the request was carried out. Such a 503
+	// has no code, as from a gateway: the service itself says ServerBusy before it does anything.
 	Applied float64
 
-	// Latency is how far each request moves the virtual clock, and Jitter the most that is added to it at random.
+	// Latency is how far each request moves the virtual clock, and Jitter the maximum that is added to it at random.
 	Latency, Jitter time.Duration
-	// Before is called with each request before anything is done with it, for tests that come in between. It may make
-	// requests itself, for which it is called, too.
+	// Before is called with each request before it is processed, so that a test can make other requests first. It is
+	// also called for the requests that it makes itself.
 	Before func(*http.Request)
 
-	// PartitionLimit answers 503 ServerBusy to whatever exceeds 2,000 entities a second in one partition, by the virtual
-	// clock; to a transaction inside an answer with status 202, half of the time without a code. Without Latency that clock stands nearly still: the partition recovers by [Clock.Advance].
+	// PartitionLimit answers 503 ServerBusy to requests that exceed 2,000 entities a second in one partition, by the
+	// virtual clock; to a transaction inside a response with status 202, half of the time without a code. Without
+	// Latency that clock hardly moves: the partition recovers only by [Clock.Advance].
 	PartitionLimit bool
 
-	// QueueOutOfOrder is the rate of queue messages handed out of turn, and QueueTwice that of messages handed to two
-	// receivers.
+	// QueueOutOfOrder is the rate of queue messages delivered out of order, and QueueTwice that of messages delivered
+	// to two receivers.
 	QueueOutOfOrder, QueueTwice float64
 }

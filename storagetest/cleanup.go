@@ -16,11 +16,11 @@ import (
 // cleanupTime bounds the deletion of one table, queue or container.
 const cleanupTime = 30 * time.Second
 
-// deleteAtEnd has del delete name when the test ends, on an account that outlives it. A deletion that fails is logged
-// and does not fail the test: what the test had to show was shown.
+// deleteAtEnd has del delete name when the test ends, on an account that outlives it. A failed deletion is logged and
+// does not fail the test, which has finished its checks.
 func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, string) error, name string) {
 	if !s.keep {
-		return // this Azurite ends with the test binary
+		return // this Azurite ends with the test binary, so there is nothing to delete
 	}
 	t.Cleanup(func() {
 		// Not t.Context(): it is already cancelled when clean-up functions run.
@@ -32,7 +32,7 @@ func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, st
 	})
 }
 
-// failure says why a deletion failed, or "" if it did not, or if there was nothing to delete. It says so without the
+// failure returns why a deletion failed, or "" if it succeeded or there was nothing to delete. It does not use the
 // error's own text, which can hold an address with a shared access signature.
 func failure(err error) string {
 	var answer *azcore.ResponseError

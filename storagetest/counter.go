@@ -9,25 +9,25 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// RequestCounter counts the requests that a client sends, repetitions included, so that a test can hold an operation to
-// what it may cost. It is a policy for ClientOptions.PerRetryPolicies. The zero value is ready, and it is safe for
+// RequestCounter counts the requests that a client sends, including retries, so that a test can limit what an
+// operation may cost. It is a policy for ClientOptions.PerRetryPolicies. The zero value is ready, and it is safe for
 // concurrent use.
 //
-// It is an [Injector], too, that injects nothing: First(counter, faults) counts the calls that faults get to see. Put it in
-// one of the two places.
+// It is also an [Injector] that injects nothing: First(counter, faults) counts the calls that the injector faults
+// sees. Use it as a policy or as an injector, not as both.
 type RequestCounter struct {
 	mu    sync.Mutex
 	total int
 	kinds map[Kind]int
 }
 
-// Do counts a request and lets it go on.
+// Do counts a request and passes it on.
 func (c *RequestCounter) Do(req *policy.Request) (*http.Response, error) {
 	c.Inject(describe(locator{}, req.Raw()))
 	return req.Next()
 }
 
-// Inject counts a call and leaves it alone.
+// Inject counts a call and injects no fault.
 func (c *RequestCounter) Inject(call Call) Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"net/http"
 )
 
-// Call is one request that a client is about to send, as an [Injector] sees it. A repetition by the SDK is a call of its
-// own.
+// Call is one request that a client is about to send, as an [Injector] sees it. Each retry by the SDK is another
+// call.
 type Call struct {
 	// Index is the call's number among those of its [Faults], from 0.
 	Index int
-	// Service is the service that the call is for; empty where neither address nor headers tell.
+	// Service is the service that the call is for; empty if neither address nor headers show it.
 	Service StorageService
 	// Kind is what the call asks for.
 	Kind Kind
@@ -31,16 +31,17 @@ func (c Call) String() string {
 	return fmt.Sprintf("call %d: %s %s", c.Index, c.Kind, c.Resource)
 }
 
-// Writes reports whether the call can change anything on the service. To get a message is to hide it, and so to write.
+// Writes reports whether the call can change anything on the service. Getting a queue message is a write, since it
+// hides the message.
 func (c Call) Writes() bool {
 	return c.Kind == GetMessages || c.Method != http.MethodGet && c.Method != http.MethodHead
 }
 
-// Injector decides what becomes of the calls of a client. Inject returns nil to leave the call alone. It is asked for one
+// Injector decides which calls of a client fail, and how. Inject returns nil to inject no fault. It is called for one
 // call at a time, in the order of their indexes, and must not make a call itself.
 //
-// [Mode] and [Cut] are injectors that strike every call; [OnIndex], [On], [If], [Once], [Times], [Randomly], [First] and
-// [Toggle] narrow them down:
+// [Mode] and [Cut] are injectors that inject a fault into every call; [OnIndex], [On], [If], [Once], [Times],
+// [Randomly], [First] and [Toggle] narrow them down:
 //
 //	storagetest.On(storagetest.PutMessage, storagetest.Once(storagetest.LostAnswer))
 type Injector interface {
@@ -48,10 +49,11 @@ type Injector interface {
 	Inject(call Call) Fault
 }
 
-// Fault is what becomes of one call. Meet stands in for the network: send passes the request on and returns the service's
-// answer, and a fault may call it once, or not at all. A fault that returns [ErrDied] ends the client for good.
+// Fault carries out one call with a failure. Meet takes the place of the network: send passes the request on and
+// returns the service's response, and Meet may call it once or not at all. A fault that returns [ErrDied] ends the
+// client for good.
 //
-// [Mode], [Cut], [Before] and [After] are all that most tests need.
+// [Mode], [Cut], [Before] and [After] are enough for most tests.
 type Fault interface {
 	fmt.Stringer
 	Meet(call Call, req *http.Request, send Send) (*http.Response, error)
@@ -60,10 +62,10 @@ type Fault interface {
 // Send passes a request on to the service.
 type Send func() (*http.Response, error)
 
-// ErrDied is the error of every call of a client whose process is taken for dead, from [DiesBefore] or [DiesAfter] on.
+// ErrDied is the error of every call of a client whose process counts as dead, from [DiesBefore] or [DiesAfter] on.
 var ErrDied = errors.New("storagetest: this client has died")
 
-// diedError keeps the SDK from repeating the calls of the dead.
+// diedError keeps the SDK from retrying calls of a dead client.
 type diedError struct{}
 
 func (diedError) Error() string { return ErrDied.Error() }

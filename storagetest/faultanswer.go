@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// errorAnswer is an answer that no service gave, in the words and the form of the service that the call is for.
+// errorAnswer makes an error response in the form of the service that the call is for.
 func errorAnswer(call Call, req *http.Request, status int, code, message string) *http.Response {
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012x", call.Index)
 	text := message + "\nRequestId:" + id + "\nTime:" + time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// locator tells which service a request is for. The zero value goes by the request alone; endpoints leave no doubt.
+// locator determines the service of a request. The zero value uses only the request; known endpoints make it certain.
 type locator struct {
 	endpoints []located
 }
@@ -21,7 +21,7 @@ type located struct {
 	path    string // with the account, where that is a part of it
 }
 
-// newLocator knows the services by their addresses.
+// newLocator makes a locator that knows the endpoints of s.
 func newLocator(s *Service) locator {
 	var l locator
 	for service, endpoint := range map[StorageService]string{
@@ -34,7 +34,7 @@ func newLocator(s *Service) locator {
 	return l
 }
 
-// find names the request's service, and the path within it.
+// find returns the request's service, and the path within it.
 func (l locator) find(req *http.Request) (StorageService, string) {
 	path := req.URL.Path
 	for _, e := range l.endpoints {
@@ -43,7 +43,7 @@ func (l locator) find(req *http.Request) (StorageService, string) {
 			return e.service, strings.TrimPrefix(rest, "/")
 		}
 	}
-	// An emulator's address is a number, or localhost, and its path begins with the account.
+	// The host of an emulator's address is an IP address or localhost, and the path begins with the account.
 	path = strings.TrimPrefix(path, "/")
 	host := req.URL.Hostname()
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
@@ -52,7 +52,8 @@ func (l locator) find(req *http.Request) (StorageService, string) {
 	return byHeaders(req, host, path), path
 }
 
-// byHeaders tells the service by the name of the host, the SDK that speaks, or what only one service has.
+// byHeaders determines the service by the host name, the SDK in the User-Agent, or headers and paths that only one
+// service has.
 func byHeaders(req *http.Request, host, path string) StorageService {
 	for _, service := range []StorageService{TableService, QueueService, BlobService} {
 		if strings.Contains(host, "."+string(service)+".") {
@@ -79,7 +80,8 @@ func byHeaders(req *http.Request, host, path string) StorageService {
 	return ""
 }
 
-// header is a request's header of that name. The SDKs do not write all of them as http.Header.Get wants to find them.
+// header returns a request's header of that name. The SDKs do not write all headers in the canonical form that
+// http.Header.Get looks for.
 func header(req *http.Request, name string) string {
 	for key, values := range req.Header {
 		if len(values) > 0 && strings.EqualFold(key, name) {
@@ -89,8 +91,8 @@ func header(req *http.Request, name string) string {
 	return ""
 }
 
-// call describes a request. The request it returns is to be sent in place of the one given: the table of a batch stands
-// in the body, so that is read, here.
+// call describes a request. Send the returned request in place of the given one: call reads the body of a batch,
+// which names the table.
 func (l locator) call(req *http.Request) (Call, *http.Request, error) {
 	c := describe(l, req)
 	if c.Kind != Batch {
@@ -104,7 +106,7 @@ func (l locator) call(req *http.Request) (Call, *http.Request, error) {
 	return c, req, nil
 }
 
-// describe is call without a look into the body.
+// describe is call without reading the body.
 func describe(l locator, req *http.Request) Call {
 	c := Call{Method: req.Method, Kind: Other}
 	c.Service, c.Path = l.find(req)
@@ -193,7 +195,8 @@ func readBody(req *http.Request) ([]byte, *http.Request, error) {
 	return body, &again, nil
 }
 
-// batchTable is the table of the first operation in a batch's body: the last part of its address, up to the keys.
+// batchTable returns the table of the first operation in a batch's body: the last segment of its address, without the
+// keys.
 func batchTable(body []byte) string {
 	for line := range bytes.Lines(body) {
 		rest, ok := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" HTTP/1.1"))
@@ -201,7 +204,7 @@ func batchTable(body []byte) string {
 		if !ok || !found {
 			continue
 		}
-		// Keys can hold any character that a path can, a slash apart, so they go first.
+		// Keys can hold any character of a path except a slash, so remove them first.
 		address, _, _ = bytes.Cut(address, []byte("("))
 		address, _, _ = bytes.Cut(address, []byte("?"))
 		return string(address[bytes.LastIndexByte(address, '/')+1:])

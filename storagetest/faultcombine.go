@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Always injects a fault into every call that it can happen to: a fault that is an [Injector] itself, such as [Inside], is
-// asked. Modes and cuts need no Always.
+// Always injects a fault into every call that the fault applies to: if it is an [Injector] itself, such as [Inside],
+// that decides. Modes and cuts need no Always.
 func Always(fault Fault) Injector { return always{fault} }
 
 type always struct{ fault Fault }
@@ -22,8 +22,8 @@ func (a always) Inject(call Call) Fault {
 
 func (a always) String() string { return a.fault.String() }
 
-// OnIndex asks next about one call, the one that reaches OnIndex after i others: with i = 0, the first. In front of a
-// whole client that is the call whose Index is i; behind [On], it is the call of that kind after i others.
+// OnIndex passes one call to next: the one that reaches OnIndex after i others; i = 0 is the first. For all calls of
+// a client that is the call whose Index is i; behind [On], it is the call of that kind after i others of the kind.
 func OnIndex(i int, next Injector) Injector { return &onIndex{index: i, next: next} }
 
 type onIndex struct {
@@ -41,7 +41,7 @@ func (o *onIndex) Inject(call Call) Fault {
 
 func (o *onIndex) String() string { return fmt.Sprintf("(OnIndex %d %s)", o.index, o.next) }
 
-// On asks next about the calls of one kind.
+// On passes the calls of one kind to next.
 func On(kind Kind, next Injector) Injector { return on{kind, next} }
 
 type on struct {
@@ -58,7 +58,7 @@ func (o on) Inject(call Call) Fault {
 
 func (o on) String() string { return fmt.Sprintf("(On %s %s)", o.kind, o.next) }
 
-// If asks next about the calls that the predicate accepts, such as those that write ([Call.Writes]).
+// If passes to next the calls that the predicate accepts, such as those that write ([Call.Writes]).
 func If(predicate func(Call) bool, next Injector) Injector { return conditional{predicate, next} }
 
 type conditional struct {
@@ -97,15 +97,15 @@ func (t *times) Inject(call Call) Fault {
 	}
 	fault := t.next.Inject(call)
 	if fault != nil && t.left.Add(-1) < 0 {
-		return nil // two clients share this injector, and the other one was first
+		return nil // two clients share this injector, and the other one used up the last
 	}
 	return fault
 }
 
 func (t *times) String() string { return fmt.Sprintf("(Times %d %s)", t.n, t.next) }
 
-// Randomly asks next about a part of the calls, chosen by the seed: rate 0.1 is one call in ten. The same seed chooses
-// the same calls, by their order.
+// Randomly passes a random part of the calls to next: rate 0.1 is one call in ten. The same seed chooses the same
+// calls, by their order.
 func Randomly(rate float64, seed uint64, next Injector) Injector {
 	return &randomly{rate: rate, seed: seed, next: next}
 }
@@ -118,7 +118,7 @@ type randomly struct {
 }
 
 func (r *randomly) Inject(call Call) Fault {
-	// A generator for each call, so that the choice depends on nothing but seed and number.
+	// A generator for each call, so that the choice depends only on the seed and the call's number.
 	if rand.New(rand.NewPCG(r.seed, r.seen.Add(1))).Float64() >= r.rate {
 		return nil
 	}
@@ -129,8 +129,8 @@ func (r *randomly) String() string {
 	return fmt.Sprintf("(Randomly %g seed %d %s)", r.rate, r.seed, r.next)
 }
 
-// First asks one injector after the other until one has a fault for the call. Those behind it do not see the call, and
-// do not count it.
+// First asks one injector after the other until one has a fault for the call. The injectors after that one do not see
+// the call, and do not count it.
 func First(injectors ...Injector) Injector { return first(injectors) }
 
 type first []Injector
@@ -152,7 +152,7 @@ func (f first) String() string {
 	return "(First " + strings.Join(names, " ") + ")"
 }
 
-// Toggle is an [Injector] that asks another one while it is on. It is safe for concurrent use.
+// Toggle is an [Injector] that passes calls to another one while it is on. It is safe for concurrent use.
 type Toggle struct {
 	on   atomic.Bool
 	next Injector

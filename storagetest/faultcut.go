@@ -16,15 +16,15 @@ type Cut struct {
 	fraction float64
 }
 
-// CutAnswer breaks off the answer's body after n bytes, at most all of them, with io.ErrUnexpectedEOF; a negative n counts
-// from the end. An answer without a body is lost with its head: the call fails with that error.
+// CutAnswer ends the response body after n bytes, at most all of them, with io.ErrUnexpectedEOF; a negative n counts
+// from the end. If the response has no body, the call fails with that error.
 func CutAnswer(n int64) Cut { return Cut{at: n} }
 
 // CutAnswerAt is [CutAnswer] after a part of the body: 0.5 is half of it.
 func CutAnswerAt(fraction float64) Cut { return Cut{relative: true, fraction: fraction} }
 
-// CutSilently ends the answer's body after n bytes as if there were no more, as a proxy between client and service can
-// do; a negative n counts from the end. A body that is not longer is left alone.
+// CutSilently ends the response body after n bytes as if it were complete, as a proxy between client and service can
+// do; a negative n counts from the end. A body of at most n bytes is not changed.
 func CutSilently(n int64) Cut { return Cut{silent: true, at: n} }
 
 // CutSilentlyAt is [CutSilently] after a part of the body: 0.5 is half of it.
@@ -74,7 +74,7 @@ func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) 
 		resp.ContentLength = -1
 		resp.Header = resp.Header.Clone()
 		resp.Header.Del("Content-Length")
-		resp.Header.Del("Content-MD5") // what shortens the one would not know the other
+		resp.Header.Del("Content-MD5") // the checksum would show that the body is incomplete
 	}
 	resp.Body = struct {
 		io.Reader
@@ -83,8 +83,8 @@ func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) 
 	return resp, nil
 }
 
-// position is the number of bytes to let through, and whether the body's length is known. It reads the body only where
-// its length is needed and nobody has told it: others may be too big to hold.
+// position returns the number of bytes to let through, and whether the body's length is known. It reads the body only
+// if its length is needed and not in a header, since a body can be too large to hold.
 func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
 	if (c.relative || c.at < 0) && resp.ContentLength < 0 {
 		body, err := io.ReadAll(resp.Body)
@@ -106,13 +106,13 @@ func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
 	return max(at, 0), length >= 0, nil
 }
 
-// bodyless reports whether an answer surely has no body.
+// bodyless reports whether a response certainly has no body.
 func bodyless(resp *http.Response, req *http.Request) bool {
 	return req.Method == http.MethodHead || resp.ContentLength == 0 ||
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 }
 
-// brokenOff is the end of a body whose connection is gone.
+// brokenOff is the rest of a body whose connection was reset.
 type brokenOff struct{}
 
 func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// Inside is a fault of an entity group transaction that Azure reports inside its answer: the answer says 202, and its one
-// part says that the service is too busy (503, 429) or ran out of time (500), often without an error code. Inside is the
-// [Injector] of itself into every call of kind [Batch]; it leaves other calls alone.
+// Inside is a failure of an entity group transaction that Azure reports inside its response: the response has status
+// 202, and its one part says that the service is too busy (503, 429) or ran out of time (500), often without an error
+// code. Inside is also an [Injector], which injects itself into every call of kind [Batch].
 //
-// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines these with Applied
-// shows what no service does.
+// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines these with
+// Applied tests something that no service does.
 type Inside struct {
 	// Status is the part's status.
 	Status int
 	// Code is the part's error code; it may be empty.
 	Code string
-	// Applied has the service apply the transaction first.
+	// Applied makes the service apply the transaction first.
 	Applied bool
 }
 
@@ -43,7 +43,7 @@ func (f Inside) Inject(call Call) Fault {
 	return f
 }
 
-// Meet answers the transaction with its failure.
+// Meet answers the transaction with the failure.
 func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, error) {
 	if call.Kind != Batch {
 		return send()
@@ -60,7 +60,7 @@ func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, e
 	return f.answer(call, req)
 }
 
-// answer wraps the refusal in the two layers of a transaction's answer.
+// answer wraps the failure in the two layers of a transaction's response.
 func (f Inside) answer(call Call, req *http.Request) (*http.Response, error) {
 	resp := errorAnswer(call, req, f.Status, f.Code, insideText(f.Status))
 	refusal, err := io.ReadAll(resp.Body)

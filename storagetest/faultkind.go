@@ -13,8 +13,8 @@ const (
 // Kind is what a call asks of its service.
 type Kind string
 
-// Kinds of calls to the table service. A Batch is an entity group transaction. ReplaceEntity and MergeEntity insert, too,
-// where they have no condition.
+// Kinds of calls to the table service. A Batch is an entity group transaction. ReplaceEntity and MergeEntity without
+// a condition also insert.
 const (
 	CreateTable   Kind = "CreateTable"
 	DeleteTable   Kind = "DeleteTable"
@@ -70,7 +70,8 @@ const (
 // Other is any call of another kind: service properties, tags, tiers, snapshots.
 const Other Kind = "Other"
 
-// route is what tells a kind of call from the others of its service: method, shape of the path, and comp parameter.
+// route distinguishes a kind of call from the others of its service: by method, shape of the path, and comp
+// parameter.
 type route struct {
 	method, shape, comp string
 }

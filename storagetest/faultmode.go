@@ -13,23 +13,26 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Mode is one of the ways in which a call goes wrong. It is a [Fault], and the [Injector] of itself into every call.
+// Mode is one of the ways in which a call fails. It is a [Fault], and an [Injector] that injects itself into every
+// call.
 type Mode uint8
 
 const (
-	// NotSent: the connection cannot be made, so the service surely never saw the call.
+	// NotSent: the connection cannot be made, so the service certainly never received the call.
 	NotSent Mode = iota + 1
-	// LostAnswer: the service did its work, and the connection was reset before the answer.
+	// LostAnswer: the service carried out the call, and the connection was reset before the response arrived.
 	LostAnswer
-	// Applied500: the service did its work, and answered 500 InternalError all the same.
+	// Applied500: the service carried out the call, and still answered 500 InternalError.
 	Applied500
 	// Before500: the service did nothing, and answered 500 InternalError.
 	Before500
 	// Throttled: the service did nothing, and answered 503 ServerBusy.
 	Throttled
-	// DiesBefore: the client's process dies with the call unsent. This call and all later ones of the client fail.
+	// DiesBefore: the client's process dies before it sends the call. This call and all later ones of the client
+	// fail.
 	DiesBefore
-	// DiesAfter: the client's process dies after the service did its work. This call and all later ones of the client fail.
+	// DiesAfter: the client's process dies after the service has carried out the call. This call and all later ones
+	// of the client fail.
 	DiesAfter
 )
 
@@ -43,7 +46,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
-// Inject injects the mode into every call; the zero Mode into none.
+// Inject injects the mode into every call; the zero Mode injects nothing.
 func (m Mode) Inject(Call) Fault {
 	if m == 0 {
 		return nil
@@ -87,32 +90,32 @@ func (m Mode) Meet(call Call, req *http.Request, send Send) (*http.Response, err
 
 const internalErrorText = "Server encountered an internal error. Please try again after some time."
 
-// transportError is err as http.Client hands it over, with the call's address; without its signature, since this ends up
-// in a test's log.
+// transportError wraps err as http.Client does, with the call's address but without its signature, since tests log
+// it.
 func transportError(req *http.Request, err error) error {
 	verb := req.Method[:1] + strings.ToLower(req.Method[1:])
 	return &url.Error{Op: verb, URL: wire.RedactText(req.URL.String()), Err: err}
 }
 
-// closeBody does what a transport owes to the body of a request that it does not send.
+// closeBody closes the body of a request that is not sent, as a transport must.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		req.Body.Close()
 	}
 }
 
-// discard gives a connection back. It reads the answer to its end: one that is not read is not always done on the service,
-// and a fault that says so has to be true.
+// discard returns a connection to the pool. It reads the response to its end: if the response is not read, the
+// service may not have finished the call, and a fault like LostAnswer promises that it has.
 func discard(resp *http.Response) {
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 }
 
-// Before is a fault that does something else first, such as a rival's write, and then leaves the call as it is. Name is
-// for String.
+// Before is a fault that calls do first, for example to make a concurrent write, and then sends the call unchanged.
+// String shows name.
 func Before(name string, do func()) Fault { return aside{name: "Before " + name, before: do} }
 
-// After is a fault that does something else once the service has answered, and then hands over the answer.
+// After is a fault that calls do once the service has answered, and then returns the response.
 func After(name string, do func()) Fault { return aside{name: "After " + name, after: do} }
 
 type aside struct {

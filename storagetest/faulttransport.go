@@ -11,9 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// Faults is the network of one client as an [Injector] wants it to be: a policy.Transporter in front of another, for
-// ClientOptions.Transport. Calls that meet no fault pass through untouched, their bodies unread. It is safe for concurrent
-// use.
+// Faults is a policy.Transporter that injects faults into the calls of one client, in front of another transport: set
+// it as ClientOptions.Transport. Calls without a fault pass through unchanged, and their bodies are not read. It is
+// safe for concurrent use.
 type Faults struct {
 	inner    policy.Transporter
 	injector Injector
@@ -27,7 +27,7 @@ type Faults struct {
 	atDeath []context.CancelCauseFunc
 }
 
-// Met is a fault that a call has met.
+// Met is a fault that was injected, and the call.
 type Met struct {
 	Call  Call
 	Fault Fault
@@ -36,8 +36,8 @@ type Met struct {
 // String names fault and call: "LostAnswer at call 3: PutMessage intents".
 func (m Met) String() string { return fmt.Sprintf("%v at %v", m.Fault, m.Call) }
 
-// NewFaults puts an injector in front of a transport; nil stands for http.DefaultClient, and a nil injector for no faults.
-// [Service.Faulty] does so for all clients of a service.
+// NewFaults puts an injector in front of a transport. A nil inner means http.DefaultClient; a nil injector injects
+// nothing. [Service.Faulty] does so for all clients of a service.
 func NewFaults(inner policy.Transporter, injector Injector) *Faults {
 	if inner == nil {
 		inner = http.DefaultClient
@@ -65,8 +65,8 @@ func (f *Faults) Do(req *http.Request) (*http.Response, error) {
 	} else {
 		resp, err = fault.Meet(call, req, func() (*http.Response, error) { return f.inner.Do(req) })
 	}
-	// A call that was under way when another one met the client's death is answered to nobody.
-	if f.over(err) {
+	// A call that was in flight when the client died gets no response.
+	if f.markDead(err) {
 		if err == nil {
 			discard(resp)
 		}
@@ -75,7 +75,7 @@ func (f *Faults) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// begin numbers a call and asks for its fault.
+// begin numbers a call and asks the injector for a fault.
 func (f *Faults) begin(call *Call) (fault Fault, dead bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,8 +90,8 @@ func (f *Faults) begin(call *Call) (fault Fault, dead bool) {
 	return fault, false
 }
 
-// over notes a death, and reports whether there was one.
-func (f *Faults) over(err error) bool {
+// markDead records that the client has died if err says so, and reports whether it is dead.
+func (f *Faults) markDead(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.dead && errors.Is(err, ErrDied) {
@@ -103,8 +103,8 @@ func (f *Faults) over(err error) bool {
 	return f.dead
 }
 
-// Context returns a context that ends when the client dies, with [ErrDied] as its cause: of a process that is dead, nothing
-// runs on, its timers and polling loops included.
+// Context returns a context that ends when the client dies, with [ErrDied] as its cause: timers and polling loops of
+// a dead process must not run on.
 func (f *Faults) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	f.mu.Lock()
@@ -117,14 +117,14 @@ func (f *Faults) Context(parent context.Context) (context.Context, context.Cance
 	return ctx, func() { cancel(nil) }
 }
 
-// Calls returns the calls so far, in their order; those after the client's death, which go nowhere, are not among them.
+// Calls returns the calls so far, in their order, without those made after the client's death, which are not sent.
 func (f *Faults) Calls() []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.calls)
 }
 
-// Met returns the faults so far.
+// Met returns the faults injected so far.
 func (f *Faults) Met() []Met {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *Faults) Met() []Met {
 }
 
 // Dead reports whether a fault has ended the client.
-func (f *Faults) Dead() bool { return f.over(nil) }
+func (f *Faults) Dead() bool { return f.markDead(nil) }
 
 // String names the injector.
 func (f *Faults) String() string { return f.injector.String() }

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// The lock holds every package's integrity hash and no registry's address: npm takes the one it is set up with.
+// The lock file holds every package's integrity hash but no registry's address: npm uses the registry that it is
+// configured with.
 //
 //go:embed azurite/package.json
 var packageJSON []byte
@@ -26,16 +27,17 @@ var packageLock []byte
 const (
 	// azuriteEntry is the file that starts Azurite, inside an installation.
 	azuriteEntry = "node_modules/azurite/dist/src/azurite.js"
-	// installTime bounds an installation, or the wait for that of another process.
+	// installTime limits an installation, and the wait for that of another process.
 	installTime = 5 * time.Minute
-	// staleTime is the age at which an unfinished installation is rubbish: nobody works on one for longer than installTime.
+	// staleTime is the age at which an unfinished installation counts as abandoned: no process works on one for
+	// longer than installTime.
 	staleTime = time.Hour
 
 	needNode = "install Node.js 20 or newer with npm, or set " + ConnectionStringVariable + " to the connection string of an account to test on"
 )
 
-// install returns the directory of an installed Azurite, installing it first if this machine has not got it. An
-// installation grows in a temporary directory and is renamed when complete, so that the final name never shows a part of one.
+// install returns the directory of an installed Azurite, and installs it first if it is missing. It installs into a
+// temporary directory and renames that when complete, so that the final name never shows a partial installation.
 func install(ctx context.Context, progress func(string)) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
@@ -54,7 +56,7 @@ func install(ctx context.Context, progress func(string)) (string, error) {
 	}
 	defer unlock()
 	if installed(dir) {
-		return dir, nil // by the process that held the lock
+		return dir, nil // installed by the process that held the lock
 	}
 	progress("installing Azurite (once, about 15 s) into " + dir)
 	if err := installTo(ctx, dir); err != nil {
@@ -68,8 +70,8 @@ func installed(dir string) bool {
 	return err == nil
 }
 
-// installTo makes dir. It is right without the lock too, which only saves doing the work twice: of two that finish, one
-// renames, and the other finds dir there.
+// installTo makes dir. It is correct without the lock, too, which only avoids duplicate work: if two processes
+// finish, one renames, and the other finds dir.
 func installTo(ctx context.Context, dir string) error {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
@@ -95,15 +97,15 @@ func installTo(ctx context.Context, dir string) error {
 	if installed(dir) {
 		return nil
 	}
-	os.RemoveAll(dir) // one that somebody deleted a part of; if this fails, so does the rename
+	os.RemoveAll(dir) // a damaged installation; if it cannot be removed, the rename fails, too
 	if err := os.Rename(tmp, dir); err != nil && !installed(dir) {
 		return err
 	}
 	return nil
 }
 
-// npmCI installs what the lock in dir says. Its cache is inside dir, so that it works where the home directory
-// cannot be written, and is removed afterwards: nothing else would use it.
+// npmCI installs the packages of the lock file in dir. Its cache is inside dir, so that it works with a read-only
+// home directory, and is removed afterwards because nothing else uses it.
 func npmCI(ctx context.Context, npm, dir string) error {
 	cache := filepath.Join(dir, "npm-cache")
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier",
@@ -123,7 +125,8 @@ func npmCI(ctx context.Context, npm, dir string) error {
 	return os.RemoveAll(cache)
 }
 
-// removeStale deletes what installations that were cut off left beside dir. What cannot be deleted stays, and harms nobody.
+// removeStale deletes what interrupted installations left beside dir. It ignores errors: what cannot be deleted does
+// no harm.
 func removeStale(dir string) {
 	left, err := filepath.Glob(dir + ".part-*")
 	if err != nil {
@@ -136,8 +139,8 @@ func removeStale(dir string) {
 	}
 }
 
-// cacheRoot is the directory that holds installations: in the user's cache directory, or, where there is none (HOME is
-// not set, or cannot be written), in the temporary directory.
+// cacheRoot returns the directory that holds installations: in the user's cache directory, or in the temporary
+// directory if there is none (HOME is not set, or cannot be written).
 func cacheRoot() (string, error) {
 	if cache, err := os.UserCacheDir(); err == nil {
 		root := filepath.Join(cache, "tablepatterns")
@@ -149,7 +152,8 @@ func cacheRoot() (string, error) {
 	if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	// The name can be guessed and the place is everyone's: run only code that nobody else could have put there.
+	// Everyone can guess this name and write to the temporary directory: run only code from a directory that no other
+	// user could have written.
 	if err := mustBeOurs(root); err != nil {
 		return "", err
 	}

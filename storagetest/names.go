@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// maxName is how long names get at most. Tables, queues and containers all take 63 characters; what is left is for names that
-// are made from a test's, such as that of a poison queue.
+// maxName limits the names that this package makes. Tables, queues and containers allow 63 characters; the rest is
+// for names derived from them, such as that of a poison queue.
 const maxName = 50
 
 // TableName returns a table name that begins with the test's name and that no other call returns, in this process or
@@ -37,11 +37,11 @@ func (s *Service) ContainerName(t testing.TB) string {
 	return name
 }
 
-// uniqueName keeps the letters and digits of name, as many as leave room for 64 random bits. Random, not counted: two test
-// binaries can share an account, and a table's name is not free again for a while after the table is deleted.
+// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. They are random and not counted:
+// two test binaries can share an account, and the name of a deleted table stays taken for a while.
 func uniqueName(name string) string {
 	var random [8]byte
-	rand.Read(random[:]) // never fails: it ends the program instead
+	rand.Read(random[:]) // never returns an error: it ends the program instead
 	suffix := hex.EncodeToString(random[:])
 
 	b := make([]byte, 0, maxName)

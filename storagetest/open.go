@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ServiceVariable is the environment variable that chooses the service of [Open]: "simulator", or "azurite", which is
-// also the choice when it is not set.
+// ServiceVariable is the environment variable that chooses the service of [Open]: "simulator", or "azurite" (the
+// default).
 const ServiceVariable = "STORAGETEST_SERVICE"
 
 // Open returns the service on which a whole test suite runs: Azurite or, with STORAGETEST_SERVICE=simulator, a simulator that all
@@ -28,7 +28,7 @@ func Open(t testing.TB) *Service {
 	return s
 }
 
-// OpenShared is [Open] for code that has no testing.TB. In place of an account it opens Azurite, as [Shared] does.
+// OpenShared is [Open] for code that has no testing.TB. It ignores AZURE_STORAGE_CONNECTION_STRING, as [Shared] does.
 func OpenShared() (*Service, error) {
 	simulated, err := Simulated()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// lock does nothing here (Windows and others without flock): two processes that find no Azurite install it twice, side by
-// side, and the first to finish is used by both.
+// lock does nothing here (Windows and others without flock): two processes that find no Azurite both install it, and
+// both use the installation that is finished first.
 func lock(context.Context, string) (unlock func(), err error) {
 	return func() {}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lock takes the lock on the named file, waiting until ctx ends. The kernel drops it when the process that holds it ends,
-// however it ends, so a lock is never stale. The file stays: removing it would let two processes lock two files.
+// lock takes the lock on the named file, waiting until ctx ends. The kernel releases it when its process ends for any
+// reason, so a lock is never stale. The file is not removed: otherwise two processes could lock two different files.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -38,8 +38,8 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// detach puts the command in a process group of its own: Ctrl-C at a terminal then reaches the program, which may still
-// want its storage to end in order, and not Azurite beside it.
+// detach puts the command in a process group of its own: Ctrl-C at a terminal then does not reach Azurite, which the
+// program may still need to shut down in order.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -21,19 +21,21 @@ import (
 var supervisor string
 
 const (
-	// startTime bounds a start, installation apart. A start takes less than a second on an idle machine.
+	// startTime limits a start, without the installation. A start takes less than a second on an idle machine.
 	startTime = 90 * time.Second
 	// stopTime is how long Stop waits for Azurite to end by itself.
 	stopTime = 15 * time.Second
-	// extentMemoryMB bounds what blobs and queue messages may hold in memory; Azurite's own default is half the machine.
+	// extentMemoryMB limits the memory for blobs and queue messages; Azurite's own default is half of the machine's
+	// memory.
 	extentMemoryMB = 512
 )
 
 // AzuriteOptions are the options of [StartAzurite]; nil is the same as the zero value.
 type AzuriteOptions struct {
-	// Location is a directory in which Azurite keeps its data from one start to the next. Empty means in memory.
+	// Location is a directory in which Azurite keeps its data between starts. Empty means in memory.
 	Location string
-	// Progress is told, in words for a person, what takes long: the installation. nil means silence.
+	// Progress is called with a message for the user when something takes long: the installation. nil means no
+	// messages.
 	Progress func(message string)
 }
 
@@ -47,8 +49,8 @@ type AzuriteServer struct {
 	stopErr error
 }
 
-// StartAzurite installs Azurite if this machine has not got it, starts it on free ports of 127.0.0.1, and returns once
-// its three services answer. ctx bounds the installation and the start, not the server's life.
+// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns once its three
+// services answer. ctx limits the installation and the start, not the server's life.
 func StartAzurite(ctx context.Context, o *AzuriteOptions) (*AzuriteServer, error) {
 	if o == nil {
 		o = &AzuriteOptions{}
@@ -85,8 +87,8 @@ func (s *AzuriteServer) Service() *Service {
 	return &service
 }
 
-// Stop ends Azurite, after it has written its data to AzuriteOptions.Location if it has one, and waits until it is gone. A
-// second Stop does nothing more and returns what the first returned.
+// Stop ends Azurite and waits until its process has ended. Azurite first writes its data to AzuriteOptions.Location,
+// if that is set. A second Stop does nothing and returns the result of the first.
 func (s *AzuriteServer) Stop() error {
 	s.stop.Do(func() {
 		s.stdin.Close()
@@ -115,7 +117,7 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	// Not CommandContext: the server outlives ctx.
 	cmd := exec.Command(node, args...)
 	detach(cmd)
-	cmd.Stderr = os.Stderr // a file, so no goroutine copies; quiet unless Azurite breaks
+	cmd.Stderr = os.Stderr // a file, so that os/exec needs no goroutine; Azurite writes to it only on errors
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -136,16 +138,17 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	return s, nil
 }
 
-// addresses is the line that the supervisor prints when Azurite listens, or could not.
+// addresses is the line that the supervisor prints when Azurite listens, or has failed to.
 type addresses struct {
 	Blob, Queue, Table string
 	Error              string
 }
 
-// awaitReady waits for the supervisor's line and for an answer of each service; it kills the process if ctx ends first.
+// awaitReady waits for the supervisor's line and for a response of each service; it kills the process if ctx ends
+// first.
 func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Service, error) {
 	defer stdout.Close()
-	// A killed process closes its end of the pipe, which ends the read; deadlines on pipes do not exist everywhere.
+	// A killed process closes its end of the pipe, which ends the read; not every platform has deadlines on pipes.
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	s, err := readReady(ctx, stdout)
 	if !stop() {
@@ -176,9 +179,9 @@ func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
 	return s, nil
 }
 
-// awaitAnswer sends requests until one is answered; any answer will do, and without a signature it is a refusal.
+// awaitAnswer sends requests until one gets a response. Any response will do: without a signature it is a refusal.
 func awaitAnswer(ctx context.Context, endpoint string) error {
-	// A client of its own and no idle connections: nothing is left behind for a test's leak check to find.
+	// A client of its own without idle connections, so that a test's leak check finds nothing.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?comp=list", nil)

@@ -10,12 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
 
-// Service is a storage service to test against. Its fields are what a client needs to reach it; its methods name
-// tables, queues and containers so that tests do not meet.
+// Service is a storage service to test against. Its fields are what a client needs to connect; its methods return
+// unique names for tables, queues and containers, so that tests do not interfere.
 //
 // Printing a Service shows its endpoints only: the connection string and the key stay out of test logs.
 type Service struct {
-	// ConnectionString reaches the table, queue and blob services with the account's key or a shared access signature.
+	// ConnectionString is for the table, queue and blob services, with the account's key or a shared access
+	// signature.
 	ConnectionString string
 	// AccountName is empty where the connection string holds a shared access signature and no account.
 	AccountName string
@@ -26,15 +27,16 @@ type Service struct {
 	// connection string does not give is empty.
 	TableEndpoint, QueueEndpoint, BlobEndpoint string
 
-	// ClientOptions are for the clients: they hold the transport to the simulator, or the one that keeps Azurite to
-	// Azure's rules ([Strict]), or faults. A client made without them reaches Azurite as it is, and the simulator not at all.
+	// ClientOptions are the options with which to make clients: they hold the transport to the simulator, the one
+	// that enforces Azure's rules in front of Azurite ([Strict]), or faults. A client without them reaches Azurite
+	// without these rules, and cannot reach the simulator.
 	ClientOptions azcore.ClientOptions
 
 	// Clock is the simulator's time; nil for every other service.
 	Clock *Clock
 
 	sim *simulator.Simulator
-	// keep is set for an account that outlives the tests: what they name there is deleted when they end.
+	// keep is set for an account that outlives the tests: resources named by a test are deleted when the test ends.
 	keep bool
 }
 
@@ -74,8 +76,8 @@ func (s *Service) setConnectionString() {
 		";BlobEndpoint=" + s.BlobEndpoint + ";QueueEndpoint=" + s.QueueEndpoint + ";TableEndpoint=" + s.TableEndpoint + ";"
 }
 
-// newAccountService describes the account that a connection string names. Its errors name the setting that is wrong,
-// never a value: the string holds a key.
+// newAccountService describes the account of a connection string. Its errors name the setting that is wrong and never
+// a value, since the string holds a key.
 func newAccountService(connectionString string) (*Service, error) {
 	settings := map[string]string{}
 	for part := range strings.SplitSeq(connectionString, ";") {
@@ -113,7 +115,7 @@ func newAccountService(connectionString string) (*Service, error) {
 	return s, nil
 }
 
-// endpoint is the address that the settings give a service, or the one that follows from the account's name.
+// endpoint returns the address of a service: from the settings, or derived from the account's name.
 func endpoint(settings map[string]string, name, service string) string {
 	if e := settings[name]; e != "" {
 		return strings.TrimRight(e, "/")

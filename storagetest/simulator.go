@@ -13,20 +13,21 @@ import (
 type SimulatorOptions struct {
 	// Account is the account's name; empty is contoso.
 	Account string
-	// Start is when the clock begins; zero is the same time in every run.
+	// Start is the initial time of the clock; zero is a fixed time, the same in every run.
 	Start time.Time
-	// Seed decides whatever Chaos leaves to chance.
+	// Seed determines all random choices of Chaos.
 	Seed uint64
-	// TableDeletion is how long a dropped table's name stays taken; zero is 40 s, below zero is not at all.
+	// TableDeletion is how long the name of a dropped table stays taken; zero means 40 s, a negative value not at
+	// all.
 	TableDeletion time.Duration
-	// Chaos is what goes wrong from the start; [Service.SetChaos] changes it.
+	// Chaos is the initial chaos; [Service.SetChaos] changes it.
 	Chaos Chaos
 }
 
-// Simulator returns a storage account in memory, fresh and empty: tables, queues and blobs behind the SDK's transport,
-// with the service's rules, limits, error codes and signatures, and with a clock that the test sets. It needs no Node, no
-// network and no clean-up, and answers in microseconds. Clients must be made with the service's ClientOptions; these have
-// the SDK repeat failed requests three times, almost at once.
+// Simulator returns a storage account in memory, fresh and empty: tables, queues and blobs behind the SDK's
+// transport, with the service's rules, limits, error codes and signatures, and with a clock that the test sets. It
+// needs no Node, no network and no clean-up, and answers in microseconds. Clients must be made with the service's
+// ClientOptions; with these the SDK retries a failed request three times, almost at once.
 func Simulator(t testing.TB, o *SimulatorOptions) *Service {
 	t.Helper()
 	s, err := NewSimulator(o)
@@ -76,8 +77,8 @@ func (s *Service) SetChaos(c Chaos) {
 	s.sim.SetChaos(environment.Chaos(c))
 }
 
-// Wait lets time pass on the service: a simulator's clock advances at once, other services take real time. So a test that waits for a
-// message to appear again can run on both.
+// Wait lets time pass on the service: it advances a simulator's clock at once, and sleeps for other services. So a
+// test that waits for a message to become visible again can run on both.
 func (s *Service) Wait(d time.Duration) {
 	if s.Clock != nil {
 		s.Clock.Advance(d)

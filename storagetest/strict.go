@@ -15,13 +15,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
-// Strict keeps a table service to Azure's rules that does not keep them itself, as Azurite does not: what Azure refuses is
-// answered as Azure answers it and does not reach inner; all else goes on as it came. nil stands for http.DefaultClient.
+// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as Azurite:
+// what Azure would refuse is answered as Azure answers it and does not reach inner; all else passes unchanged. A nil
+// inner means http.DefaultClient.
 //
-// It holds the rules for names, keys, property names, types, values and sizes, for filters and $top, for transactions, and
-// for the key range of a shared access signature, and keeps a dropped table's name for 40 s. What depends on the entity as it
-// is stored it cannot know: a merge is held to the limits by what it brings, not by what it makes. A service of [Azurite] has
-// it in its ClientOptions.
+// It checks names, keys, property names, types, values and sizes, filters and $top, transactions, and the key range
+// of a shared access signature, and keeps a dropped table's name taken for 40 s. It does not see stored entities: it
+// checks only the properties that a merge sends, not the merged entity. A service of [Azurite] has Strict in its
+// ClientOptions.
 func Strict(inner policy.Transporter) policy.Transporter {
 	if inner == nil {
 		inner = http.DefaultClient
@@ -42,11 +43,12 @@ func newStrict(inner policy.Transporter, l locator) *strict {
 	return &strict{inner: inner, locate: l, dropped: map[string]time.Time{}}
 }
 
-// newHTTPClient keeps as many connections as a test with many goroutines needs, where http.DefaultClient keeps two.
+// newHTTPClient returns a client that keeps enough idle connections for a test with many goroutines;
+// http.DefaultClient keeps two.
 func newHTTPClient() *http.Client {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return http.DefaultClient // the program has a network of its own; that is the one to use
+		return http.DefaultClient // the program has replaced http.DefaultTransport; use that
 	}
 	transport = transport.Clone()
 	transport.MaxIdleConnsPerHost = 64
@@ -93,8 +95,8 @@ func (s *strict) Do(req *http.Request) (*http.Response, error) {
 	return s.inner.Do(req)
 }
 
-// CloseIdleConnections closes those of the transport behind it, as http.Client does, for a test that looks for goroutines
-// which are left over.
+// CloseIdleConnections closes those of the inner transport, as http.Client does, for tests that look for leaked
+// goroutines.
 func (s *strict) CloseIdleConnections() {
 	if inner, ok := s.inner.(interface{ CloseIdleConnections() }); ok {
 		inner.CloseIdleConnections()
@@ -105,7 +107,7 @@ func (s *strict) CloseIdleConnections() {
 func (s *strict) beingDeleted(req *http.Request, body []byte) bool {
 	var table struct{ TableName string }
 	if json.Unmarshal(bytes.TrimSpace(body), &table) != nil {
-		return false // the service knows what to say to that
+		return false // the service refuses that itself
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +121,8 @@ func (s *strict) drop(req *http.Request, table string) {
 	s.dropped[droppedKey(req, table)] = time.Now()
 }
 
-// droppedKey tells tables of two accounts apart that one transport reaches. Names of tables know no difference in case.
+// droppedKey identifies a table by account and name, since one transport may reach two accounts. Table names ignore
+// case.
 func droppedKey(req *http.Request, table string) string {
 	account, _, _ := strings.Cut(req.URL.Path, "/Tables")
 	return strings.ToLower(req.URL.Host + account + "/" + table)

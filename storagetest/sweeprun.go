@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// sweepTimeout bounds a hook: no operation on a test's world takes as long.
+	// sweepTimeout is the default of SweepCase.Timeout; a hook in a test takes far less.
 	sweepTimeout = 30 * time.Second
 	// sweepAttempts is how often CallerRetries calls the operation.
 	sweepAttempts = 5
-	// sweepRetries is how often the SDK repeats a request in the half of the points in which it does.
+	// sweepRetries is how often the SDK retries a request in those points in which it does.
 	sweepRetries = 3
 )
 
-// sweep is Sweep for any tester. It returns the numbers that it logs.
+// sweep is Sweep with any subtester. It returns the numbers that it logs.
 func sweep(t subtester, c SweepCase) (points, divergences int) {
 	t.Helper()
 	if c.Name == "" {
@@ -72,8 +72,8 @@ func (c *SweepCase) setDefaults() {
 	}
 }
 
-// baseline runs the operation without faults and returns its calls, and of each whether its answer has a body. It runs in
-// no subtest, so that -run can choose any single point.
+// baseline runs the operation without faults and returns its calls, and for each whether its response has a body. It
+// runs in no subtest, so that -run can choose any single point.
 func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 	t.Helper()
 	s := c.Service(t)
@@ -107,7 +107,7 @@ func (c *SweepCase) world(t testing.TB, s *Service) World {
 	return w
 }
 
-// answerNotes is a fault that does no harm, and notes which answers have a body.
+// answerNotes is a fault that changes nothing and records which responses have a body.
 type answerNotes struct {
 	mu     sync.Mutex
 	bodies map[int]bool
@@ -123,8 +123,9 @@ func (n *answerNotes) Meet(call Call, req *http.Request, send Send) (*http.Respo
 	return resp, err
 }
 
-// points lists the runs of the sweep. A fault that could do nothing to a call is left out: a silent cut of an answer
-// without a body, and a failure inside the answer to what is no transaction. So are faults that differ for the living only: to the dead, it is all one what they would have heard.
+// points lists the runs of the sweep. It omits faults that cannot affect a call: a silent cut of a response without a
+// body, and [Inside] for a call that is no transaction. A process that dies gets no response, so it has only two
+// faults: to die before or after the call.
 func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	var all []Point
 	for i, call := range calls {
@@ -147,8 +148,8 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	return all
 }
 
-// strike injects the point's fault into its call: into the one that comes after as many of its kind as in the run without
-// faults. Calls that are made at the same time come in any order, and a fault may be for calls of one kind only.
+// strike injects the point's fault into its call: into the one that comes after as many of its kind as in the run
+// without faults. The index would not do, since concurrent calls come in any order.
 func strike(calls []Call, p Point) Injector {
 	before := 0
 	for _, call := range calls[:p.Call.Index] {
@@ -159,7 +160,7 @@ func strike(calls []Call, p Point) Injector {
 	return On(p.Call.Kind, OnIndex(before, Always(p.Fault)))
 }
 
-// runPoint is one point, in its own world.
+// runPoint runs one point in its own world.
 func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 	t.Helper()
 	s := c.Service(t)
@@ -217,8 +218,8 @@ func told(err error) string {
 	return fmt.Sprintf("%q", err.Error())
 }
 
-// hook calls one of the world's functions, for a bounded time. A panic is a divergence like others: it must not hide the
-// points behind it.
+// hook calls one of the world's functions with a time limit. A panic counts as a failure of the point, so that the
+// remaining points still run.
 func (c *SweepCase) hook(t testing.TB, f func(ctx context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), c.Timeout)
 	defer cancel()

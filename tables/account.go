@@ -119,7 +119,7 @@ func (a *Account) Source() string { return a.source }
 // Endpoints returns the addresses in use, without secrets.
 func (a *Account) Endpoints() Endpoints { return a.endpoints }
 
-// IsCosmos reports whether the endpoint is of Azure Cosmos DB for Table, whose queries return rows in no order.
+// IsCosmos reports whether the endpoint belongs to Azure Cosmos DB for Table, whose queries return rows in no order.
 func (a *Account) IsCosmos() bool { return a.cosmos }
 
 // Logger returns AccountOptions.Logger, or the current slog.Default() if that is nil.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxSigned is the longest life of a signed address: that of a user delegation key. Nothing but a new account key revokes
-	// an address that the account's key has signed.
+	// maxSigned is the longest lifetime of a signed address, which is also the service's limit for a user delegation
+	// key. An address signed with the account's key can be revoked only by regenerating that key.
 	maxSigned = 7 * 24 * time.Hour
 
 	// clockSkew is how much earlier than now a user delegation key is valid, for services whose clock is behind.

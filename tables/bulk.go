@@ -28,8 +28,8 @@ const (
 type BulkOptions struct {
 	// Verb is what Rows.BulkNonAtomic does with each row (default BulkInsert).
 	Verb BulkVerb
-	// Concurrency is the most transactions that are sent at once (default 8). A partition has only one at a time, so its entities are
-	// written in the order of the sequence.
+	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
+	// its entities are written in the order of the sequence.
 	Concurrency int
 	// Skip is the number of entities to leave out at the beginning of the sequence: BulkProgress.Resume of an earlier run over the same
 	// entities in the same order.
@@ -89,10 +89,11 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 }
 
 const (
-	// batchOverhead is what an operation adds to a transaction beside its body: headers and boundaries, and its address at its longest
-	// escape.
+	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
+	// boundaries, and the address when every character of the keys is escaped.
 	batchOverhead = 512
-	// existingConcurrency is how many rows are looked for at once, beside the transactions that are being committed.
+	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
+	// transactions in flight.
 	existingConcurrency = 4
 )
 
@@ -104,7 +105,7 @@ type bulk struct {
 	lanes    *lanes.Scheduler[BulkUnit]
 	started  time.Time
 	scratch  []byte
-	progress BulkProgress // changed in calls of lanes.Done only
+	progress BulkProgress // changed only in calls of lanes.Done
 }
 
 func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*bulk, error) {
@@ -126,7 +127,7 @@ func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*b
 	return b, nil
 }
 
-// Bulk writes entities, whose rows plan makes, as BulkNonAtomic writes rows.
+// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
 func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
 	if entities == nil {
 		return BulkProgress{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
@@ -149,8 +150,8 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	return b.progress, err
 }
 
-// unit checks and measures the rows of an entity as they would be sent alone, so that a bad entity fails by itself and not with its
-// neighbours.
+// unit checks and measures the rows of an entity as if they were sent alone, so that an invalid entity fails without
+// the others of its transaction.
 func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 	if e := CheckWrites(rows.Open, u.Writes); e != nil {
 		return nil, relabel(b.op, b.table, e)

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 )
 
-// commit writes one transaction, without the units that turn out to be there, or that have to be written alone.
+// commit writes one transaction. It leaves out units that exist already, and units that have to be written alone.
 func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
 	for len(units) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -47,8 +47,9 @@ func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error 
 	return nil
 }
 
-// writeAlone writes the unit that met a taken index key by its own means, which tell a copy that was left behind from
-// another entity's and take it over. It returns the others, or err where that is no way.
+// writeAlone handles the unit that failed because an index key is taken: its Alone function can distinguish an
+// orphaned copy from another entity's copy, and claim it. It returns the remaining units, or err if the failure has
+// another cause.
 func (b *bulk) writeAlone(ctx context.Context, units []*lanes.Unit[BulkUnit], err error) ([]*lanes.Unit[BulkUnit], error) {
 	e := asError(err)
 	if !errors.Is(err, ErrDuplicate) {
@@ -72,7 +73,7 @@ func (b *bulk) writeAlone(ctx context.Context, units []*lanes.Unit[BulkUnit], er
 	return nil, err
 }
 
-// withoutExisting leaves out the units whose entity is there.
+// withoutExisting leaves out the units whose entity exists.
 func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]*lanes.Unit[BulkUnit], error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
@@ -99,7 +100,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 	return left, nil
 }
 
-// met counts units that were there.
+// met counts units that exist already.
 func (b *bulk) met(units []*lanes.Unit[BulkUnit]) {
 	b.lanes.Done(units, func(resume int64) {
 		b.progress.Existing += int64(len(units))

@@ -81,7 +81,7 @@ func (c *Codec[T]) Encode(v *T) (Properties, error) {
 	return c.raw.Encode(v)
 }
 
-// EncodeOnly is Encode of the named properties alone: what v holds besides need not be storable.
+// EncodeOnly is Encode of the named properties only; the other fields of v may hold values that cannot be stored.
 func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 	if v == nil {
 		return nil, Invalid("EncodeOnly", errNil)
@@ -104,7 +104,7 @@ func (c *Codec[T]) Decode(p Properties, v *T) error {
 	return c.raw.Decode(p, v)
 }
 
-// PropertyNames lists the properties that T stores, keys and the library's own aside; nil if T takes any.
+// PropertyNames lists the properties that T stores, without keys and the library's own; nil if T accepts any.
 func (c *Codec[T]) PropertyNames() []string {
 	if c.raw.plan == nil {
 		return nil
@@ -112,8 +112,8 @@ func (c *Codec[T]) PropertyNames() []string {
 	return c.raw.plan.Names()
 }
 
-// RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T. The zero RawCodec is that of property bags, and
-// of what is not decoded.
+// RawCodec is a Codec whose T is not known at compile time. Its values are pointers to T. The zero RawCodec is for
+// property bags, and for rows that are not decoded.
 type RawCodec struct {
 	typ  reflect.Type
 	plan *fields.Plan // nil for Entity
@@ -148,7 +148,7 @@ func (c *RawCodec) NewWithState() (any, *State) { return c.room() }
 // Encode is Codec.Encode.
 func (c *RawCodec) Encode(v any) (Properties, error) {
 	if c.plan == nil {
-		return slices.Clone(v.(*Entity).Properties), nil // the caller may reuse the bag before they are sent
+		return slices.Clone(v.(*Entity).Properties), nil // the caller may change the bag before it is sent
 	}
 	properties, err := fields.Encode(c.plan, reflect.ValueOf(v).Elem(), accessProperty)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *RawCodec) Encode(v any) (Properties, error) {
 // Decode is Codec.Decode.
 func (c *RawCodec) Decode(p Properties, v any) error {
 	if c.plan == nil {
-		v.(*Entity).Properties = append(Properties(nil), p...) // a reader of rows reuses its own
+		v.(*Entity).Properties = append(Properties(nil), p...) // the reader reuses its own slice
 		return nil
 	}
 	if err := fields.Decode(c.plan, p, reflect.ValueOf(v).Elem(), accessProperty); err != nil {
@@ -191,7 +191,7 @@ func (c *RawCodec) SetKey(v any, key Key) {
 	c.plan.SetKey(reflect.ValueOf(v).Elem(), key.Partition, key.Row)
 }
 
-// Finish sets what a row says beside its properties: ETag, time, and the key, which for a copy is its entity's.
+// Finish sets what a row has beside its properties: ETag, timestamp and key; a copy gets its entity's key.
 func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 	if c.plan == nil {
 		e := v.(*Entity)
@@ -205,7 +205,7 @@ func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 	}
 }
 
-// Known is the filter for the reader of answers: the index of names to keep, nil to keep all.
+// Known tells the reader of responses which property names to keep, with their index; nil keeps all.
 func (c *RawCodec) Known() map[string]int {
 	if c.plan == nil {
 		return nil
@@ -213,7 +213,7 @@ func (c *RawCodec) Known() map[string]int {
 	return c.plan.Known()
 }
 
-// etag returns what the conditional writes send; a value that was never read has none.
+// etag returns the ETag that the conditional writes send; a value that was never read has none.
 func (c *RawCodec) etag(v any) (azcore.ETag, error) {
 	var etag azcore.ETag
 	if c.plan == nil {
@@ -229,12 +229,12 @@ func (c *RawCodec) etag(v any) (azcore.ETag, error) {
 	return etag, nil
 }
 
-// written updates v after a write of its row by itself.
+// written updates v after a write of its row without a repository.
 func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
 	if c.plan == nil {
 		e := v.(*Entity)
 		e.ETag = etag
-		if left := e.read.after(verb); left != &e.read { // a source of bulk writes may read them in the same bag meanwhile
+		if left := e.read.after(verb); left != &e.read { // another goroutine may be reading the same bag for a bulk write
 			e.read = *left
 		}
 	} else if meta := c.Meta(v); meta != nil {

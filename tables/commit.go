@@ -15,11 +15,12 @@ import (
 // commit is the one write path: every row that this library ever writes goes through it. One operation is a single
 // request, several are one entity group transaction, applied whole or not at all.
 //
-// The error is nil when all was applied, ErrUnknownOutcome if the outcome is unknown (it may stand beside ErrExists,
-// ErrNotFound or ErrTableBeingDeleted, when those are true by now), and any other error when nothing was. ETags come for every row
-// but the deleted; an ETag is empty where another writer followed before it could be learned.
+// The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown (beside ErrExists,
+// ErrNotFound or ErrTableBeingDeleted if that is true now), and any other error if none was applied. commit returns
+// an ETag for every row that it did not delete; an ETag is empty if another writer changed the row before it was read
+// back.
 //
-// writeID is one that no write had before.
+// writeID must not have been used by an earlier write.
 func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
 	etags, e := t.tryCommit(ctx, writes, writeID)
 	if e == nil {
@@ -92,15 +93,15 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 	return nil
 }
 
-// resolve finds out what became of a write whose answer, or whose earlier attempt's answer, was lost. A row that
-// carries this write's id proves that all of it was applied. The contrary proof is rare: a request may still be on
-// its way, and a rival may have overwritten ours.
+// resolve finds out the outcome of a write if the response to it, or to an earlier attempt, was lost. A row with this
+// write's ID proves that all of it was applied. That nothing was applied can rarely be proved: a request may still be
+// on its way, and another writer may have overwritten the rows.
 func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r reply) ([]azcore.ETag, *Error) {
-	if !r.unknown && settles(r.err) {
+	if !r.unknown && isFinal(r.err) {
 		return nil, r.err
 	}
 	if !r.unknown && errors.Is(r.err.Kind, ErrTableBeingDeleted) {
-		return nil, r.err.unsettled() // there is no row to read
+		return nil, r.err.withUnknown() // there is no row to read
 	}
 	witnesses := submission.Witnesses(enc.operations, enc.marked, r.err.Change, r.unknown)
 	if len(witnesses) == 0 {
@@ -122,48 +123,48 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 	if r.unknown {
 		return nil, unknown(r.err, first)
 	}
-	return nil, judge(r.err, first)
+	return nil, classifyRejection(r.err, first)
 }
 
-// settles reports whether a refusal says the same of every attempt, so that none before it was applied: the service
-// never takes such a row. A refusal without a code settles nothing: a gateway may send it, and an earlier attempt may have
-// come past that gateway. Nor does a table that is not there, or is being deleted: it may be made, also of a name that is
-// free in a moment, while an earlier attempt is on its way.
-func settles(refusal *Error) bool {
+// isFinal reports whether a refusal applies to every attempt, so that no earlier one was applied: the service never
+// accepts such a row. A refusal without a code is not final: a gateway may have sent it, and an earlier attempt may
+// have passed that gateway. A missing table, or one being deleted, is not final either: the table may be created
+// while an earlier attempt is on its way.
+func isFinal(refusal *Error) bool {
 	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
 }
 
-// judge reads a certain refusal that came after an uncertain attempt, when no row carries our id. Where the refusal
-// is the truth as of now, it keeps its kind, and ErrUnknownOutcome beside it: ours may have been applied, and changed
-// or removed by a rival since.
-func judge(refusal *Error, readErr error) *Error {
+// classifyRejection handles a definite rejection that follows an attempt with unknown outcome, when no row carries
+// our write ID. If the rejection is true now, it keeps its kind and gets ErrUnknownOutcome beside it: our write may
+// have been applied, and then changed or removed by another writer.
+func classifyRejection(refusal *Error, readErr error) *Error {
 	exists := errors.Is(refusal.Kind, ErrExists) && readErr == nil
 	gone := errors.Is(refusal.Kind, ErrNotFound) && errors.Is(readErr, ErrNotFound)
 	if exists || gone {
-		return refusal.unsettled()
+		return refusal.withUnknown()
 	}
 	return unknown(refusal, readErr)
 }
 
-// unsettled is a refusal that is true of the last attempt, and as of now, with ErrUnknownOutcome beside it.
-func (e *Error) unsettled() *Error {
+// withUnknown returns a rejection that is true now, with ErrUnknownOutcome beside it.
+func (e *Error) withUnknown() *Error {
 	beside := *e
 	beside.Err = errors.Join(e.Err, ErrUnknownOutcome)
 	return &beside
 }
 
-// unknown makes the error of an unknown outcome.
+// unknown returns the error of an unknown outcome.
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome
 	if read := asError(readErr); read != nil && read.Err != nil {
-		readErr = read.Err // without its kind: a read that is ErrUnavailable says nothing of the write
+		readErr = read.Err // without its kind: that the read failed with ErrUnavailable says nothing about the write
 	}
 	e.Err = errors.Join(cause.Err, readErr)
 	return &e
 }
 
-// resolveUnmarked is resolve for deletes, and for rows that had no room for the id.
+// resolveUnmarked is resolve for deletes, and for rows that had no room for the write ID.
 func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply) ([]azcore.ETag, *Error) {
 	for i := range writes {
 		if writes[i].Verb != wire.VerbDelete {
@@ -171,7 +172,7 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply)
 		}
 	}
 	for i := range writes {
-		// Gone is what a delete asked for, whoever did it; a row that is still there tells nothing.
+		// A row that is gone is what a delete asked for, whoever deleted it; a row that still exists proves nothing.
 		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
 			return nil, unknown(r.err, err)
 		}
@@ -179,7 +180,8 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply)
 	return make([]azcore.ETag, len(writes)), nil
 }
 
-// learnETags reads the ETags that the lost answer held. A row that somebody wrote since keeps an empty one.
+// learnETags reads the ETags that the lost response held. The ETag of a row that another writer has changed since
+// stays empty.
 func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
 	etags := make([]azcore.ETag, len(writes))
 	etags[witness] = etag

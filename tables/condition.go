@@ -53,7 +53,7 @@ func terms(conditions []Condition) []filter.Term {
 	return out
 }
 
-// types say how values of the codec's T are stored.
+// types returns how values of the codec's T are stored.
 func (c *RawCodec) types() filter.Types {
 	return filter.Types{
 		Declared: func(property string) edm.Type {

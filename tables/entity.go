@@ -84,7 +84,7 @@ type Entity struct {
 	read rowFacts
 }
 
-// Clone returns a copy that shares nothing with e. A plain copy of the struct shares the properties.
+// Clone returns a copy that shares nothing with e. Assigning the struct shares the properties.
 func (e *Entity) Clone() *Entity {
 	c := *e
 	c.Properties = slices.Clone(e.Properties)

@@ -33,7 +33,7 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	if row.ETag == "" {
 		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
 	}
-	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // zero without the header: the age of a reservation is unknown then
+	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // without the header Answered stays zero; then the age of a reservation is unknown
 	if row.Key != key {
 		return nil, failure(op, t.name, key, rowreader.Garbled(errors.New("it is of another row")))
 	}

@@ -17,7 +17,7 @@ const (
 	MaxTransactionOperations = edm.MaxBatchOps    // operations of an entity group transaction
 	MaxTransactionSize       = edm.MaxBatchBytes  // bytes of an entity group transaction, as sent
 	MaxPageSize              = edm.MaxPageSize    // entities of a page
-	MaxFilterComparisons     = edm.MaxComparisons // comparisons of a filter
+	MaxFilterComparisons     = edm.MaxComparisons // CheckReserved refuses property names of the library among the caller's properties.
 )
 
 // CheckReserved refuses the library's own names in what the caller gives.

@@ -18,19 +18,19 @@ type Meta struct {
 	state *State
 }
 
-// State is what a Repository remembers in a Meta of the entity as it was read or written. It is never changed once made, since
-// copies of an entity share it.
+// State is what a Repository stores in a Meta about the entity as it was read or written. It is never changed after
+// it was made, since copies of an entity share it.
 type State struct {
 	Key         Key         // of the entity
 	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
-	Incarnation string      // set by the insert and kept by every update: tells an entity from its successor
+	Incarnation string      // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
 	WriteID     string      // of the write that left the entity as read
 	Copies      string      // names of the patterns whose copies were written with the row
 	Carried     Properties  // properties of a later version of the library, written back as they are
 	Version     azcore.ETag // read through a copy outside: the ETag of the entity's own row that the copy was made of
 	Partial     bool        // read through a projection: some properties were not asked for
 	Kept        bool        // the row is one of several, so that nothing but the repository may write it
-	Prior       any         // what the repository's patterns remember of the entity
+	Prior       any         // the prior state of the repository's patterns
 	Owner       any         // the repository that it was read by or written to; nil for Rows
 
 	viewed *rowFacts // read through Rows
@@ -52,8 +52,8 @@ func (m *Meta) ReadRow() string {
 	return m.state.Row
 }
 
-// Incarnation identifies this life of the entity: an entity deleted and inserted again under the same key is
-// another one. Empty for entities that were not written through a Repository.
+// Incarnation identifies the insert that created the entity: an entity deleted and inserted again under the same key
+// has another one. Empty for entities that were not written through a Repository.
 func (m *Meta) Incarnation() string {
 	if m.state == nil {
 		return ""

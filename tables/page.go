@@ -74,7 +74,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		size = MaxPageSize
 	}
 	if q.top > 0 && !q.src.Skips {
-		size = min(size, c.Left) // where rows are skipped, a page as small could be all skipped, again and again
+		size = min(size, c.Left) // if rows are skipped, small pages could be skipped whole, again and again
 	}
 	answer, header, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {
@@ -119,14 +119,15 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	return next.Token(), nil
 }
 
-// next reads where a query goes on after a page of so many rows. The emulator names a next row without its partition
-// where that is "", and takes no such name back; the query then goes on behind the last row of the page.
+// next returns where a query continues after a page with this many rows. Azurite names a next row without its
+// partition if the partition key is "", and refuses that continuation; the query then continues after the last row of
+// the page.
 func (t *Table) next(header http.Header, last Key, rows int) (continuation.Position, error) {
 	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {
 		return c, nil
 	}
-	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so that nothing is behind another
+	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so no row follows another
 		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("it names the row to go on with, and not its partition")))
 	}
 	return continuation.Position{After: []string{last.Partition, last.Row}}, nil

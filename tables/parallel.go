@@ -14,7 +14,7 @@ const defaultConcurrency = 8
 
 // ParallelOptions are the options of parallel reads; nil is the same as the zero value.
 type ParallelOptions[T any] struct {
-	// Concurrency is the most requests that are made at once. 0 and less mean 8.
+	// Concurrency is the maximum number of requests in flight; 0 or less means 8.
 	Concurrency int
 	// Order compares two entities, and merges the partitions: the least entity comes first. Each partition's entities must already be
 	// in this order, and a page of every partition is held in memory. Nil yields the partitions one after the other in the order of

@@ -66,7 +66,7 @@ func (q Query[T]) Select(properties ...string) Query[T] {
 // SelectFields asks for the properties that T has fields for: a T with few fields is a projection.
 func (q Query[T]) SelectFields() Query[T] {
 	if q.src == nil || q.src.Codec.plan == nil {
-		return q // without a table Plan refuses it
+		return q // without a table, Plan returns the error
 	}
 	return q.Select(q.src.Codec.plan.Names()...)
 }
@@ -100,8 +100,8 @@ type Plan struct {
 	Filter string   // as sent, "" for none; a point read sends its keys in the address
 	Select []string // as sent; nil for all
 	Reason string   // why the class is what it is
-	// Keys are set when the filter is nothing but row keys of one partition joined by or: GetMany answers it with
-	// parallel point reads in place of a partition scan.
+	// Keys are set if the filter only lists row keys of one partition, joined by or: GetMany answers it with parallel
+	// point reads instead of a partition scan.
 	Keys []Key
 
 	point *Key     // a point read answers the query
@@ -109,7 +109,7 @@ type Plan struct {
 	asked []string // Select without the source's guards
 }
 
-// ClassifyFilter tells the class of a filter in the service's own language, "" being the absence of one.
+// ClassifyFilter returns the class of a filter in the service's own language; "" means no filter.
 func ClassifyFilter(filter string) (Plan, error) {
 	var expr odata.Expr
 	if strings.TrimSpace(filter) != "" {
@@ -193,7 +193,8 @@ func (q *query) expr() (odata.Expr, error) {
 	return limits.Expr(q.src.Codec.types())
 }
 
-// refuseScan is the guard in front of everything that sends a query.
+// refuseScan returns ErrTableScan for a table scan that the query does not allow. Every method that sends the query
+// calls it.
 func (q *query) refuseScan(p Plan) error {
 	if p.Class == TableScan && !q.allowScan {
 		return &Error{Op: "Query", Table: q.src.Table.name, Kind: ErrTableScan, Err: fmt.Errorf("%s (AllowTableScan runs it all the same)", p.Reason)}

@@ -18,7 +18,7 @@ type Raw struct{ table *Table }
 // RawOf opens the raw surface of a table.
 func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
 
-// Usable is the cause of ErrInvalid for a table that no request can be made for.
+// Usable returns an error if no request can be made for the table, to be the cause of an ErrInvalid.
 func (r Raw) Usable() error { return r.table.usable() }
 
 // Commit is the one write path: one write is a single request, several are one entity group transaction. writeID is one that no write
@@ -35,7 +35,7 @@ func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) 
 	return r.table.fetch(ctx, op, key, known)
 }
 
-// ErrPartialOf is the cause of ErrInvalid if a value that was read in part is to be written whole.
+// ErrPartialOf is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
 func ErrPartialOf(_ rows.Pass) error { return errPartial }
 
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
@@ -46,7 +46,7 @@ func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] 
 // Query begins a query of the rows as they are stored.
 func (r Raw) Query() Query[RawRow] { return QueryOf[RawRow](rows.Open, r.table.rawRows()) }
 
-// Source is the table's rows in a span of row keys, of which Load leaves some out. The caller sets Load.
+// Source returns a source of the table's rows in a span of row keys. The caller sets Load, which may skip rows.
 func (r Raw) Source(span compoundkey.Span) *Source {
 	return &Source{Table: r.table, Codec: &RawCodec{}, Span: span, Skips: true}
 }
@@ -78,10 +78,10 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 // CodecOf returns the codec of T.
 func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
 
-// StateOf returns what a repository remembers in a Meta, nil for nothing.
+// StateOf returns what a repository has stored in a Meta, nil for nothing.
 func StateOf(_ rows.Pass, m *Meta) *State { return m.state }
 
-// SetState changes what a repository remembers in a Meta.
+// SetState sets what a repository stores in a Meta.
 func SetState(_ rows.Pass, m *Meta, s *State) { m.state = s }
 
 // Staged is what another repository adds to a transaction: its rows, and what to do once they are written.
@@ -122,8 +122,8 @@ type BulkUnit struct {
 	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
 }
 
-// Relabel gives an error from further down the operation and the table that the caller used.
+// Relabel sets the operation and the table of an error from a lower layer to those that the caller used.
 func Relabel(_ rows.Pass, op string, t *Table, err error) error { return relabel(op, t, err) }
 
-// FailureOf makes the error of a request that left nothing behind, or of anything else that is not an *Error yet.
+// FailureOf makes an *Error of err, which must not be the error of a write with unknown outcome.
 func FailureOf(_ rows.Pass, err error) *Error { return asError(failure("", "", Key{}, err)) }

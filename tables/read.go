@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 )
 
-// RawRow is a row as the service holds it. A reader of pages reuses it: what outlives the call is cloned.
+// RawRow is a row as the service holds it. The reader of pages reuses it: Clone what must outlive the call.
 type RawRow struct {
 	Key       Key
 	ETag      azcore.ETag
@@ -38,7 +38,7 @@ func (r *RawRow) set(row *rowreader.Row[Property]) {
 	}
 }
 
-// accessProperty is for the internal packages, which know edm.Value only.
+// accessProperty gives the internal packages access to a property; they know edm.Value only.
 func accessProperty(p *Property) (name *string, value *edm.Value) {
 	return &p.Name, (*edm.Value)(&p.Value)
 }

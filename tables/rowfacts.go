@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// rowFacts is what a value remembers of the row it was read from, beside its properties, for writes of that row by
-// itself. It is not changed once made, since copies of a value share it.
+// rowFacts is what a value keeps about the row it was read from, beside its properties, for writes without a
+// repository. It is not changed after it was made, since copies of a value share it.
 type rowFacts struct {
 	key         Key
 	partial     bool       // read through a projection: some properties were not asked for
@@ -35,17 +35,17 @@ func (r *RawRow) facts(partial bool) rowFacts {
 	return f
 }
 
-// none reports whether there is nothing to remember.
+// none reports whether there is nothing to keep.
 func (f *rowFacts) none() bool {
 	return !f.partial && !f.kept && f.incarnation == "" && len(f.carried) == 0
 }
 
-// facts are those of an entity that a repository read or wrote.
+// facts returns the rowFacts of an entity that a repository read or wrote.
 func (s *State) facts() *rowFacts {
 	return &rowFacts{key: Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
 }
 
-// facts returns what v remembers of its row, nil where there is nothing or no room for it.
+// facts returns what v keeps about its row, nil if there is nothing or T has no room for it.
 func (c *RawCodec) facts(v any) *rowFacts {
 	if c.plan == nil {
 		return &v.(*Entity).read
@@ -60,11 +60,11 @@ func (c *RawCodec) facts(v any) *rowFacts {
 	return meta.state.viewed
 }
 
-// errPartial is the cause of ErrInvalid if a value that was read in part is to be written whole.
+// errPartial is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
 var errPartial = errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
 
-// check refuses to write what would do harm: to take the place of a row by what a projection left of it, and to change
-// one row of several that are kept consistent. merges says that a merge of a partial value does none.
+// check refuses writes that would lose data: replacing a row with a value read through a projection, and changing one
+// row of several that a repository keeps consistent. merges says that a merge of the partial value is harmless.
 func (f *rowFacts) check(verb wire.Verb, merges bool) error {
 	switch {
 	case verb == wire.VerbInsert:
@@ -79,7 +79,7 @@ func (f *rowFacts) check(verb wire.Verb, merges bool) error {
 	return nil
 }
 
-// onto hands on to a write what a write of the row must not lose. Under another key it is another row.
+// onto adds to a write the properties that a write of the row must keep. Under another key it is another row.
 func (f *rowFacts) onto(w *RawWrite) {
 	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
 		return
@@ -93,13 +93,13 @@ func (f *rowFacts) onto(w *RawWrite) {
 	w.Marked = true
 	w.System = append(w.System, Property{rows.Incarnation, String(f.incarnation)})
 	if w.Verb == wire.VerbMerge {
-		// A merge without copies says so: the list that is stored would no longer be true.
+		// A merge does not update the copies, so it clears the list of copies, which would be wrong.
 		w.System = append(w.System, Property{rows.Copies, String("")})
 	}
 }
 
-// after returns what is left of the facts after a write of the row. What was inserted is a plain row, of which the
-// value is the whole; of a row that is deleted the value may still lack some.
+// after returns the facts that remain after a write of the row. An inserted row is a plain row and the value holds
+// all of it; after a delete the value may still be partial.
 func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 	switch {
 	case f.none():
@@ -111,8 +111,8 @@ func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 	return f
 }
 
-// after returns what is left of a state after a write of the row by itself. A repository then reads the entity again
-// before it changes it.
+// after returns the state that remains after a write of the row without a repository. A repository then reads the
+// entity again before it changes it.
 func (s *State) after(verb wire.Verb) *State {
 	switch {
 	case verb == wire.VerbDelete && s.Partial:

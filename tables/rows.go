@@ -137,7 +137,7 @@ func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 	return e, nil
 }
 
-// relabel gives an error from further down the operation that the caller called.
+// relabel sets the operation of an error from a lower layer to the one that the caller called.
 func relabel(op string, t *Table, err error) error {
 	if e, ok := err.(*Error); ok {
 		labelled := *e

@@ -12,12 +12,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/submission"
 )
 
-// reply is a submission.Reply with an *Error.
+// reply is a submission.Reply with an *Error as its error.
 type reply struct {
 	etags   []azcore.ETag
 	err     *Error // nil on success
-	unknown bool   // no answer that can be trusted
-	earlier bool   // an attempt before the one that was answered may have been applied
+	unknown bool   // no response that can be trusted
+	earlier bool   // an attempt before the one with the response may have been applied
 }
 
 // send makes the one request of a write, and lets the SDK repeat it.
@@ -44,7 +44,7 @@ func (t *Table) target() submission.Target {
 	return submission.Target{Client: t.client, Endpoint: t.account.endpoints.Table, Cosmos: t.account.cosmos}
 }
 
-// checkSize finds out whether writes are too large for one transaction without sending them.
+// checkSize returns an error if the writes are too large for one transaction. It sends nothing.
 func (t *Table) checkSize(writes []RawWrite) *Error {
 	enc, e := encode(t.name, writes, rowwriter.AnyWriteID)
 	if e != nil {
@@ -56,7 +56,7 @@ func (t *Table) checkSize(writes []RawWrite) *Error {
 	return nil
 }
 
-// writeFailure is failure for a write: what was never sent is known not to be applied.
+// writeFailure is failure for a write. A write that was never sent is known not to be applied.
 func writeFailure(err error, key Key) *Error {
 	var size *edm.SizeError
 	if errors.As(err, &size) {

@@ -8,10 +8,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// ServiceError is what a failed request to the queue or the blob service is in the words of this package, for packages
-// that make such requests themselves. resource is the queue, the container or the blob. The kind is the one that the status
-// of the answer stands for, nil for an answer without a meaning of its own, and where there was none. Whether an attempt
-// may have been applied is the caller's to judge. Secrets in err are left out.
+// ServiceError makes an Error of a failed request to the queue or the blob service, for packages that make such
+// requests themselves. resource is the queue, the container or the blob. The kind follows from the response's status;
+// it is nil if the status has no kind of its own or there was no response. The caller decides whether an attempt may
+// have been applied. Secrets in err are left out.
 func ServiceError(op, resource string, err error) *Error {
 	e := &Error{Op: op, Table: resource, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError

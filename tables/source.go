@@ -10,19 +10,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Source is where values are read from: a table's rows as they are, a repository's entities, an index's copies. Every read of every
-// pattern goes through one, so that they decode alike.
+// Source is where values are read from: a table's rows as they are, a repository's entities, an index's copies. Every
+// read of every pattern goes through a Source, so that all decode alike.
 type Source struct {
 	Table  *Table
 	Codec  *RawCodec
 	Known  map[string]int // properties to keep while reading, nil for all
 	Span   compoundkey.Span
 	System []string // properties that Load needs beyond the caller's selection
-	Guards []string // further ones, by which writes of what was read are refused; no part of the continuation token
-	Skips  bool     // Load leaves out some of the rows in Span
+	Guards []string // further properties, which mark a row as one that the caller must not write; not part of the continuation token
+	Skips  bool     // Load skips some of the rows in Span
 	Kept   []string // the properties that the rows hold, nil for all
 
-	// Filterable refuses a condition on a property that rows do not hold as it is, nil for no such property.
+	// Filterable refuses a condition on a property that the rows do not hold in its stored form; nil means that there
+	// is no such property.
 	Filterable func(property string) error
 
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
@@ -38,7 +39,7 @@ func as[T any](v any, err error) (*T, error) {
 	return v.(*T), nil
 }
 
-// get makes the point read of one row. A row that is not of the source is ErrNotFound.
+// get makes the point read of one row. A row that does not belong to the source is ErrNotFound.
 func (s *Source) get(ctx context.Context, op string, key Key) (any, error) {
 	row, err := s.Table.fetch(ctx, op, key, s.Known)
 	if err != nil {

@@ -19,8 +19,7 @@ type Table struct {
 	nameErr error
 }
 
-// Table returns a handle for the table. A name that no table can have is ErrInvalid from every operation.
-// Requests: 0.
+// Table returns a handle for the table. With an illegal name every operation returns ErrInvalid. Requests: 0.
 func (a *Account) Table(name string) *Table {
 	if a == nil || a.tables == nil {
 		return &Table{name: name}
@@ -28,7 +27,7 @@ func (a *Account) Table(name string) *Table {
 	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: rows.CheckTableName(name)}
 }
 
-// usable refuses a table that no request can be made for.
+// usable returns an error if no request can be made for the table.
 func (t *Table) usable() error {
 	if t == nil || t.account == nil {
 		return errNoAccount
@@ -57,7 +56,7 @@ func (t *Table) Create(ctx context.Context) error {
 	var ex wire.Exchange
 	_, err := t.client.CreateTable(wire.With(ctx, &ex), nil)
 	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
-		// The 409 may be the echo of our own earlier attempt, and a table carries no id to tell.
+		// The 409 may answer our own earlier attempt, and a table carries no ID that would show it.
 		if e := asError(failure("Create", t.name, Key{}, err)); e != nil && errors.Is(e.Kind, ErrExists) {
 			return nil
 		}
@@ -82,7 +81,7 @@ func (t *Table) Drop(ctx context.Context) error {
 	var ex wire.Exchange
 	_, err := t.client.Delete(wire.With(ctx, &ex), nil)
 	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
-		// After a lost answer, gone or going is what was asked for.
+		// After a lost response, a table that is missing or being deleted is what Drop asked for.
 		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrTableNotFound) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrTableBeingDeleted)) {
 			return nil
 		}
@@ -102,9 +101,9 @@ func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
 	switch {
 	case ex.Lost():
 		e.Kind = ErrUnknownOutcome
-	case !ex.EarlierUnknown() || settles(e):
+	case !ex.EarlierUnknown() || isFinal(e):
 	case errors.Is(e.Kind, ErrTableBeingDeleted):
-		return e.unsettled()
+		return e.withUnknown()
 	default:
 		e.Kind = ErrUnknownOutcome
 	}

@@ -22,7 +22,7 @@ type Transaction struct {
 	err       *Error
 	committed bool
 	written   []func(etags []azcore.ETag)
-	hint      any // from the planner of a change to the repositories that stage in it
+	hint      any // passed from the planner of a change to the repositories that stage rows in the transaction
 }
 
 // NewTransaction begins a transaction on the table. It makes no request, and is not safe for concurrent use.
@@ -78,7 +78,7 @@ func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	return x.add(verb, e, etag)
 }
 
-// add notes an operation. The properties are copied, so that e may be used for the next one.
+// add appends an operation. It copies the properties, so that e may be used for the next one.
 func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var w RawWrite
 	var err error = Invalid("", errNil)
@@ -124,7 +124,7 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	return etags, nil
 }
 
-// usable tells why the operations cannot be committed.
+// usable returns why the operations cannot be committed, or nil.
 func (x *Transaction) usable() error {
 	switch {
 	case x.err != nil:
@@ -135,7 +135,7 @@ func (x *Transaction) usable() error {
 	return nil
 }
 
-// notify tells those who have staged writes that they are made.
+// notify calls the Written functions of staged rows after the commit.
 func (x *Transaction) notify(etags []azcore.ETag) {
 	for _, written := range x.written {
 		written(etags)

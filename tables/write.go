@@ -15,17 +15,18 @@ type RawWrite struct {
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	Properties Properties
 	System     Properties // the library's own, without the write ID
-	// Marked says that the row must have room for the write ID, by which copies are compared with their entity. Other rows do
-	// without if they are full: an unknown outcome stays unknown then.
+	// Marked says that the row must have room for the write ID, by which copies are compared with their entity. Other
+	// rows are written without it if they are full; then a lost response leaves the outcome unknown.
 	Marked bool
-	// Meaning is what a failure of this row means, nil for a plain row.
+	// Meaning translates a failure of this row for the caller; nil for a plain row.
 	Meaning Meaning
 }
 
-// Meaning explains the failure of a row to the caller: whose row it is, and what a taken key stands for.
+// Meaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
+// taken key means.
 type Meaning interface{ Explain(e *Error) }
 
-// explain adds what the failure of the row means.
+// explain applies the row's Meaning to its failure.
 func (w *RawWrite) explain(e *Error) *Error {
 	if w.Meaning != nil {
 		w.Meaning.Explain(e)
@@ -70,7 +71,7 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 	return out, nil
 }
 
-// Loggable drops a key that cannot be a key: it may be a whole document.
+// Loggable returns the zero Key for an illegal key, which could be a whole document.
 func Loggable(_ rows.Pass, key Key) Key {
 	if rows.CheckKeys(key.Partition, key.Row) != nil {
 		return Key{}

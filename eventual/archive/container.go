@@ -96,15 +96,15 @@ func (d toContainer[T]) place(source *patterns.Repository[T], entity *T) ([]stri
 	return []string{name}, nil
 }
 
-// archiveBlob is the blob of an entity, or another one that has its name, as seen once.
+// archiveBlob is the blob of an entity, or another blob that has its name, as read once.
 type archiveBlob struct {
 	etag               azcore.ETag
 	move, write        string
-	pending, unchanged bool // unchanged: it has the content and the metadata that a mover has written
+	pending, unchanged bool // unchanged: it has the content and the metadata that a mover wrote
 }
 
-// put writes a blob. It marks the write, so that it knows the blob again when the answer is lost. It returns the ETag, "" where
-// it is not known.
+// put writes a blob with a random write ID in its metadata, which identifies the write if the response is lost. It
+// returns the ETag, or "" if that is not known.
 func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, condition blob.ModifiedAccessConditions) (azcore.ETag, error) {
 	const op = "Move"
 	contentType, sum := "application/json", md5.Sum(body)
@@ -125,14 +125,14 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 	case lookErr == nil && there != nil && there.write == *metadata[metaWrite]:
 		return there.etag, nil
 	case isRefusal(err):
-		// Whether an earlier attempt was applied or not, somebody else's write came before the last one.
+		// Whether or not an earlier attempt was applied, another writer's write came before the last one.
 		return "", blobFailure(op, name, err)
 	}
 	return "", unknownBlob(op, name, err)
 }
 
-// putETag is the ETag that a put has left, "" where the answer does not tell. The SDK sees nothing of the answer to a call
-// that carries an exchange, where the client has the policies for it.
+// putETag returns the ETag that a put has left, or "" if the response does not have it. The SDK does not see the
+// response to a call that carries an exchange if the client has the exchange's policies.
 func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	if etag := ex.Header.Get("ETag"); wire.IsETag(etag) {
 		return azcore.ETag(etag)
@@ -143,8 +143,8 @@ func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	return ""
 }
 
-// certain reports whether a failed write was surely not applied. A client of somebody else's notes nothing: then an answer
-// may be that to a repetition of a write that was applied.
+// certain reports whether a failed write was certainly not applied. With a client that does not record attempts, a
+// refusal may answer the retry of a write that was applied, so it is never certain.
 func certain(err error, ex *wire.Exchange) bool {
 	if ex.Last == wire.OutcomeNone {
 		return false
@@ -152,12 +152,12 @@ func certain(err error, ex *wire.Exchange) bool {
 	return !ex.Lost() && !ex.EarlierUnknown()
 }
 
-// isRefusal reports whether the condition of a request did not hold.
+// isRefusal reports whether a condition of the request was not met.
 func isRefusal(err error) bool {
 	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound")
 }
 
-// blobFailure is failure for what is done to a blob under a condition.
+// blobFailure is failure for a conditional request about a blob.
 func blobFailure(op, name string, err error) error {
 	wrapped := failure(op, name, err)
 	if e := (*tables.Error)(nil); isRefusal(err) && errors.As(wrapped, &e) {
@@ -174,7 +174,7 @@ func unknownBlob(op, name string, err error) error {
 	return wrapped
 }
 
-// stat reads what identifies a blob, nil where there is none.
+// stat reads the properties that identify a blob; nil if it does not exist.
 func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, error) {
 	answer, err := d.container.NewBlobClient(name).GetProperties(ctx, nil)
 	if wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound") {
@@ -210,7 +210,7 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 	return b, nil
 }
 
-// remove deletes a blob as it was seen. It is not done where it has changed.
+// remove deletes a blob if it has not changed since b was read; otherwise done is false.
 func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
 	var ex wire.Exchange
 	_, err = d.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{

@@ -18,10 +18,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// archiveVersion is that of the JSON of a blob that ToContainer writes.
+// archiveVersion is the version of the JSON that ToContainer writes to a blob.
 const archiveVersion = 1
 
-// typeSuffix ends the name of the member that says what type a property has. No property's name has an '@'.
+// typeSuffix ends the name of the member that holds the type of a property. No property name contains '@'.
 const typeSuffix = "@odata.type"
 
 // systemPrefix begins the names of the library's own properties, which are never archived.
@@ -39,7 +39,7 @@ func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 	first := true
 	for _, property := range properties {
 		if property.Value.IsNull() {
-			continue // as the tables do not store it either
+			continue // a table does not store it either
 		}
 		if err := edm.CheckName(property.Name); err != nil {
 			return nil, invalidf("Move", "", "%w", err)
@@ -77,8 +77,8 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	return key, properties, err
 }
 
-// checkArchivedName refuses the name of a property that no archived entity has. Whoever can write blobs could otherwise choose keys and
-// the library's own properties of what a program restores.
+// checkArchivedName refuses the names of properties that an archived entity never has. Without it, anybody who can
+// write blobs could choose the keys and the library's own properties of an entity that a program restores.
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
@@ -89,7 +89,7 @@ func checkArchivedName(name string) error {
 
 var errNoProperties = errors.New("the properties are not a JSON object")
 
-// decodeProperties takes a type's name before its value or after: other programs may have put the members in order.
+// decodeProperties accepts the type member before or after its value: another program may have reordered the members.
 func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(object))
 	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {
@@ -115,7 +115,7 @@ func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 			names, values[name] = append(names, name), raw.Clone()
 			continue
 		}
-		text, _ := jsontext.AppendUnquote(nil, raw) // anything else names no type
+		text, _ := jsontext.AppendUnquote(nil, raw) // a non-string names no type
 		if types[property], isType = edm.ParseType(text); !isType {
 			return nil, fmt.Errorf("property %s has a type that this build does not know", property)
 		}
@@ -131,7 +131,7 @@ func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 	return properties, nil
 }
 
-// decodeValue makes a value of the annotated type, TypeNull for one that is not.
+// decodeValue decodes a value of the annotated type; TypeNull stands for no annotation.
 func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 	switch raw.Kind() {
 	case '"':
@@ -189,7 +189,7 @@ func Read[T any](ctx context.Context, c *container.Client, name string) (*T, err
 	return v, nil
 }
 
-// openArchive makes an entity of the content of a blob.
+// openArchive makes an entity from the content of a blob.
 func openArchive[T any](codec *tables.Codec[T], text []byte) (*T, error) {
 	key, properties, err := decodeArchived(text)
 	if err != nil {
@@ -222,7 +222,7 @@ func setKey(v any, key tables.Key) {
 	}
 }
 
-// fieldOf finds a field, and makes the embedded structs on the way to it.
+// fieldOf returns a field, and allocates the embedded structs on the path to it.
 func fieldOf(s reflect.Value, index []int) reflect.Value {
 	for i, n := range index {
 		if i > 0 && s.Kind() == reflect.Pointer {

@@ -19,7 +19,7 @@ import (
 type containerMove[T any] struct {
 	*moving[T]
 	toContainer[T]
-	looks bool // something was refused: find out what is there
+	looks bool // a request was refused: find out what is stored
 }
 
 func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
@@ -54,7 +54,7 @@ func (m *containerMove[T]) round(ctx context.Context) (done bool, err error) {
 	return m.begin(ctx, entity, nil, base)
 }
 
-// metadata is that of a write of this move.
+// metadata returns the metadata of a write of this move.
 func (m *containerMove[T]) metadata(write, key, value string) map[string]*string {
 	incarnation := movedIncarnation(m.incarnation)
 	return map[string]*string{metaMove: &m.id, metaIncarnation: &incarnation, metaWrite: &write, key: &value}
@@ -104,7 +104,7 @@ func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow
 	return m.finish(ctx, entity, record)
 }
 
-// finish deletes the entity, of which the record was made, together with the record.
+// finish deletes the entity from which the record was made, together with the record.
 func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
 	beside, err := besideRow(driver.DeleteRow, m.source.Table(), record)
 	if err != nil {
@@ -113,7 +113,8 @@ func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverR
 	return m.commit(ctx, entity, beside)
 }
 
-// look finds out what others have left. The record is read before the entity, and the entity before the blob.
+// look finds out what other workers and users have changed. It reads the record before the entity, and the entity
+// before the blob.
 func (m *containerMove[T]) look(ctx context.Context) (done bool, err error) {
 	record, err := m.readRecord(ctx)
 	if err != nil {
@@ -142,16 +143,17 @@ func (m *containerMove[T]) look(ctx context.Context) (done bool, err error) {
 	case m.ours(b) && !b.pending && b.write == record.Write && current:
 		return m.finish(ctx, entity, record)
 	case m.ours(b) && !b.pending && b.unchanged:
-		return m.begin(ctx, entity, record, b.etag) // it is of an earlier record
+		return m.begin(ctx, entity, record, b.etag) // the blob belongs to an earlier record
 	case m.ours(b) && b.pending:
-		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // it came late, after a user has deleted the blob
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // the pending blob arrived late, after a user had deleted the blob
 			return false, err
 		}
 	}
 	return m.changed(ctx, record)
 }
 
-// changed poisons the message: a user has changed or deleted the blob, and it does not tell what it was made of.
+// changed poisons the message: a user has changed or deleted the blob, and its metadata no longer shows from what it
+// was made.
 func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done bool, err error) {
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -171,7 +173,7 @@ func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) er
 	}
 }
 
-// unrecorded is for a blob that has no record of this move.
+// unrecorded handles a blob that has no record of this move.
 func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error) {
 	b, err := m.readBlob(ctx)
 	if err != nil {
@@ -203,7 +205,8 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set MoverOptions.Replace, then requeue this message"))
 }
 
-// gone is for an entity that is not at the source any more. If its record is there, a user has deleted it: a move deletes both.
+// gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the entity: a
+// move deletes both.
 func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	m.looks = false
 	record, err := m.readRecord(ctx)
@@ -233,7 +236,7 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	return writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
 }
 
-// withdrawal is what becomes of a blob whose entity a user has deleted.
+// withdrawal is what the worker does with a blob whose entity a user has deleted.
 type withdrawal uint8
 
 const (

@@ -14,10 +14,10 @@ import (
 
 // Destination says to where a Mover moves entities: use ToRepository or ToContainer.
 type Destination[T any] interface {
-	// check refuses a destination that entities of the source cannot be moved to.
+	// check refuses a destination to which entities of the source cannot be moved.
 	check(source *patterns.Repository[T]) error
-	// place names the place of an entity's copy: partition key and row key, or the name of a blob. It is the same whatever
-	// changes the entity.
+	// place returns the location of an entity's copy: partition key and row key, or the name of a blob. It does not
+	// depend on properties that can change.
 	place(source *patterns.Repository[T], entity *T) ([]string, error)
 	// move handles one delivery.
 	move(ctx context.Context, w *moving[T]) error
@@ -64,7 +64,7 @@ func encrypts(p driver.Pattern) bool {
 	return ok && t.Stage() == driver.StageEncrypt
 }
 
-// rekeyed is what is to be stored of an entity: another Go value, since writing brings its Meta up to date.
+// rekeyed returns the value to store for an entity: a copy, since a write updates the Meta of its value.
 func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T, error) {
 	v := *entity
 	*d.repo.MetaOf(&v) = tables.Meta{}
@@ -79,8 +79,8 @@ func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T,
 	return &v, d.protects(source, entity, &v, key)
 }
 
-// protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. The two choose by key and
-// property, so it is asked for each entity.
+// protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. Which properties
+// are protected depends on the entity's key, so protects is called for each entity.
 func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)
 	if from == nil {
@@ -126,7 +126,7 @@ func (d toRepository[T]) place(source *patterns.Repository[T], entity *T) ([]str
 	return []string{key.Partition, key.Row}, nil
 }
 
-// sameTable goes by the address: one account may be opened twice. Table names know no case.
+// sameTable compares addresses, since one account may be opened twice. Table names ignore case.
 func sameTable(a, b *tables.Table) bool {
 	return a.Account().Endpoints().Table == b.Account().Endpoints().Table && strings.EqualFold(a.Name(), b.Name())
 }

@@ -18,8 +18,8 @@ import (
 // moveRounds bounds how often a delivery starts over while others change the entity or its copy.
 const moveRounds = 10
 
-// handle is the worker's part. Where something that was sent may still be under way, the message is left: what
-// arrives late must arrive before the next worker begins.
+// handle handles a delivery. If a request may still be on its way, handle leaves the message hidden, so that the
+// request arrives before the next worker begins.
 func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdict.Verdict, error) {
 	var body moveBody
 	if err := message.Decode(&body); err != nil {
@@ -47,14 +47,14 @@ type moving[T any] struct {
 	key         tables.Key
 	incarnation string
 	to          []string // where the copy goes
-	id          string   // of the move, as moveName makes it
+	id          string   // of the move, as moveName returns it
 
-	// poisoned is set where users have changed both ends: it deletes the move's row, once the entry is on the poison queue. So
-	// the move begins again if the message is put back.
+	// poisoned is set if users have changed both ends: it deletes the move's rows after the entry was put on the
+	// poison queue. So a requeued message starts the move from the beginning.
 	poisoned func(context.Context) error
 }
 
-// rounds calls round until it is done.
+// rounds calls round until it returns done.
 func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (done bool, err error)) error {
 	for n := range moveRounds {
 		if n > 0 {
@@ -69,7 +69,7 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 	return w.failure(tables.ErrConflict, fmt.Errorf("others changed the entity or its copy in each of %d attempts; the message comes again", moveRounds))
 }
 
-// read reads the entity as it is now, nil where it is gone or another incarnation has its key.
+// read reads the entity; nil if it does not exist or another incarnation has its key.
 func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	entity, err := w.source.Get(ctx, w.key)
 	switch {
@@ -87,8 +87,8 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	return entity, err
 }
 
-// commit deletes the entity in the state that was read, together with one of the move's rows. This is the moment at which the
-// entity has moved. It is not done where another writer came first.
+// commit deletes the entity as it was read, together with one of the move's rows. From then on the entity has moved.
+// done is false if another writer came first.
 func (w *moving[T]) commit(ctx context.Context, entity *T, beside driver.Beside) (done bool, err error) {
 	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &patterns.ApplyOptions{Beside: beside}))
 }
@@ -97,7 +97,7 @@ func (w *moving[T]) failure(kind, err error) error {
 	return &tables.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
 }
 
-// poison ends the move: users have changed both ends, and both are kept. after deletes the move's rows.
+// poison ends the move, because users have changed both ends; both stay. after deletes the move's rows.
 func (w *moving[T]) poison(reason string, after func(context.Context) error) (done bool, err error) {
 	w.poisoned = after
 	return false, w.failure(tables.ErrConflict, errors.New(reason))

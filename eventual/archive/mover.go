@@ -30,15 +30,17 @@ type Options struct {
 	Replace bool
 }
 
-// moveTypes begin the types of the messages of movers.
+// moveTypes is the prefix of the message types of movers.
 const moveTypes = "tablepatterns.move."
 
-// moveBody is the stored form of what Move asks for. It is API, like the envelope that package eventual puts around it.
+// moveBody is the stored form of what Move requests. It is a stored format that must stay compatible, like the
+// envelope that package eventual puts around it.
 type moveBody struct {
 	Partition   string `json:"partition"`
 	Row         string `json:"row"`
 	Incarnation string `json:"incarnation"`
-	// To is the place of the copy. The entity may be gone when a worker looks for its copy.
+	// To is the location of the copy. It is stored because the entity may no longer exist when a worker looks for its
+	// copy.
 	To []string `json:"to"`
 }
 
@@ -74,7 +76,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 	return m, nil
 }
 
-// sharesMeta reports whether the copy of an entity has the same Meta, not one of its own.
+// sharesMeta reports whether a copied entity value shares its Meta with the original.
 func sharesMeta[T any](r *patterns.Repository[T]) bool {
 	var v T
 	meta := r.MetaOf(&v)
@@ -121,8 +123,8 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
 }
 
-// movedIncarnation is the incarnation of an entity's copy: the same at each try, and another than the entity's. Were it the
-// same, a message that comes late would move the entity once more after it was moved back.
+// movedIncarnation is the incarnation of an entity's copy: the same in each attempt, and different from the entity's.
+// With the same one, a delayed message would move the entity again after it was moved back.
 func movedIncarnation(incarnation string) string {
 	sum := sha256.Sum256([]byte("tablepatterns.move" + incarnation))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]

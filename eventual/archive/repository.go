@@ -14,7 +14,7 @@ import (
 type repositoryMove[T any] struct {
 	*moving[T]
 	toRepository[T]
-	looks bool // something was refused: find out what is there
+	looks bool // a request was refused: find out what is stored
 }
 
 func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
@@ -39,7 +39,7 @@ func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
 	return m.copy(ctx, entity, nil, nil)
 }
 
-// copyKey is the key of the copy.
+// copyKey returns the key of the copy.
 func (m *repositoryMove[T]) copyKey() tables.Key {
 	return tables.Key{Partition: m.to[0], Row: m.to[1]}
 }
@@ -48,7 +48,7 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
 }
 
-// readCopy reads what has the copy's key, nil for nothing.
+// readCopy reads the entity under the copy's key, nil if there is none.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
 	there, err := m.repo.Get(ctx, m.copyKey())
 	if tables.IsAbsent(err) {
@@ -59,12 +59,13 @@ func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
 
 func (m *repositoryMove[T]) writeOf(copied *T) string { return m.repo.MetaOf(copied).WriteID() }
 
-// isCopy reports whether an entity at the destination is this move's copy, whoever has changed it since.
+// isCopy reports whether an entity at the destination is this move's copy, even if it was changed since.
 func (m *repositoryMove[T]) isCopy(there *T) bool {
 	return there != nil && m.repo.MetaOf(there).Incarnation() == movedIncarnation(m.incarnation)
 }
 
-// copy writes the copy and its mark in one transaction: in place of what was read there, nil for nothing. Then it commits.
+// copy writes the copy and its mark in one transaction, replacing there, the entity that was read at the destination;
+// nil for none. Then it calls finish.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *moverRow) (done bool, err error) {
 	m.looks = true
 	copied, err := m.rekeyed(m.source, entity)
@@ -95,7 +96,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 	return m.finish(ctx, entity, next, m.writeOf(copied))
 }
 
-// finish deletes the entity, of which the mark was made, and then what the move has left. write is the mark's write id.
+// finish deletes the entity from which the mark was made, and then the move's rows. write is the mark's write ID.
 func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRow, write string) (done bool, err error) {
 	m.looks = true
 	trace := m.row(traceRow, m.key.Partition)
@@ -113,7 +114,7 @@ func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRo
 	return m.cleanUp(ctx, mark)
 }
 
-// cleanUp deletes the mark before the trace: a mark without a trace says that a user has deleted the entity.
+// cleanUp deletes the mark before the trace: a mark without a trace means that a user has deleted the entity.
 func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done bool, err error) {
 	if _, err := writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark); err != nil {
 		return false, err
@@ -121,8 +122,8 @@ func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done b
 	return true, m.dropTrace(ctx)
 }
 
-// look finds out what others have left. The mark is read before the entity: then an entity that the mark was made of has not
-// changed since the copy.
+// look finds out what other workers and users have changed. It reads the mark before the entity: if the entity's ETag
+// is then the one in the mark, the entity has not changed since it was copied.
 func (m *repositoryMove[T]) look(ctx context.Context) (done bool, err error) {
 	mark, err := m.readMark(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func (m *repositoryMove[T]) look(ctx context.Context) (done bool, err error) {
 		"both are left as they are. Delete the one that is not wanted, if it is there, then requeue this message", nil)
 }
 
-// unmarked is for a destination that has something under the copy's key, and no mark of this move.
+// unmarked handles a destination with an entity under the copy's key, but no mark of this move.
 func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error) {
 	there, err := m.readCopy(ctx)
 	if err != nil {
@@ -181,7 +182,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set Options.Replace, then requeue this message"))
 }
 
-// gone is for an entity that is not at the source any more: it was moved, or a user has deleted it.
+// gone handles an entity that no longer exists at the source: it was moved, or a user has deleted it.
 func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	m.looks = false
 	trace, err := m.readRow(ctx, m.source.Table(), m.key.Partition, traceRow)
@@ -220,7 +221,8 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	return m.withdrawn(ctx, done, trace)
 }
 
-// withdrawn ends a move that a user has made void by a delete. It is not done where another worker has changed the mark.
+// withdrawn ends a move whose entity or copy a user has deleted. done is false if another worker has changed the
+// mark.
 func (m *repositoryMove[T]) withdrawn(ctx context.Context, done bool, trace *moverRow) (bool, error) {
 	if !done || trace == nil {
 		return done, nil
@@ -228,7 +230,7 @@ func (m *repositoryMove[T]) withdrawn(ctx context.Context, done bool, trace *mov
 	return true, m.dropTrace(ctx)
 }
 
-// bothChanged poisons the message, unless the mark has changed: then another worker has gone on.
+// bothChanged poisons the message, unless another worker has changed the mark and continued the move.
 func (m *repositoryMove[T]) bothChanged(ctx context.Context, mark *moverRow, reason string, trace *moverRow) (done bool, err error) {
 	again, err := m.readMark(ctx)
 	if err != nil || again == nil || again.ETag != mark.ETag {

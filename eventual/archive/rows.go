@@ -13,22 +13,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// moverOwner is what _tpShared says on the rows that movers keep while they move an entity.
+// moverOwner is the value of _tpShared in the rows of movers.
 const moverOwner = "mover"
 
-// The row keys of those rows are U+FFFC, one of these words, and the name of the move.
+// The row keys of the mover's rows are U+FFFC, one of these words, and the name of the move.
 const (
 	markRow   = "movemark_"
 	traceRow  = "movetrace_"
 	recordRow = "moverecord_"
 )
 
-// moverRowVersion is that of the layout of moverRow.
+// moverRowVersion is the version of the layout of moverRow.
 const moverRowVersion = 1
 
-// moverRow is a row that a mover keeps while it moves an entity: the mark beside a copy in a repository, the trace beside the
-// entity that such a move has deleted, or the record beside an entity that is moved into a container. It is API, like the
-// envelope of a message.
+// moverRow is a row that a mover keeps while it moves an entity: the mark beside a copy in a repository, the trace
+// beside the entity that such a move has deleted, or the record beside an entity that is moved into a container. It
+// is a stored format that must stay compatible, like the envelope of a message.
 type moverRow struct {
 	tables.Meta
 	PartitionKey string
@@ -45,12 +45,12 @@ type moverRow struct {
 
 	Source string `table:",omitempty"` // mark, record: the ETag of the entity that the copy was made of
 	Write  string `table:",omitempty"` // trace: the write id of copy and mark; record: that of the blob's content
-	Base   string `table:",omitempty"` // record: the ETag of the blob that the content takes the place of
-	Round  int32  `table:",omitempty"` // record: 1 for the first, more for each one that takes its place
+	Base   string `table:",omitempty"` // record: the ETag of the blob that the content replaces
+	Round  int32  `table:",omitempty"` // record: 1, and 1 more each time the record is replaced
 }
 
-// moveName names a move. Movers of one name, source and destination work together on one move, whichever message they have, and
-// no other mover touches its rows and blob.
+// moveName names a move. Movers of one name, source and destination share the rows and the blob of a move, whichever
+// message they handle; no other mover touches them.
 func moveName(mover, table string, key tables.Key, incarnation string, to []string) string {
 	h := sha256.New()
 	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
@@ -67,7 +67,7 @@ func (w *moving[T]) row(word, partition string) *moverRow {
 
 func (w *moving[T]) rowKey(word string) string { return "\uFFFC" + word + w.id }
 
-// readRow reads one of the move's rows, nil where it is not there.
+// readRow reads one of the move's rows; nil if it does not exist.
 func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition, word string) (*moverRow, error) {
 	rows, err := tables.RowsOf[moverRow](table)
 	if err != nil {
@@ -104,7 +104,7 @@ func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.
 	return b, err
 }
 
-// writeRow writes one of the move's rows by itself. It is not done where another writer came first.
+// writeRow writes one of the move's rows alone. done is false if another writer came first.
 func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
 	b, err := besideRow(verb, table, row)
 	if err != nil {
@@ -116,7 +116,7 @@ func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row
 	return done, err
 }
 
-// unlessRefused tells a write that another writer came before from one that failed.
+// unlessRefused returns false without an error if another writer came first, and otherwise err.
 func unlessRefused(err error) (done bool, _ error) {
 	if tables.LostRace(err) {
 		return false, nil
@@ -124,7 +124,7 @@ func unlessRefused(err error) (done bool, _ error) {
 	return err == nil, err
 }
 
-// dropTrace deletes the trace of a move, whoever has left it: a move has one commit.
+// dropTrace deletes the trace of a move, whichever worker wrote it: a move is committed only once.
 func (w *moving[T]) dropTrace(ctx context.Context) error {
 	trace := w.row(traceRow, w.key.Partition)
 	trace.ETag = azcore.ETagAny
