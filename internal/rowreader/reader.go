@@ -4,10 +4,8 @@
 package rowreader
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -33,21 +31,15 @@ type Row[P any] struct {
 // Reader reads the rows of one answer, token by token. It looks for repeated names itself: the rows of a page have the same names,
 // and jsontext would compare them all again for each row.
 type Reader[P any] struct {
-	access  edm.Access[P]
-	decoder *jsontext.Decoder
-	names   nameTable
-	row     Row[P]
-	later   bool // the current row has a property of a later version of the library
-	scratch []byte
+	tokens
+	access edm.Access[P]
+	row    Row[P]
+	later  bool // the current row has a property of a later version of the library
 }
 
 // New returns a reader of the properties that known names, nil for all.
 func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
-	return &Reader[P]{
-		access:  access,
-		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)),
-		names:   newNameTable(known),
-	}
+	return &Reader[P]{tokens: newTokens(answer, known), access: access}
 }
 
 // One reads an answer that is a single entity.
@@ -64,12 +56,11 @@ func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 		return err
 	}
 	var seen []string
-	for r.decoder.PeekKind() == '"' {
-		token, err := r.decoder.ReadToken()
+	for r.peek() == '"' {
+		name, err := r.readString("")
 		if err != nil {
 			return Garbled(err)
 		}
-		name := token.String()
 		if slices.Contains(seen, name) {
 			return Garbled(errRepeatedName)
 		}
@@ -97,7 +88,7 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 	if err := r.expect('['); err != nil {
 		return err
 	}
-	for r.decoder.PeekKind() == '{' {
+	for r.peek() == '{' {
 		if err := r.readRow(); err != nil {
 			return Garbled(err)
 		}
@@ -109,24 +100,6 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 		}
 	}
 	return r.expect(']')
-}
-
-func (r *Reader[P]) end() error {
-	if _, err := r.decoder.ReadToken(); err != io.EOF {
-		return Garbled(errors.New("something follows its end"))
-	}
-	return nil
-}
-
-func (r *Reader[P]) expect(kind jsontext.Kind) error {
-	token, err := r.decoder.ReadToken()
-	if err != nil {
-		return Garbled(err)
-	}
-	if token.Kind() != kind {
-		return Garbled(fmt.Errorf("%s where %s belongs", token.Kind(), kind))
-	}
-	return nil
 }
 
 // ErrNoETag is the error of a row that has none.
@@ -147,17 +120,12 @@ func Garbled(err error) error {
 func (r *Reader[P]) readRow() error {
 	partition := r.row.Partition // rows of one page mostly share it
 	r.row, r.later = Row[P]{Properties: r.row.Properties[:0], System: r.row.System[:0]}, false
-	r.names.nextRow()
-	if _, err := r.decoder.ReadToken(); err != nil {
+	if err := r.beginRow(); err != nil {
 		return err
 	}
 	keys := 0
-	for r.decoder.PeekKind() == '"' {
-		raw, err := r.decoder.ReadValue()
-		if err != nil {
-			return err
-		}
-		n, err := r.names.see(raw)
+	for r.peek() == '"' {
+		n, err := r.readName()
 		if err != nil {
 			return err
 		}
@@ -181,8 +149,8 @@ func (r *Reader[P]) readRow() error {
 			return err
 		}
 	}
-	if token, err := r.decoder.ReadToken(); err != nil || token.Kind() != '}' {
-		return errors.Join(errors.New("an entity does not end"), err)
+	if err := r.endRow(); err != nil {
+		return err
 	}
 	if keys != 2 {
 		return errors.New("an entity without keys")
@@ -207,7 +175,7 @@ func (r *Reader[P]) setAside() {
 
 // readSystem reads a value that every row has or may have beside the caller's properties.
 func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
-	if r.decoder.PeekKind() == 'n' {
+	if r.peek() == 'n' {
 		return r.skip() // the service answers null for what a projection names and the row does not have
 	}
 	switch n.use {
