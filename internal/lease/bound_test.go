@@ -48,7 +48,7 @@ func TestBoundHasAMargin(t *testing.T) {
 		began := time.Now()
 		l.Bound(began, time.Hour, "the write was too slow")
 		time.Sleep(50*time.Minute - time.Nanosecond)
-		wantLasting(t, l, ctx)
+		wantLasting(t, ctx, l)
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if context.Cause(ctx) == nil {
@@ -85,7 +85,7 @@ func TestBoundWaived(t *testing.T) {
 		l := New(Waive(t.Context(), Terms), time.Now(), time.Hour)
 		l.Bound(time.Now(), time.Second, "")
 		time.Sleep(time.Minute)
-		wantLasting(t, l, l.Context(t.Context()))
+		wantLasting(t, l.Context(t.Context()), l)
 		l.End(nil)
 	})
 }

@@ -15,7 +15,7 @@ const visible = time.Minute
 const term = visible - visible/marginShare
 
 // wantLasting fails unless requests may be sent.
-func wantLasting(t *testing.T, l *Lease, ctx context.Context) {
+func wantLasting(t *testing.T, ctx context.Context, l *Lease) {
 	t.Helper()
 	synctest.Wait()
 	if err := l.Check(); err != nil || ctx.Err() != nil {
@@ -24,7 +24,7 @@ func wantLasting(t *testing.T, l *Lease, ctx context.Context) {
 }
 
 // wantEnded fails unless the lease has ended, for that cause.
-func wantEnded(t *testing.T, l *Lease, ctx context.Context, cause error) {
+func wantEnded(t *testing.T, ctx context.Context, l *Lease, cause error) {
 	t.Helper()
 	synctest.Wait()
 	if err := l.Check(); err != cause || context.Cause(ctx) != cause {
@@ -42,13 +42,13 @@ func TestTerm(t *testing.T) {
 				l := New(t.Context(), since, visible)
 				ctx := l.Context(t.Context())
 				time.Sleep(term - under - time.Nanosecond)
-				wantLasting(t, l, ctx)
+				wantLasting(t, ctx, l)
 				time.Sleep(time.Nanosecond)
-				wantEnded(t, l, ctx, ErrLost)
+				wantEnded(t, ctx, l, ErrLost)
 				if !Lost(ctx, nil) || !Lost(t.Context(), l.Check()) || Lost(t.Context(), errors.New("another")) {
 					t.Error("Lost does not tell")
 				}
-				wantEnded(t, l, l.Context(t.Context()), ErrLost) // also a context that comes later
+				wantEnded(t, l.Context(t.Context()), l, ErrLost) // also a context that comes later
 			})
 		})
 	}
@@ -60,7 +60,7 @@ func TestAnswerAfterTheTerm(t *testing.T) {
 		since := time.Now()
 		time.Sleep(term)
 		l := New(t.Context(), since, visible)
-		wantEnded(t, l, l.Context(t.Context()), ErrLost)
+		wantEnded(t, l.Context(t.Context()), l, ErrLost)
 	})
 }
 
@@ -74,14 +74,14 @@ func TestExtend(t *testing.T) {
 			since := time.Now()
 			time.Sleep(10 * time.Second) // under way
 			l.Extend(since, visible)
-			wantLasting(t, l, ctx)
+			wantLasting(t, ctx, l)
 		}
 		time.Sleep(term - 10*time.Second - time.Nanosecond)
-		wantLasting(t, l, ctx)
+		wantLasting(t, ctx, l)
 		time.Sleep(time.Nanosecond)
-		wantEnded(t, l, ctx, ErrLost)
+		wantEnded(t, ctx, l, ErrLost)
 		l.Extend(time.Now(), visible)
-		wantEnded(t, l, ctx, ErrLost) // what has ended does not begin again
+		wantEnded(t, ctx, l, ErrLost) // what has ended does not begin again
 	})
 }
 
@@ -92,7 +92,7 @@ func TestExtendToLess(t *testing.T) {
 		ctx := l.Context(t.Context())
 		l.Extend(time.Now(), visible)
 		time.Sleep(term)
-		wantEnded(t, l, ctx, ErrLost)
+		wantEnded(t, ctx, l, ErrLost)
 	})
 }
 
@@ -110,16 +110,16 @@ func TestEnd(t *testing.T) {
 		if a.Err() == nil {
 			t.Fatal("a context outlives its parent")
 		}
-		wantLasting(t, l, b)
+		wantLasting(t, b, l)
 		done := errors.New("done")
 		l.End(done)
 		l.End(errors.New("done again"))
-		wantEnded(t, l, b, done)
+		wantEnded(t, b, l, done)
 		if Lost(b, nil) {
 			t.Error("a lease that was given up is not lost")
 		}
 		time.Sleep(2 * visible)
-		wantEnded(t, l, b, done)
+		wantEnded(t, b, l, done)
 	})
 }
 
@@ -131,7 +131,7 @@ func TestLeaseUnderALease(t *testing.T) {
 		time.Sleep(visible / 2)
 		inner := New(outer.Context(t.Context()), time.Now(), visible)
 		ctx := inner.Context(context.WithoutCancel(outer.Context(t.Context())))
-		wantLasting(t, inner, ctx)
+		wantLasting(t, ctx, inner)
 		inner.doubt()
 		if !inner.Unsure() || !outer.Unsure() {
 			t.Error("the outer message could be deleted, though something is under way for it")
@@ -160,9 +160,9 @@ func TestWaive(t *testing.T) {
 		l := New(waiving, time.Now(), visible)
 		ctx := l.Context(waiving)
 		time.Sleep(10 * visible)
-		wantLasting(t, l, ctx)
+		wantLasting(t, ctx, l)
 		l.End(ErrLost)
-		wantEnded(t, l, ctx, ErrLost)
+		wantEnded(t, ctx, l, ErrLost)
 	})
 }
 

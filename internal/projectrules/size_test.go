@@ -2,7 +2,6 @@ package projectrules
 
 import (
 	"fmt"
-	"go/ast"
 	"maps"
 	"regexp"
 	"slices"
@@ -10,15 +9,13 @@ import (
 	"testing"
 )
 
-const (
-	maxDeclarations = 300 // lines of a package's non-test files that begin with func, type, var or const
-	maxFuncLines    = 60
-)
+// maxDeclarations is how many lines of a package's non-test files may begin with func, type, var or const.
+const maxDeclarations = 300
 
 // declares is such a line.
 var declares = regexp.MustCompile(`(?m)^(func|type|var|const) `)
 
-// tooLarge finds packages and functions that do not fit in a reader's head. Tests are free, and so is the main job, which is many
+// tooLarge finds packages that do not fit in a reader's head. Tests are free, and so is the main job, which is many
 // small programs. limits are packages with another limit than maxDeclarations.
 func tooLarge(sources []source, limits map[string]int) []string {
 	var bad []string
@@ -28,16 +25,6 @@ func tooLarge(sources []source, limits map[string]int) []string {
 			continue
 		}
 		declarations[s.dir()] += len(declares.FindAllString(s.text, -1))
-		for _, d := range s.file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			lines := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line + 1
-			if lines > maxFuncLines {
-				bad = append(bad, fmt.Sprintf("%s: func %s has %d lines, at most %d", s.at(f), f.Name.Name, lines, maxFuncLines))
-			}
-		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(declarations)) {
 		most, n := maxDeclarations, declarations[dir]
@@ -62,7 +49,6 @@ func TestSizes(t *testing.T) {
 }
 
 func TestSizesCanFail(t *testing.T) {
-	lines := func(n int) string { return strings.Repeat("\n", n) }
 	types := func(from, n int) string {
 		text := "package p\n"
 		for i := range n {
@@ -79,11 +65,7 @@ func TestSizesCanFail(t *testing.T) {
 		"fits/a.go":          types(0, 300),
 		"limited/a.go":       types(0, 310),
 		"mended/a.go":        types(0, 300),
-		"p/func60.go":        "package p\nfunc f() {" + lines(59) + "}\n",
-		"p/func61.go":        "package p\nfunc f() {" + lines(60) + "}\n",
-		"p/func_test.go":     "package p\nfunc f() {" + lines(100) + "}\n",
 	}), map[string]int{"largest": 310, "limited": 310, "mended": 310}),
-		"p/func61.go:2: func f has 61 lines",
 		"large: 301 declarations, at most 300",
 		"largest: 311 declarations, at most 310",
 		"mended: 300 declarations; it needs no limit of its own",

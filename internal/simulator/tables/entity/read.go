@@ -149,8 +149,6 @@ func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 	switch p.kind {
 	case 'n':
 		return edm.Value{}, nil
-	case 0: // an annotation of nothing
-		return edm.Value{}, invalidBody()
 	case '"':
 		v, err = edm.FromText(typeOr(p.typ, edm.TypeString), []byte(p.text))
 	case 't', 'f':
@@ -160,7 +158,7 @@ func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 		v = edm.Boolean(p.kind == 't')
 	case '0':
 		v, err = p.number()
-	default: // objects and arrays
+	default: // objects and arrays, and 0 for an annotation of nothing
 		return edm.Value{}, invalidBody()
 	}
 	if err != nil {
