@@ -6,17 +6,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// fill stands for all that can follow in a key. Keys made by compoundkey go on with U+FFFC at most, so what is left out
-// by stopping here are only keys that somebody else has made and that hold U+FFFD to U+FFFF in just this place.
-// U+FFFF would leave out fewer still, but is no character, and a proxy or a parser of addresses may refuse it.
+// fill stands for all that can follow in a key. In keys made by compoundkey the next character is at most U+FFFC, so
+// stopping here omits only keys made otherwise that have U+FFFD to U+FFFF at this position. U+FFFF would omit fewer
+// still, but it is not a character, and a proxy or URL parser may refuse it.
 const fill = '\uFFFD'
 
-// before returns the key that ends a range which the service includes its end in, where end itself is not to be in it:
-// the greatest key below end, but for the keys that fill leaves out. It is always below end. ok is false where nothing is
-// below end.
+// before returns the last key below end, for a range that includes its end on the service although end must not be in
+// it; the keys that fill omits are below end, too, but not in the range. ok is false if no key is below end.
 //
-// Keys are compared by UTF-16 code units. Below p+c come p itself, and p+b+anything for every b below c. So the key is p,
-// the last legal character before c, and fill; or just p where no legal character is before c.
+// Keys are compared by UTF-16 code units. Below p+c come p itself, and p+b+anything for every b below c. So the key
+// is p, the last legal character before c, and fill; or just p if no legal character is before c.
 func before(end string) (last string, ok bool) {
 	if end == "" {
 		return "", false
@@ -34,8 +33,8 @@ func before(end string) (last string, ok bool) {
 	return last, true
 }
 
-// legalBefore is the last character before c, in the order of keys, that a key can hold and that needs no more than units
-// code units; ok is false when there is none.
+// legalBefore returns the last legal character of a key before c, in the order of keys, that takes at most units code
+// units; ok is false if there is none.
 func legalBefore(c rune, units int) (rune, bool) {
 	for c = characterBefore(c); c >= ' '; c = characterBefore(c) {
 		if (c <= 0xFFFF || units >= 2) && compoundkey.CheckKey(string(c)) == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Client is what the holder of a token works with: a table that reaches no further than the token. It is safe for concurrent use.
+// Client is the table of a token's holder, limited to what the token allows. It is safe for concurrent use.
 type Client struct {
 	token   Token
 	account *tables.Account
@@ -53,7 +53,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 // Table is the token's table.
 func (c *Client) Table() *tables.Table { return c.table }
 
-// Account has the token's table and no other, no queues and no blobs.
+// Account returns an account with only the token's table, without queues and blobs.
 func (c *Client) Account() *tables.Account { return c.account }
 
 // Token is the token.

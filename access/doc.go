@@ -1,10 +1,10 @@
-// Package access gives others a part of a table by tokens, shared access signatures, and takes it back: the guide's "Controlling
-// access with Shared Access Signatures".
+// Package access gives others a part of a table by tokens, shared access signatures, and takes it back: the guide's
+// "Controlling access with Shared Access Signatures".
 //
 // # Stored layout
 //
-// A token is stored nowhere: it is the query of an address, signed with the account's key. One for the rows 'empid_000123' up
-// to but without 'empid_000124' of partition Sales:
+// A token is stored nowhere: it is the query of an address, signed with the account's key. One for the rows
+// 'empid_000123' up to but without 'empid_000124' of partition Sales:
 //
 //	https://contoso.table.core.windows.net/Employees
 //	  ?sv=2019-02-02&tn=employees           version and table
@@ -15,35 +15,36 @@
 //	  &epk=Sales&erk=empid_000123%EF%BF%BD  the last key, U+FFFD at its end
 //	  &sig=...
 //
-// Stored access policies are a list of up to five that belongs to the table. While a change of it is under way, one entry
-// more is there, or takes the place of the one that is revoked:
+// A table has a list of up to five stored access policies. During a change, the list has one more entry, or one in
+// place of the revoked policy:
 //
 //	_tpLock_4YIFK2ZQV7...                   a lock; it has expired and opens nothing
 //
 // # Guarantee
 //
-// A token never opens more than the Range it was made of. The service's bounds include their end, so one that is to be left
-// out becomes the key before it; see Rows for what that leaves out at the very end, which is nothing that package compoundkey
-// makes. A range that a token cannot express, such as a partition whose key is empty, is refused: the signature is the
-// same for an empty bound and for none, and its holder could leave it away.
+// A token never allows more than its Range. The service's ranges include their end, so an excluded end becomes the
+// key before it; Rows says which keys that omits at the very end, none of which package compoundkey makes. A range
+// that a token cannot express, such as a partition whose key is empty, is refused: the signature is the same for an
+// empty bound and for none, and its holder could remove it.
 //
-// A Client sends nothing that its token surely does not allow, and says so by ErrOutside or ErrNotPermitted, each of which
-// is tables.ErrDenied. Whether the token has expired or been revoked is for the service to say, by its own clock.
+// A Client does not send a request that its token certainly does not allow, but returns ErrOutside or
+// ErrNotPermitted, each of which is also tables.ErrDenied. Only the service decides, by its own clock, whether the
+// token has expired or been revoked.
 //
-// The text of a token comes out by RevealAddress and RevealQuery only. No verb of package fmt, no encoder, log line, error or
-// span of a Token, Signer, Issuer or Client holds it, nor the account's key.
+// The text of a token comes out by RevealAddress and RevealQuery only. No verb of package fmt, no encoder, log line,
+// error or span of a Token, Signer, Issuer or Client holds it, nor the account's key.
 //
-// Policies: the service has no ETag or condition for them. Create and Revoke take turns with all programs that use this
-// package with the default of PoliciesOptions.UnsafeSettle, here called Settle: none undoes what another has been told is done,
-// and a revoked policy does not come back, as long as a request arrives within a sixth of Settle of being sent, or never. Entries of others stay as they are. A
-// program that does not take turns, such as the portal, which writes back a list it has read before, can undo
-// a change; List tells.
+// Policies: the service has no ETag or condition for them. Create and Revoke take a lock that all programs with this
+// package and the same PoliciesOptions.UnsafeSettle (here called Settle) respect: no program undoes an acknowledged
+// change of another, and a revoked policy does not come back, as long as a request arrives within a sixth of Settle
+// of being sent, or never. Other entries are not changed. A program that ignores the lock, such as the portal, which
+// writes back a list it has read before, can undo a change; List shows that.
 //
 // # Crashes
 //
-// Signing leaves nothing. A process that dies in its turn leaves its lock, which the next change waits for, six times
-// Settle, and takes away. A policy that was to be revoked is then gone already, unless nothing was sent; revoking it
-// again makes sure. One that was to be created is there or is not.
+// Signing stores nothing. A process that dies while it holds the lock leaves it; the next change waits for six times
+// Settle and removes it. A policy that was being revoked is already removed, unless no request was sent: revoke it
+// again to be sure. A policy that was being created may or may not exist: call List.
 //
 // # Requests
 //
@@ -55,9 +56,9 @@
 //
 // # When not to use it
 //
-// For a service of your own, which can have the account's key or, better, a token credential. For rights that follow from an
-// entity's properties: a token knows keys only. For rights that must end at once: revoking a policy may take the
-// service 30 seconds, there are five policies a table, and a token without one is good until it expires; make that soon. On
-// Cosmos DB for Table, whose keys have no order: NewSigner refuses it. With Microsoft Entra ID, the SDK signs no tokens
-// for tables (ErrNoSharedKey).
+// For a service of your own, which can have the account's key or, better, a token credential. For rights that depend
+// on an entity's properties: a token is limited by keys only. For rights that must end at once: the service may take
+// 30 seconds to revoke a policy, a table has only five, and a token without a policy is valid until it expires, so
+// choose a short lifetime. On Cosmos DB for Table, whose keys have no order: NewSigner refuses it. With Microsoft
+// Entra ID, the SDK signs no tokens for tables (ErrNoSharedKey).
 package access

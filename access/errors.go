@@ -7,14 +7,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What this package refuses beyond the errors of package patterns. Each comes inside of a *tables.Error.
+// The kinds of errors of this package, beside those of package tables. Each is inside a *tables.Error.
 var (
 	// ErrOutside: the token does not reach this key; nothing was sent. It is tables.ErrDenied too.
 	ErrOutside = errors.New("outside of the token's range")
 	// ErrNotPermitted: the token does not permit the operation; nothing was sent. It is tables.ErrDenied too.
 	ErrNotPermitted = errors.New("not permitted by the token")
-	// ErrNoSharedKey: only the account's key signs. The SDK has no user delegation signatures for tables, so an account
-	// with a token credential of Microsoft Entra ID cannot issue tokens, nor can one that is open by a token itself.
+	// ErrNoSharedKey: tokens can only be signed with the account's key. The SDK has no user delegation signatures for
+	// tables, so an account with a Microsoft Entra ID credential, or made from a token, cannot issue tokens.
 	ErrNoSharedKey = errors.New("tokens for tables can only be signed with the account's key, and this account was opened without it: the SDK has no user delegation signatures for tables")
 )
 
@@ -42,7 +42,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%v: %s", r.kind, r.what)
 }
 
-// Unwrap makes it tables.ErrDenied as well.
+// Unwrap makes it match tables.ErrDenied, too.
 func (r *refusal) Unwrap() []error { return []error{r.kind, tables.ErrDenied} }
 
 // NonRetriable marks it for the SDK's retry policy.

@@ -11,11 +11,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// guard is the policy of a Client: it stops requests that the token surely does not allow. It looks at the request as it
-// goes out, so it need not know who made it. What it cannot read it lets pass: the service decides.
+// guard is the policy of a Client: it stops requests that the token certainly does not allow. It checks the final
+// request, whichever code made it. Requests that it cannot parse go to the service, which decides.
 type guard struct {
 	token  Token
-	prefix string // of the path, in front of the table
+	prefix string // the path in front of the table
 }
 
 // Do sends the request unless it is refused.
@@ -47,7 +47,7 @@ func (g *guard) check(req *policy.Request) *refusal {
 	return g.checkOperation(&o)
 }
 
-// methodOf is a request's method, or the one that a header puts in its place.
+// methodOf returns a request's method, or the method with which the X-HTTP-Method header overrides it.
 func methodOf(method string, header http.Header) string {
 	if override := header.Get("X-HTTP-Method"); override != "" {
 		return override
@@ -59,7 +59,7 @@ func methodOf(method string, header http.Header) string {
 type operation struct {
 	method      string
 	conditional bool
-	path        string // behind the endpoint, unescaped
+	path        string // after the endpoint, unescaped
 	filter      string
 	body        []byte // of an insert
 }
@@ -86,7 +86,7 @@ func (g *guard) checkOperation(o *operation) *refusal {
 	return nil
 }
 
-// needs is the permission for an operation, where that is known.
+// needs returns the permission that an operation needs; ok is false if that is not known.
 func (o *operation) needs() (Permission, bool) {
 	switch o.method {
 	case http.MethodGet, http.MethodHead:
@@ -111,7 +111,7 @@ func (g *guard) checkKey(key tables.Key) *refusal {
 	return &refusal{kind: ErrOutside, key: &key}
 }
 
-// checkFilter refuses a query when no entity can both pass its filter and be within the range.
+// checkFilter refuses a query if no entity can both match its filter and be within the range.
 func (g *guard) checkFilter(filter string) *refusal {
 	expr, err := odata.Parse(filter)
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *guard) checkFilter(filter string) *refusal {
 	return nil
 }
 
-// rowsOf is the rows of a partition that the range reaches, "" being no bound; ok is false where it reaches none.
+// rowsOf returns the row keys of a partition that are in the range; "" is no bound. ok is false if there are none.
 func (r Range) rowsOf(partition string) (first, last string, ok bool) {
 	atFirst, atLast := compoundkey.Compare(partition, r.spk), compoundkey.Compare(partition, r.epk)
 	if atFirst < 0 || r.epk != "" && atLast > 0 {
@@ -152,7 +152,8 @@ func (r Range) rowsOf(partition string) (first, last string, ok bool) {
 	return first, last, true
 }
 
-// misses tells whether no key is both within a query's bounds and from first through last, "" being no last.
+// misses reports whether no key is both within a query's bounds and from first through last; an empty last is no
+// bound.
 func misses(from, to odata.Bound, first, last string) bool {
 	if to.Set {
 		if order := compoundkey.Compare(to.Key, first); order < 0 || order == 0 && !to.Inclusive {

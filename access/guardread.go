@@ -16,7 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// bodyOf is a request's body, which is there to be read again afterwards; nil where it cannot be.
+// bodyOf returns a request's body, and rewinds it; nil if that is not possible.
 func bodyOf(req *policy.Request) []byte {
 	if req.Body() == nil || req.RewindBody() != nil {
 		return nil
@@ -28,7 +28,7 @@ func bodyOf(req *policy.Request) []byte {
 	return body
 }
 
-// splitPath reads Table, Table() or Table(PartitionKey='...',RowKey='...'), where a quote inside of a key is doubled.
+// splitPath parses Table, Table() or Table(PartitionKey='...',RowKey='...'); a quote inside a key is doubled.
 func splitPath(path string) (table string, key tables.Key, one bool) {
 	table, rest, _ := strings.Cut(path, "(")
 	rest, ok := strings.CutPrefix(rest, "PartitionKey=")
@@ -45,7 +45,7 @@ func splitPath(path string) (table string, key tables.Key, one bool) {
 	return table, key, ok && rest == ")"
 }
 
-// cutQuoted reads a quoted text and returns it with what follows.
+// cutQuoted parses a quoted text and returns it with the rest.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "'")
 	var b strings.Builder
@@ -112,7 +112,7 @@ func (g *guard) checkBatch(body []byte, contentType string) *refusal {
 	return nil
 }
 
-// parts are the parts of a multipart body, up to where it is not one any more.
+// parts yields the parts of a multipart body, up to the first error.
 func parts(body io.Reader, contentType string) func(yield func(*multipart.Part) bool) {
 	return func(yield func(*multipart.Part) bool) {
 		kind, parameters, err := mime.ParseMediaType(contentType)
@@ -152,7 +152,7 @@ func readOperation(part io.Reader, prefix string) (operation, bool) {
 		}
 		name, value, header := strings.Cut(strings.TrimSpace(line), ":")
 		if !header {
-			break // the empty line in front of the body
+			break // the empty line before the body
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "If-Match":

@@ -14,31 +14,34 @@ import (
 )
 
 const (
-	// DefaultCapacity is how many users' tokens an Issuer keeps.
+	// DefaultCapacity is the default of IssuerOptions.Capacity.
 	DefaultCapacity = 10_000
-	// DefaultMaxAge is how long an Issuer uses an answer of Grants for a token whose expiry is its policy's.
+	// DefaultMaxAge is the default of IssuerOptions.MaxAge for a token whose expiry is its policy's.
 	DefaultMaxAge = 15 * time.Minute
-	// DefaultTimeout is how long an Issuer waits for Grants.
+	// DefaultTimeout is the default of IssuerOptions.Timeout.
 	DefaultTimeout = 30 * time.Second
 )
 
 // IssuerOptions are the options of NewIssuer; nil is the same as the zero value.
 type IssuerOptions struct {
-	// RenewBefore is the least time that a token has left when it is handed out from the cache; 0 is a quarter of its lifetime.
-	// An issuer does not cache tokens whose lifetime is RenewBefore or less.
+	// RenewBefore is the minimum remaining lifetime of a token from the cache (default a quarter of its lifetime). An
+	// issuer does not cache tokens whose lifetime is RenewBefore or less.
 	RenewBefore time.Duration
-	// MaxAge is how long a token is handed out at most, however long it lives, before Grants is asked again: how old the
-	// rights of a user may be. 0 is until RenewBefore, or DefaultMaxAge for a token without an expiry of its own.
+	// MaxAge is how long an issuer hands out a cached token before it calls grants again, and so how outdated a
+	// user's rights may be. The default is until RenewBefore, or DefaultMaxAge for a token without an expiry of its
+	// own.
 	MaxAge time.Duration
-	// Capacity is how many users' tokens are kept; 0 is DefaultCapacity. The one that was not asked for longest goes first.
+	// Capacity is the number of users whose tokens are cached (default DefaultCapacity). The least recently used
+	// token is dropped first.
 	Capacity int
-	// Timeout bounds one call of Grants; 0 is DefaultTimeout.
+	// Timeout limits one call of grants (default DefaultTimeout).
 	Timeout time.Duration
 }
 
-// Issuer hands out tokens to users: one for each user, kept until it is to be renewed. It is safe for concurrent use.
+// Issuer hands out tokens to users, and caches one for each user until it is to be renewed. It is safe for concurrent
+// use.
 //
-// Users who ask at the same time for the same token wait for one call of Grants. The clock is the signer's.
+// Concurrent calls for the same user share one call of grants. The clock is the signer's.
 type Issuer struct {
 	signer  *Signer
 	grants  func(ctx context.Context, user string) (Grant, error)
@@ -46,7 +49,7 @@ type Issuer struct {
 
 	mu      sync.Mutex
 	users   map[string]*list.Element
-	order   *list.List // of *issued, the last used first
+	order   *list.List // of *issued, the most recently used first
 	flights map[string]*flight
 }
 
@@ -54,21 +57,22 @@ type Issuer struct {
 type issued struct {
 	user  string
 	token Token
-	until time.Time // handed out until then
+	until time.Time // handed out until this time
 }
 
-// flight is a call of Grants under way.
+// flight is a call of grants in progress.
 type flight struct {
 	done   chan struct{}
 	token  Token
 	err    error
-	forget bool // what it brings is for those who wait, and nobody else
+	forget bool // return the result to the waiting callers, but do not cache it
 }
 
-// NewIssuer returns an issuer of what grants allows. Grants is asked for the rights of a user who is known to be that
-// user, and may look them up: for it, a user is a name that the caller has verified. An error of Grants is the caller's answer;
-// with tables.ErrDenied the user's kept token is dropped as well, with any other it is used until it expires, where it says
-// when. The context of Grants has the values of the first caller's, and ends by IssuerOptions.Timeout only.
+// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the caller
+// has verified, and may look up the user's rights. Token returns an error of grants to its caller: after
+// tables.ErrDenied the user's cached token is dropped as well; after any other error the cached token is used until
+// it expires, if it has an expiry. The context of grants has the first caller's values, and ends only by
+// IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
 		return nil, invalidf("NewIssuer", "", "the signer or grants is nil")
@@ -89,7 +93,7 @@ func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Gr
 	return i, nil
 }
 
-// Token returns the user's token. It makes no request, but for those of Grants.
+// Token returns the user's token. Requests: none but those of grants.
 func (i *Issuer) Token(ctx context.Context, user string) (Token, error) {
 	if err := ctx.Err(); err != nil {
 		return Token{}, err
@@ -103,7 +107,7 @@ func (i *Issuer) Token(ctx context.Context, user string) (Token, error) {
 	}
 }
 
-// lookUp returns the flight to wait for; it has landed where the token is kept.
+// lookUp returns the flight to wait for; it is already done if the token is cached.
 func (i *Issuer) lookUp(ctx context.Context, user string) *flight {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -124,7 +128,7 @@ func (i *Issuer) lookUp(ctx context.Context, user string) *flight {
 	return f
 }
 
-// fly asks Grants, away from the callers: the one who came first may give up, and the others still wait.
+// fly calls grants in a goroutine of its own: if the first caller gives up, the others still wait.
 func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	ctx, cancel := context.WithTimeout(ctx, i.options.Timeout)
 	defer cancel()
@@ -148,7 +152,7 @@ func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	}
 }
 
-// issue makes a token. A panic in Grants is an error of this user's, not the end of the program.
+// issue makes a token. A panic in grants is an error for this user, and does not end the program.
 func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -162,7 +166,7 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until is when a token made of rights that were asked for at a time is to be replaced.
+// until returns when to renew a token made of rights that were requested at asked.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {
@@ -197,13 +201,13 @@ func (i *Issuer) drop(user string) {
 	}
 }
 
-// Forget drops the user's kept token, so that the next call of Token asks Grants again; an answer that is under way is not
-// kept. It takes nothing back: a token that was handed out is good until it expires, or its policy is revoked.
+// Forget drops the user's cached token, so that the next call of Token calls grants again; the result of a call in
+// progress is not cached. A token that was handed out stays valid until it expires, or its policy is revoked.
 func (i *Issuer) Forget(user string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.drop(user)
-	i.ground(user)
+	i.detach(user)
 }
 
 // ForgetAll is Forget for all users.
@@ -213,19 +217,19 @@ func (i *Issuer) ForgetAll() {
 	clear(i.users)
 	i.order.Init()
 	for user := range i.flights {
-		i.ground(user)
+		i.detach(user)
 	}
 }
 
-// ground keeps a flight's answer from everybody who comes from now on.
-func (i *Issuer) ground(user string) {
+// detach keeps a flight's result from later callers.
+func (i *Issuer) detach(user string) {
 	if f, ok := i.flights[user]; ok {
 		f.forget = true
 		delete(i.flights, user)
 	}
 }
 
-// Len is the number of tokens that are kept.
+// Len returns the number of cached tokens.
 func (i *Issuer) Len() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -32,8 +32,8 @@ var known = map[string]bool{
 	paramProtocol: true, paramSignature: true, paramFirstPartition: true, paramFirstRow: true, paramLastPartition: true, paramLastRow: true,
 }
 
-// Parse reads the address that RevealAddress gave, or any other address of a table with a shared access signature for it.
-// It makes no request and cannot tell whether the signature is right. Its errors name what is wrong and hold nothing of
+// Parse reads the address that RevealAddress returns, or any other address of a table with a shared access signature
+// for it. It makes no request and does not verify the signature. Its errors name the wrong part and show nothing of
 // the address.
 func Parse(address string) (Token, error) {
 	const op = "Parse"
@@ -41,7 +41,7 @@ func Parse(address string) (Token, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
 		return Token{}, invalidf(op, "", "it is not the http(s) address of a table")
 	}
-	if u.EscapedPath() != u.Path { // unescaped, it could become another address
+	if u.EscapedPath() != u.Path { // sent unescaped, it could become another address
 		return Token{}, invalidf(op, "", "the path of the address has characters that no name of an account or table has")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')
@@ -78,7 +78,7 @@ func Parse(address string) (Token, error) {
 	return t, nil
 }
 
-// fieldError is what is wrong with a parameter, without its value.
+// fieldError describes what is wrong with a parameter, without its value.
 type fieldError string
 
 func (e fieldError) Error() string { return string(e) }
@@ -114,7 +114,7 @@ func readFields(values map[string]string) (fields, error) {
 	return f, nil
 }
 
-// parseTime reads the forms of a time that a signature may have; "" is the zero time.
+// parseTime parses a time in the forms that a signature allows; "" is the zero time.
 func parseTime(text string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true
@@ -127,5 +127,5 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// encode writes a query with spaces as %20, which means a space to every reader; a plus does not.
+// encode encodes a query with spaces as %20, which every parser reads as a space, unlike a plus sign.
 func encode(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

@@ -7,10 +7,10 @@ import (
 
 // Permission is what a token lets its holder do, joined with |: Query|Update. The zero Permission permits nothing.
 //
-// What the library's verbs need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
-// whatever else inserts where there is nothing to update, needs Add and Update; Delete needs Delete. A transaction needs what
-// its operations need. A write whose answer was lost reads the row to see what became of it: without Query that
-// ends as tables.ErrUnknownOutcome.
+// The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
+// any other insert-or-update, needs Add and Update; Delete needs Delete. A transaction needs what its operations
+// need. If the response to a write is lost, the library reads the row to find out the outcome; without Query the
+// write returns tables.ErrUnknownOutcome.
 type Permission uint8
 
 // The permissions of a table's signature.
@@ -27,7 +27,7 @@ const (
 // letters are the permissions in the order in which a signature must have them.
 const letters = "raud"
 
-// String is the permissions as they stand in a token: "raud" is all of them.
+// String returns the permissions as a token has them; all of them are "raud".
 func (p Permission) String() string {
 	var b strings.Builder
 	for i := range len(letters) {
@@ -44,7 +44,7 @@ func (p Permission) String() string {
 // Has reports whether p holds all of q.
 func (p Permission) Has(q Permission) bool { return p&q == q }
 
-// parsePermission is the inverse of String for what a service would sign.
+// parsePermission is the inverse of String, for texts that the service would accept.
 func parsePermission(text string) (Permission, bool) {
 	var p Permission
 	for _, r := range text {

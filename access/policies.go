@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// MaxPolicies is how many stored access policies a table has at most.
+	// MaxPolicies is the maximum number of stored access policies of a table.
 	MaxPolicies = 5
-	// DefaultSettle is how long a change of the policies waits for rivals.
+	// DefaultSettle is the default of PoliciesOptions.UnsafeSettle.
 	DefaultSettle = 6 * time.Second
 )
 
-// Policy is a stored access policy of a table: tokens that name it are good while it is there. What it leaves zero, the
-// tokens say.
+// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. Each token must
+// set the fields that the policy leaves zero.
 type Policy struct {
 	ID            string
 	Permissions   Permission
@@ -32,19 +32,18 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// UnsafeSettle is how long after a request for the list of policies was answered a change that stands on the answer may
-	// still arrive, in place of DefaultSettle. Where the programs that change the policies of a table do not have the same, a
-	// policy that one of them revoked can come back. It is for tests.
+	// UnsafeSettle is how long after the list of policies was read a change based on it may still arrive (default
+	// DefaultSettle). All programs that change the policies of a table must use the same value; otherwise a revoked
+	// policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }
 
-// Policies are the stored access policies of one table. It needs the account's key, or a role that allows it. It is safe
-// for concurrent use.
+// Policies are the stored access policies of one table. It needs the account's key, or a role that allows it. It is
+// safe for concurrent use.
 //
 // The service keeps the policies of a table as one list that is read and written whole, without ETag or condition, so
-// that of two programs that change it at once, one would undo the other: a revoked policy would be back. Create and Revoke
-// therefore take turns, by an entry of the list that stands for a lock: see the package's documentation for what
-// that guarantees.
+// that of two programs that change it at once, one would undo the other: a revoked policy would be back. Create and
+// Revoke therefore use an entry of the list as a lock: see the package's documentation for what that guarantees.
 type Policies struct {
 	table  *tables.Table
 	settle time.Duration
@@ -83,8 +82,9 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle), and the service may take 30 more to know it. It is
-// tables.ErrExists where there is one of this id, and tables.ErrTooLarge where there are MaxPolicies. Requests: 4.
+// Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
+// accepts tokens with it. It is tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
+// MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	const op = "Create"
 	if err := checkPolicy(policy); err != nil {
@@ -109,9 +109,10 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	})
 }
 
-// Revoke removes a policy, and with it every token that stands on it. It is gone with the first write; then Revoke stays some
-// seconds (PoliciesOptions.UnsafeSettle) to see that no rival puts it back. The service may honour the tokens for up to 30 seconds
-// more. The error is tables.ErrNotFound if no policy has this id; after any other error, repeat the call. Requests: 4.
+// Revoke removes a policy, and so revokes every token with this policy. The first write removes it; then Revoke waits
+// some seconds (PoliciesOptions.UnsafeSettle) to check that no concurrent change puts it back. The service may accept
+// the tokens for up to 30 seconds more. The error is tables.ErrNotFound if no policy has this ID; after any other
+// error, repeat the call. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {
@@ -122,7 +123,7 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
-			// Where there is a lock, somebody may just have removed it, and died before it was sure to stay away.
+			// If there is a lock, its holder may have removed the policy and died before that was certain to last.
 			if list.index(id) < 0 && list.lock() == "" {
 				return p.failure(op, tables.ErrNotFound, "the policy")
 			}
@@ -149,7 +150,7 @@ func checkPolicy(p Policy) error {
 	return nil
 }
 
-// acl is the list as the service has it. Entries of others stay as they are, whatever they say.
+// acl is the stored list. Entries that this package did not make are kept unchanged.
 type acl []*aztables.SignedIdentifier
 
 func (l acl) index(id string) int {
@@ -200,8 +201,8 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// The SDK takes an answer without a body, one that was cut off, for a list without policies, and with the next write they
-	// would all be gone.
+	// The SDK reads a response without a body, one that was cut off, as an empty list; the next write would then
+	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "an answer without a list")
 	}
@@ -218,7 +219,7 @@ func (p *Policies) failure(op string, kind error, what string) error {
 	return &tables.Error{Op: op, Table: p.table.Name(), Kind: kind, Err: errors.New(what)}
 }
 
-// sdkFailure is an error of the SDK in this library's words.
+// sdkFailure makes a tables.Error of an error of the SDK.
 func (p *Policies) sdkFailure(op string, err error) *tables.Error {
 	e := tables.ServiceError(op, p.table.Name(), err)
 	switch {

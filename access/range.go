@@ -8,29 +8,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Range is the part of a table that a token opens. Make one with WholeTable, Partition, Partitions, Rows, Row or Through;
-// the zero Range opens nothing and is refused, so that a forgotten one does not open a table.
+// Range is the part of a table that a token allows. Make one with WholeTable, Partition, Partitions, Rows, Row or
+// Through. The zero Range is refused, so that a forgotten Range does not allow the whole table.
 //
-// A Range that cannot be signed as it was asked for carries the error, which Err and Signer.Sign return. It never stands for
-// more than was asked for.
+// A Range that cannot be signed exactly carries an error, which Err and Signer.Sign return. It never allows more than
+// was requested.
 type Range struct {
 	made       bool
 	spk, srk   string // the first key; "" is no bound
-	epk, erk   string // the last key, within the range
+	epk, erk   string // the last key, included in the range
 	err        error
 	everything bool
 }
 
-// WholeTable is every entity of the table.
+// WholeTable contains every entity of the table.
 func WholeTable() Range { return Range{made: true, everything: true} }
 
-// Partition is one partition.
+// Partition contains one partition.
 func Partition(partition string) Range {
 	return makeRange(tables.Key{Partition: partition}, tables.Key{Partition: partition})
 }
 
-// Partitions is the partitions whose keys are in the span, such as
-// compoundkey.Starting("customer", compoundkey.Int(42, 6)). See Rows for the end of the span.
+// Partitions contains the partitions whose keys are in the span, such as compoundkey.Starting("customer",
+// compoundkey.Int(42, 6)). See Rows for the end of the span.
 func Partitions(span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	switch {
@@ -42,11 +42,12 @@ func Partitions(span compoundkey.Span) Range {
 	return makeRange(tables.Key{Partition: span.From()}, tables.Key{Partition: last})
 }
 
-// Rows is the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") has "a" and leaves "b" out.
+// Rows contains the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
+// not "b".
 //
-// The service's ranges include their end, so the token ends at a key before the span's. It reaches every key of the span
-// that package compoundkey can make, and every other one unless it has U+FFFD, U+FFFE or U+FFFF just where the end is
-// cut off. It reaches no key outside of the span.
+// The service's ranges include their end, so the token's last key is one before the span's end. It includes every key
+// of the span that package compoundkey can make, and every other one except those with U+FFFD, U+FFFE or U+FFFF just
+// where the end is cut off. It includes no key outside of the span.
 func Rows(partition string, span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	if err != nil {
@@ -58,11 +59,11 @@ func Rows(partition string, span compoundkey.Span) Range {
 	return makeRange(tables.Key{Partition: partition, Row: span.From()}, tables.Key{Partition: partition, Row: last})
 }
 
-// Row is one entity.
+// Row contains one entity.
 func Row(key tables.Key) Range { return Through(key, key) }
 
-// Through is the entities from first to last, both included, in the order of their keys: the rest of first's partition from
-// its row on, all partitions between, and last's partition up to its row.
+// Through contains the entities from first to last, both included, in the order of their keys: the rest of first's
+// partition from its row on, all partitions between, and last's partition up to its row.
 func Through(first, last tables.Key) Range {
 	if last.Row == "" {
 		return Range{err: errEmptyKey}
@@ -70,10 +71,11 @@ func Through(first, last tables.Key) Range {
 	return makeRange(first, last)
 }
 
-// errEmptyKey: a signature signs a bound that is "" as it signs none, so whoever holds the token could leave the bound away.
+// errEmptyKey: the signature is the same for an empty bound and for none, so the token's holder could remove the
+// bound.
 var errEmptyKey = errors.New("a range cannot end at, or be bound to, the empty key: the signature does not tell it from no bound at all")
 
-// lastOf is the last key that a token for the span reaches, "" for a span without end.
+// lastOf returns the last key that a token for the span includes, "" for a span without end.
 func lastOf(span compoundkey.Span) (string, error) {
 	switch {
 	case span.Err() != nil:
@@ -90,7 +92,7 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange checks the bounds. A Row of "" is no bound. A last Partition of "" without a last Row is no bound, either.
+// makeRange checks the bounds. An empty Row is no bound, and neither is an empty last Partition without a last Row.
 func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {
@@ -117,16 +119,16 @@ func (r Range) Err() error {
 	return r.err
 }
 
-// First is the first key of the range; an empty Partition or Row is no bound.
+// First returns the first key of the range; an empty Partition or Row is no bound.
 func (r Range) First() tables.Key { return tables.Key{Partition: r.spk, Row: r.srk} }
 
-// Last is the last key of the range, which is within it; an empty Partition or Row is no bound.
+// Last returns the last key of the range, which is included; an empty Partition or Row is no bound.
 func (r Range) Last() tables.Key { return tables.Key{Partition: r.epk, Row: r.erk} }
 
 // IsWholeTable reports whether the range is the whole table.
 func (r Range) IsWholeTable() bool { return r.everything }
 
-// Contains reports whether a token for the range reaches the key: just what the service decides.
+// Contains reports whether the service would accept the key for a token with this range.
 func (r Range) Contains(key tables.Key) bool {
 	if r.Err() != nil {
 		return false
@@ -141,7 +143,7 @@ func (r Range) Contains(key tables.Key) bool {
 	return order < 0 || order == 0 && (r.erk == "" || compoundkey.Compare(key.Row, r.erk) <= 0)
 }
 
-// String shows the bounds.
+// String returns the bounds.
 func (r Range) String() string {
 	switch err := r.Err(); {
 	case err != nil:

@@ -15,44 +15,46 @@ import (
 )
 
 const (
-	// DefaultLifetime is how long a token is valid where neither its grant nor a policy says.
+	// DefaultLifetime is the default of Grant.Lifetime.
 	DefaultLifetime = time.Hour
-	// DefaultSkew is how far a token's start lies in the past.
+	// DefaultSkew is the default of SignerOptions.Skew.
 	DefaultSkew = 15 * time.Minute
 
-	// sasVersion is the version of the signature's text. It is not left to the SDK, where it is a variable.
+	// sasVersion is the version of the signed text. The SDK's is a variable, which could change.
 	sasVersion = "2019-02-02"
-	// maxPolicyID is the length of the longest id of a policy, in UTF-16 code units.
+	// maxPolicyID is the maximum length of a policy's ID, in UTF-16 code units.
 	maxPolicyID = 64
 )
 
-// Grant is what a token is to allow.
+// Grant describes the token to make.
 type Grant struct {
 	// Table is the name of the table.
 	Table string
-	// Range is the part of the table; it has no default.
+	// Range is the part of the table; it is required.
 	Range Range
-	// Permissions are what is allowed. They may be left to the Policy.
+	// Permissions are the permitted operations; 0 if the Policy has them.
 	Permissions Permission
-	// Lifetime is how long from now on, in whole seconds; 0 is DefaultLifetime, or what the Policy says.
+	// Lifetime is how long the token is valid from now on, in whole seconds; 0 means DefaultLifetime, or with a
+	// Policy the policy's expiry.
 	Lifetime time.Duration
-	// Start is when the token begins to be valid. Zero is some minutes ago (SignerOptions.Skew), since the service's clock may
-	// be behind the signer's; with a Policy, it is what that says.
+	// Start is when the token becomes valid. Zero means SignerOptions.Skew ago, since the service's clock may be
+	// behind the signer's; with a Policy, it means the policy's start.
 	Start time.Time
-	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions, start and
-	// expiry come from the policy or from the grant, each from one of them: what both say makes a token that the service refuses.
+	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions, start
+	// and expiry come from the policy or from the grant, each from only one of them: the service refuses a token with
+	// a field that the policy has, too.
 	Policy string
-	// InsecureHTTP lets the token be used without TLS, where everybody on the way can read it. It is for Azurite on
+	// InsecureHTTP permits the token without TLS, so that anybody on the network can read it. It is for Azurite on
 	// this machine.
 	InsecureHTTP bool
 }
 
 // SignerOptions are the options of NewSigner; nil is the same as the zero value.
 type SignerOptions struct {
-	// Now is the clock; nil is time.Now.
+	// Now is the clock (default time.Now).
 	Now func() time.Time
-	// Skew is how far a token's start is put back; 0 is DefaultSkew, below 0 leaves the start out, which is valid at
-	// once by any clock.
+	// Skew is how far in the past a token's start is (default DefaultSkew). With a negative value the token has no
+	// start, and is valid at once by any clock.
 	Skew time.Duration
 }
 
@@ -61,12 +63,12 @@ type Signer struct {
 	account *tables.Account
 	now     func() time.Time
 	skew    time.Duration
-	// sign holds the key. It is a function for the reason that Token.query is.
+	// sign holds the key in a function, for the same reason as Token.query.
 	sign func(aztables.SASSignatureValues) (string, error)
 }
 
-// NewSigner makes tokens for the tables of an account with one of its keys, base64 as the portal shows it. An account that was
-// opened by a token credential or a shared access signature has no key: without one, that is ErrNoSharedKey.
+// NewSigner returns a signer for the tables of an account, which signs with one of its keys in base64 as the portal shows it. An
+// empty key is ErrNoSharedKey.
 func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Signer, error) {
 	const op = "NewSigner"
 	switch {
@@ -101,7 +103,7 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 		return nil, err
 	}
 	var key string
-	for part := range strings.SplitSeq(connectionString, ";") { // it has been read once, so every part is name=value
+	for part := range strings.SplitSeq(connectionString, ";") { // it was parsed above, so every part is name=value
 		name, value, _ := strings.Cut(part, "=")
 		switch value = strings.TrimSpace(value); {
 		case strings.EqualFold(strings.TrimSpace(name), "AccountKey"):
@@ -140,7 +142,7 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	if err != nil {
 		return Token{}, invalidf("Sign", g.Table, "the SDK's token is not legible")
 	}
-	// The SDK signs the bounds and leaves them out of the token, which the service refuses then.
+	// The SDK signs these bounds but omits them from the token, which the service then refuses.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
 		if value != "" {
 			query.Set(name, value)
@@ -151,8 +153,8 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	return t, nil
 }
 
-// check refuses what the service would, and what would mean something else to it. No field may hold a line break: the
-// signature is of lines, and a field of two lines would be a signature for something else too.
+// check refuses grants that the service would refuse or understand differently. No field may contain a line break,
+// since the signature is of lines: a field of two lines would sign something else, too.
 func (s *Signer) check(g *Grant) error {
 	switch {
 	case !isTableName(g.Table):
@@ -177,15 +179,15 @@ func (s *Signer) check(g *Grant) error {
 	return nil
 }
 
-// times are start and expiry as the token has them: UTC, since the SDK writes the local time and calls it UTC, and whole
-// seconds, within what was asked for.
+// times returns start and expiry for the token: in UTC, since the SDK writes local time and calls it UTC, and in
+// whole seconds within the requested range.
 func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	now := s.now().UTC()
 	switch {
 	case !g.Start.IsZero():
 		start = g.Start.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 	case g.Policy == "" && s.skew > 0:
-		start = now.Add(-s.skew).Truncate(time.Second) // the skew is not exact anyway
+		start = now.Add(-s.skew).Truncate(time.Second) // start is approximate anyway
 	}
 	lifetime := g.Lifetime
 	if lifetime == 0 && g.Policy == "" {
@@ -197,7 +199,7 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	return start, expiry
 }
 
-// checkPolicyID refuses ids that the service does not keep, control characters, and what the list, which is XML, cannot hold.
+// checkPolicyID refuses IDs that the service does not store, control characters, and characters that XML cannot hold.
 func checkPolicyID(id string) error {
 	switch n := unitsOf(id); {
 	case id == "" || !utf8.ValidString(id):
@@ -212,7 +214,7 @@ func checkPolicyID(id string) error {
 	return nil
 }
 
-// isTableName tells whether a table can have the name.
+// isTableName reports whether the name is legal for a table.
 func isTableName(name string) bool {
 	if len(name) < 3 || len(name) > 63 || strings.EqualFold(name, "tables") {
 		return false

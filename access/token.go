@@ -10,31 +10,30 @@ import (
 
 // Token is a shared access signature for a table or a range of its keys. Signer.Sign makes one, Parse reads one.
 //
-// Whoever has a token's text has what it opens, so the text comes out by the two Reveal methods and in no other way: printed with
-// any verb of package fmt, logged, or encoded as JSON, XML or text, a Token says what it is for and REDACTED. That holds
-// for a token inside of other values too, behind unexported fields included. To send a token to its user, send
-// RevealAddress.
+// Anybody with a token's text has its rights, so only the two Reveal methods return the text: printed with any verb
+// of package fmt, logged, or encoded as JSON, XML or text, a Token shows what it is for and REDACTED. That also holds
+// for a token in an unexported field of another value. To send a token to its user, send RevealAddress.
 type Token struct {
-	endpoint string // of the table service
+	endpoint string // address of the table service
 	table    string
 	fields   fields
-	// query is the token's text. It is a function since package fmt, which calls no methods of what is behind unexported
-	// fields, prints a function as its address, but follows a pointer.
+	// query returns the token's text. It is a function because package fmt does not call methods of unexported
+	// fields: it prints a function as an address, but follows a pointer.
 	query func() string
 }
 
-// fields are what a token says of itself.
+// fields are the parameters of a token.
 type fields struct {
 	keys        Range
-	permissions Permission // 0 where the policy has them
+	permissions Permission // 0 if the policy has them
 	start       time.Time
 	expiry      time.Time
 	policy      string
-	plain       bool // good without TLS
+	plain       bool // valid without TLS
 }
 
-// RevealAddress returns the address of the table with the token as its query, as every Azure Storage client takes it. It is a
-// secret.
+// RevealAddress returns the address of the table with the token as its query, as every Azure Storage client accepts
+// it. It is a secret.
 func (t Token) RevealAddress() string {
 	if t.query == nil {
 		return ""
@@ -50,31 +49,31 @@ func (t Token) RevealQuery() string {
 	return t.query()
 }
 
-// IsZero reports whether there is no token.
+// IsZero reports whether this is the zero Token.
 func (t Token) IsZero() bool { return t.query == nil }
 
-// Table is the name of the table.
+// Table returns the name of the table.
 func (t Token) Table() string { return t.table }
 
-// Endpoint is the address of the table service.
+// Endpoint returns the address of the table service.
 func (t Token) Endpoint() string { return t.endpoint }
 
-// Range is what the token opens.
+// Range returns the range that the token allows.
 func (t Token) Range() Range { return t.fields.keys }
 
-// Permissions are what the token permits; 0 where its policy says that.
+// Permissions returns what the token permits; 0 if the stored access policy sets it.
 func (t Token) Permissions() Permission { return t.fields.permissions }
 
-// Start is when the token begins to be valid; zero where it does not say.
+// Start returns when the token becomes valid, or the zero time if the token does not set it.
 func (t Token) Start() time.Time { return t.fields.start }
 
-// Expiry is when the token ends; zero where its policy says that.
+// Expiry returns the expiry time, or the zero time if the stored access policy sets it.
 func (t Token) Expiry() time.Time { return t.fields.expiry }
 
-// Policy is the id of the stored access policy that the token stands on, "" for none.
+// Policy returns the ID of the token's stored access policy, "" for none.
 func (t Token) Policy() string { return t.fields.policy }
 
-// AllowsHTTP reports whether the service takes the token without TLS.
+// AllowsHTTP reports whether the service accepts the token without TLS.
 func (t Token) AllowsHTTP() bool { return t.fields.plain }
 
 // String says what the token is for, without the keys of its range, which are often personal data.
@@ -106,14 +105,14 @@ func (t Token) Format(f fmt.State, verb rune) { format(f, verb, t.String()) }
 // LogValue is String for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText is String for encoding/json and others. There is no way back from it: send RevealAddress to who is to have the
-// token.
+// MarshalText is String for encoding/json and others. The text cannot be decoded into a token: send RevealAddress to
+// the token's user.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// format writes a value that shows the same to every verb.
+// format writes the same text for every verb.
 func format(f fmt.State, verb rune, text string) {
 	if verb == 'q' {
 		text = strconv.Quote(text)
 	}
-	_, _ = f.Write([]byte(text)) // a fmt.State takes everything
+	_, _ = f.Write([]byte(text)) // writing to a fmt.State never fails
 }

@@ -17,39 +17,40 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Changes of the list of policies take turns by Fischer's rule for one register that cannot be written under a condition:
-// whoever finds no lock writes the list with a lock of its own, waits until everything that others may have sent on an older
-// reading has arrived, and reads again. If its lock is still there, it alone may write.
+// Changes of the list of policies are serialized by Fischer's mutual exclusion algorithm, for a register without
+// conditional writes: a process that finds no lock writes the list with its own lock, waits until all writes based on
+// an older reading have arrived, and reads the list again. If its lock is still there, it alone may write.
 //
-// What makes it right are three bounds, held by package lease for each attempt of a request, those that the SDK repeats
-// included: a list with a new lock arrives within settle of the reading it stands on; whoever has written a lock waits for
-// settle before it looks; and it writes nothing once holdFactor times settle have passed since it began, after which,
-// and not before, the others take its lock for that of a dead process.
+// This is correct because of three bounds, which package lease enforces for each attempt, including the SDK's
+// retries: a list with a new lock arrives within settle of the reading on which it is based; after writing its lock,
+// a process waits for settle before it reads; and it writes nothing once holdFactor times settle have passed since it
+// began. Only then do the others treat the lock as that of a dead process.
 
 const (
 	// lockPrefix begins the id of an entry that is a lock.
 	lockPrefix = "_tpLock_"
-	// holdFactor: a turn ends settle times it after its lock was sent.
+	// holdFactor: a lock expires holdFactor times settle after it was sent.
 	holdFactor = 6
-	// maxTurns is how often a change tries to get its turn, and to do its work in it.
-	maxTurns = 20
-	// maxWaits is how often a change finds the turn of somebody else in a row.
+	// maxTries limits how often a change tries to acquire the lock and finish.
+	maxTries = 20
+	// maxWaits limits how many consecutive times a change may find the lock held by another process.
 	maxWaits = 400
 )
 
-// change is what is to become of the list.
+// change is a change of the list.
 type change struct {
-	// refuse tells, before anything is written, why it cannot be.
+	// refuse returns an error, before anything is written, if the change is not possible.
 	refuse func(acl) error
-	// holds tells whether it is done.
+	// holds reports whether the change has been made.
 	holds func(acl) bool
-	// early is what may be done with the lock, before it is sure that the turn is ours; apply is all of it.
+	// early is the part of the change that may be written with the lock, before it is certain that we hold it; apply
+	// is the whole change
 	early, apply func(acl) acl
 }
 
 func isLock(s *aztables.SignedIdentifier) bool { return strings.HasPrefix(idOf(s), lockPrefix) }
 
-// lock is the id of the lock in the list, "" without one.
+// lock returns the ID of the lock in the list, "" if there is none.
 func (l acl) lock() string {
 	if i := slices.IndexFunc(l, isLock); i >= 0 {
 		return idOf(l[i])
@@ -59,7 +60,7 @@ func (l acl) lock() string {
 
 func (l acl) withoutLocks() acl { return slices.DeleteFunc(slices.Clone(l), isLock) }
 
-// newLock is an entry that no token can stand on: it has expired. Azurite takes an entry only if it says all three.
+// newLock returns an entry that is useless for a token: it has expired. Azurite requires all three fields.
 func newLock() *aztables.SignedIdentifier {
 	id, permission := lockPrefix+rand.Text(), Query.String()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -67,20 +68,20 @@ func newLock() *aztables.SignedIdentifier {
 	return &aztables.SignedIdentifier{ID: &id, AccessPolicy: &aztables.AccessPolicy{Start: &start, Expiry: &expiry, Permission: &permission}}
 }
 
-// change makes a change in a turn of its own.
+// change makes a change under the lock.
 func (p *Policies) change(ctx context.Context, op string, c change) error {
-	for n := range maxTurns {
-		since, list, err := p.await(ctx, op)
+	for n := range maxTries {
+		since, list, err := p.awaitUnlocked(ctx, op)
 		if err != nil {
 			return err
 		}
 		if n > 0 && list.lock() == "" && c.holds(list) {
-			return nil // an earlier turn of ours has done it, and its answer was lost
+			return nil // an earlier try has made the change, and its response was lost
 		}
 		if err := c.refuse(list); err != nil {
 			return err
 		}
-		if done, err := p.turn(ctx, op, &c, since, list); done || err != nil {
+		if done, err := p.try(ctx, op, &c, since, list); done || err != nil {
 			return err
 		}
 		if err := backoff.Wait(ctx, n); err != nil {
@@ -90,9 +91,9 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 	return p.failure(op, tables.ErrConflict, "others change the policies all the time")
 }
 
-// await reads the list until nobody has the turn: there is no lock, or one that has been there for longer than its owner
-// may act. since is from before the list was asked for.
-func (p *Policies) await(ctx context.Context, op string) (since time.Time, list acl, err error) {
+// awaitUnlocked reads the list until no other process holds the lock: there is none, or it is older than its holder
+// may act. since is a time before the list was requested.
+func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Time, list acl, err error) {
 	var lock string
 	var seen time.Time
 	for range maxWaits {
@@ -113,8 +114,9 @@ func (p *Policies) await(ctx context.Context, op string) (since time.Time, list 
 	return since, nil, p.failure(op, tables.ErrConflict, "others change the policies all the time")
 }
 
-// turn tries to get the turn and to make the change in it. done is false where the turn was another's, or has ended.
-func (p *Policies) turn(ctx context.Context, op string, c *change, since time.Time, list acl) (done bool, err error) {
+// try tries to acquire the lock and to make the change. done is false if another process holds the lock, or ours has
+// expired.
+func (p *Policies) try(ctx context.Context, op string, c *change, since time.Time, list acl) (done bool, err error) {
 	lock, began := newLock(), time.Now()
 	result, err := p.write(ctx, op, since, p.settle, append(c.early(list.withoutLocks()), lock))
 	wait := p.settle
@@ -139,13 +141,13 @@ func (p *Policies) turn(ctx context.Context, op string, c *change, since time.Ti
 	case result == unclear && !errors.Is(err, lease.ErrLost):
 		return false, err
 	}
-	return false, nil // another has the turn, or we were too slow
+	return false, nil // another process holds the lock, or we were too slow
 }
 
-// finish writes the list without the lock. After a write without an answer the list tells: as long as the turn lasts, nobody
-// else takes the lock away.
+// finish writes the list without the lock. After a write without a response the list shows the outcome: while the
+// lock is valid, no other process removes it.
 func (p *Policies) finish(ctx context.Context, op string, began time.Time, list acl, lock string) (done bool, err error) {
-	for n := range maxTurns {
+	for n := range maxTries {
 		result, err := p.write(ctx, op, began, holdFactor*p.settle, list)
 		switch result {
 		case written:
@@ -163,24 +165,25 @@ func (p *Policies) finish(ctx context.Context, op string, began time.Time, list 
 		case readErr != nil:
 			return false, p.unknown(op, readErr)
 		case now.index(lock) < 0:
-			// Either it was applied, or the turn is over and another has begun; the next look at the list tells which.
+			// Either the write was applied, or the lock has expired and another process has removed it; the next
+			// reading shows which.
 			return false, nil
 		}
 	}
 	return false, nil
 }
 
-// result is what became of a write.
+// result is the outcome of a write.
 type result uint8
 
 const (
 	written result = iota
 	refused        // by the service
-	unsent         // too late for it
+	unsent         // the term was over
 	unclear
 )
 
-// write sets the list by a request that is sent only while the term lasts, which began at since.
+// write sets the list by a request that is sent only within term from since.
 func (p *Policies) write(ctx context.Context, op string, since time.Time, term time.Duration, list acl) (result, error) {
 	l := lease.New(ctx, since, term)
 	defer l.End(context.Canceled)
@@ -201,7 +204,7 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 	return unclear, p.unknown(op, err)
 }
 
-// unknown is an error after which it is unknown whether the change was made.
+// unknown returns err as an error with unknown outcome.
 func (p *Policies) unknown(op string, err error) error {
 	e := p.sdkFailure(op, err)
 	e.Kind = tables.ErrUnknownOutcome

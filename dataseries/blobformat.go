@@ -17,10 +17,10 @@ const (
 	annotation      = "@odata.type"
 )
 
-// document is what a blob holds: the slots of one series as the table service would write them, those that this program does
-// not know included, and the marks of operations.
+// document is the content of a blob: the slots of one series as the table service would write them, including those
+// unknown to this program, and the marks of operations.
 type document struct {
-	write string // id of the write that left it
+	write string // ID of the write that left it
 	slots tables.Properties
 	marks []blobMark // oldest first
 }
@@ -30,7 +30,7 @@ type blobMark struct {
 	hash  string
 	slot  string
 	call  string
-	at    time.Time // of the service
+	at    time.Time // by the service's clock
 	delta tables.Value
 }
 
@@ -66,7 +66,7 @@ func (d *document) encode() []byte {
 	return append(text, "]}\n"...)
 }
 
-// decodeDocument reads what encode has written. A text that was cut is no JSON.
+// decodeDocument reads what encode has written. A truncated text is not valid JSON.
 func decodeDocument(text []byte) (*document, error) {
 	var raw struct {
 		V     int                          `json:"v"`

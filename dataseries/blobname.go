@@ -14,9 +14,9 @@ const (
 	longestName = 1024 // characters of a blob's name
 )
 
-// segment is a key as a part of a blob's name, as compoundkey writes text: '/' and what does not belong in an address are
-// escaped. A part that is empty or ends with a dot is not safe there: "..", for one, is a way up. A '!' follows it then,
-// with which no such text ends.
+// segment returns a key as a segment of a blob name, escaped as compoundkey writes text: '/' and characters that are
+// unsafe in an address. An empty segment or one that ends with a dot would be unsafe (".." means the parent), so it
+// gets a '!' at its end, with which no escaped text ends.
 func segment(key string) string {
 	text := compoundkey.Join("", compoundkey.String(key))
 	if text == "" || strings.HasSuffix(text, ".") {
@@ -25,7 +25,7 @@ func segment(key string) string {
 	return text
 }
 
-// blobPrefix begins the names of the blobs of all series of a kind. Tables know no case.
+// blobPrefix returns the common prefix of the names of the blobs of all series of a kind. Table names ignore case.
 func (b *blobShelf) prefixOf(partition *string) string {
 	prefix := strings.ToLower(b.table) + segmentEnd + b.prefix + segmentEnd
 	if partition != nil {

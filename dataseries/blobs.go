@@ -26,11 +26,11 @@ const (
 // blobs are documents in blobs of a container.
 type blobs struct{ container *container.Client }
 
-// stored is a document as it was read. Without an ETag it is not there.
+// stored is a document as it was read. If the ETag is empty, the blob does not exist.
 type stored struct {
 	document
 	etag azcore.ETag
-	now  time.Time // of the service
+	now  time.Time // by the service's clock
 }
 
 // read reads a document. Requests: 1.
@@ -38,12 +38,13 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	var ex wire.Exchange
 	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
 	if err == nil {
-		_ = answer.Body.Close() // empty: the exchange has the body
+		_ = answer.Body.Close() // empty: the exchange has read the body
 	}
 	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
-		// What became of the requests of other clients is not known well enough to add to anything.
+		// Other clients do not record attempts, so the outcome of their requests is not known well enough to add to a
+		// value.
 		return nil, invalid(errors.New("the container's client was not made by Account.Container; make it there"))
 	case err != nil && !missing:
 		return nil, tables.ServiceError("", name, err)
@@ -63,8 +64,8 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	return s, nil
 }
 
-// write puts the document back, changed, under the ETag it was read with. Where no answer tells what became of it, the id in
-// the blob may. Requests: 1.
+// write writes the changed document under the ETag with which it was read. If the response is lost, the write ID in
+// the blob may show the outcome. Requests: 1.
 func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	condition := &blob.ModifiedAccessConditions{IfMatch: &s.etag}
 	if s.etag == "" {
@@ -92,7 +93,7 @@ func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	return failed
 }
 
-// remove deletes a document, whatever is in it. Requests: 1.
+// remove deletes a document without a check of its ETag. Requests: 1.
 func (b blobs) remove(ctx context.Context, name string) error {
 	var ex wire.Exchange
 	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), nil)
@@ -103,7 +104,7 @@ func (b blobs) remove(ctx context.Context, name string) error {
 	gone := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case gone && ex.EarlierUnknown():
-		return nil // gone is what was asked for
+		return nil // a missing blob is what Delete asked for
 	case ex.Lost():
 		failed.Kind = tables.ErrUnknownOutcome
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// blobShelf keeps each series in a blob, with the marks of its operations. Every change reads the blob, and writes it under
-// its ETag.
+// blobShelf stores each series in a blob, with the marks of its operations. Every change reads the blob, and writes
+// it under its ETag.
 type blobShelf struct {
 	layout
 	blobs    blobs
@@ -20,10 +20,10 @@ type blobShelf struct {
 	attempts int
 }
 
-// errNothingToDo ends a change that has found all done.
+// errNothingToDo ends a change that is not needed.
 var errNothingToDo = errors.New("nothing to do")
 
-// change edits a document, until no rival comes between.
+// change edits and writes a document, and retries on conflict.
 func (b *blobShelf) change(ctx context.Context, name string, once bool, edit func(s *stored) error) error {
 	return persist(ctx, b.attempts, once, func(ctx context.Context) (step, error) {
 		s, err := b.blobs.read(ctx, name)
@@ -141,7 +141,7 @@ func (b *blobShelf) addTo(s *stored, slot int, sum sum) error {
 	return err
 }
 
-// addOnce leaves the mark in the document that it counts in.
+// addOnce writes the mark together with the sum.
 func (b *blobShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error) {
 	name, err := b.nameOf(m.key)
 	if err != nil {
@@ -203,7 +203,7 @@ func (b *blobShelf) sweepOne(ctx context.Context, name string, s *sweeping) (old
 			}
 		}
 		if len(young) == len(d.marks) {
-			return errNothingToDo // now: an attempt whose answer was lost may have removed some
+			return errNothingToDo // an earlier attempt with a lost response may have removed them
 		}
 		if old = len(d.marks) - len(young); s.DryRun {
 			return errNothingToDo

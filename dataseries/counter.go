@@ -10,13 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Number are the types of which slots can be added to.
+// Number is the set of types to which Counter can add.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// Counter is a Series of numbers that are added to. Its Set and SetMany read first and write under the ETags of the rows, so that
-// they undo no addition that was acknowledged before.
+// Counter is a Series of numbers to which can be added. Its Set and SetMany read first and write under the rows'
+// ETags, so that they never undo an acknowledged addition.
 type Counter[V Number] struct {
 	*Series[V]
 }
@@ -33,15 +33,15 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, o *Opti
 	return &Counter[V]{s}, nil
 }
 
-// Add adds delta to a slot, which counts as zero where it is not there, and makes the series if it is not there. It reads the
-// slot and writes it under the ETag of its row, and starts over when a rival was quicker, up to Options.MaxAttempts; then it
-// is tables.ErrConflict, and nothing was added.
+// Add adds delta to a slot; a missing slot counts as zero, and a missing series is created. It reads the slot, writes
+// it under its row's ETag, and retries on conflict up to Options.MaxAttempts times; then it returns
+// tables.ErrConflict, and nothing was added.
 //
-// Where an answer was lost and a rival has written since, it is unknown whether the delta is in the sum: that is
-// tables.ErrUnknownOutcome, and an Add that is repeated then may count twice. AddOnce does not.
+// If a response was lost and a concurrent writer has written since, it is unknown whether the delta was added: Add
+// returns tables.ErrUnknownOutcome, and a repeated Add may count twice. AddOnce does not.
 //
-// A sum that V does not hold is tables.ErrInvalid and ErrOverflow. Floating-point numbers are added as V adds them; a sum of
-// finite ones that is infinite overflows. Requests: 2, and 2 for each rival.
+// A sum that V cannot hold is tables.ErrInvalid and ErrOverflow. Floating-point numbers are added in V; an infinite
+// sum of finite numbers overflows. Requests: 2, and 2 for each conflict.
 func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V) error {
 	const op = "Add"
 	if _, err := c.adding(key, slot, delta); err != nil {
@@ -50,15 +50,16 @@ func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V)
 	return c.failed(op, key, c.shelf.add(ctx, key, slot, c.sum(delta)))
 }
 
-// AddOnce is Add of an operation that has a name of its own: however often it is repeated, by whom and after what crash, the
-// delta is counted once. counted tells that it was by this call; without an error, it was in any case.
+// AddOnce is Add for an operation with an ID: however often it is repeated, by any process and after any crash, the
+// delta is counted once. counted reports whether this call counted it; if err is nil, it is counted in any case.
 //
-// Beside the sum, in the same transaction, it leaves a marker with the name. SweepMarkers removes markers of a certain age; an
-// operation that is repeated later than that counts again. A name belongs to one addition to one series: with another slot
-// or delta it is tables.ErrExists and ErrOtherAddition. After tables.ErrUnknownOutcome, and any other error, it can be
-// repeated.
+// In the transaction that writes the sum, AddOnce also inserts a marker with the ID. SweepMarkers removes old
+// markers; an operation repeated after that counts again. An ID belongs to one addition to one series: with another
+// slot or delta it is tables.ErrExists and ErrOtherAddition. After tables.ErrUnknownOutcome, or any other error,
+// repeat the call.
 //
-// Requests: 2, and 2 for each rival; of one that was counted before, 3. In a blob 2, of one counted before 1.
+// Requests: 2, and 2 for each conflict; 3 for an operation that was counted before. In a blob 2, or 1 if it was
+// counted before.
 func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delta V, operation string) (counted bool, err error) {
 	const op = "AddOnce"
 	m, err := c.mark(key, slot, delta, operation)
@@ -69,18 +70,19 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 	defer done()
 	counted, err = c.shelf.addOnce(within, m, c.sum(delta))
 	if err != nil && lease.Lost(within, nil) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", context.Cause(within), err) // the caller has cancelled nothing
+		err = fmt.Errorf("%w: %w", context.Cause(within), err) // the caller has not cancelled ctx
 	}
 	return counted, c.failed(op, key, err)
 }
 
-// StageAddOnce puts an AddOnce into a transaction of the caller's own, so that the count moves with other rows of the
-// partition or not at all. The transaction must be one of Table. It returns false where the operation was counted before:
-// nothing is staged then, and what the operation wrote beside it is there.
+// StageAddOnce puts an AddOnce into the caller's transaction, so that it is applied together with other rows of the
+// partition. The transaction must be one of Table. It returns false if the operation was counted before: nothing is
+// staged then, and the rows written with the operation exist.
 //
-// Nothing is written before the transaction is committed. Its tables.ErrConflict and ErrExists say that a rival was quicker:
-// stage everything in a new transaction. So after tables.ErrUnknownOutcome, where staging tells what became of it.
-// Each row of a series can be staged once in a transaction. A series in blobs is tables.ErrInvalid. Requests: 2.
+// Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists or
+// ErrUnknownOutcome, stage everything in a new transaction; after ErrUnknownOutcome, StageAddOnce finds out whether
+// the operation was counted. Each row of a series can be staged once in a transaction. A series in blobs is
+// tables.ErrInvalid. Requests: 2.
 func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, key tables.Key, slot int, delta V, operation string) (staged bool, err error) {
 	const op = "StageAddOnce"
 	m, err := c.mark(key, slot, delta, operation)
@@ -108,7 +110,7 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	return true, nil
 }
 
-// adding checks an addition.
+// adding checks an addition and returns its delta.
 func (c *Counter[V]) adding(key tables.Key, slot int, delta V) (tables.Value, error) {
 	if err := c.check(key, slot); err != nil {
 		return tables.Value{}, err
@@ -124,7 +126,7 @@ func (c *Counter[V]) mark(key tables.Key, slot int, delta V, operation string) (
 	return newMark(&c.layout, key, slot, value, operation)
 }
 
-// sum adds delta to what a slot holds.
+// sum returns a function that adds delta to a slot's value.
 func (c *Counter[V]) sum(delta V) sum {
 	return func(old tables.Value) (tables.Value, error) {
 		if old.IsNull() {

@@ -9,12 +9,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ErrOverflow is the cause of an addition whose sum the type of the slots does not hold; the error is tables.ErrInvalid,
-// too. The slot is as it was.
+// ErrOverflow is the cause if the type of the slots cannot hold the sum; the error is also tables.ErrInvalid. The
+// slot is unchanged.
 var ErrOverflow = errors.New("the sum overflows the type of the slots")
 
-// ErrOtherAddition is the cause where an operation's id was counted before, with another slot or another delta; the error is
-// tables.ErrExists, too. Nothing was counted now.
+// ErrOtherAddition is the cause if the operation's ID was counted before with another slot or delta; the error is
+// also tables.ErrExists. Nothing was counted by this call.
 var ErrOtherAddition = errors.New("the operation was counted with another slot or delta")
 
 // invalid is the error of bad input.
@@ -31,7 +31,8 @@ func garbled(key tables.Key, err error) error {
 	return &tables.Error{Key: key, Kind: tables.ErrGarbled, Err: err}
 }
 
-// checkKeys refuses what cannot be the keys of a row, for blobs as well: a series may move.
+// checkKeys refuses keys that are illegal for a row, also for blobs, since a series may be moved from one to the
+// other.
 func checkKeys(key tables.Key) error {
 	for _, k := range []string{key.Partition, key.Row} {
 		err := compoundkey.CheckKey(k)
@@ -45,8 +46,8 @@ func checkKeys(key tables.Key) error {
 	return nil
 }
 
-// labelled gives the library's own errors the operation and the series they are of. A key that cannot be one is left out: it
-// may be a whole document.
+// labelled sets operation, table and key of the library's own errors. It omits an illegal key, which may be a whole
+// document.
 func labelled(op, table string, key tables.Key, err error) error {
 	e, ok := err.(*tables.Error)
 	if !ok {
@@ -63,12 +64,13 @@ func labelled(op, table string, key tables.Key, err error) error {
 	return &of
 }
 
-// moved reports whether a write was surely refused because somebody else's came first.
+// moved reports whether a write was certainly refused because another writer came first.
 func moved(err error) bool {
 	return !errors.Is(err, tables.ErrUnknownOutcome) && (errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound))
 }
 
-// unknownBeside is err where an earlier attempt may have been applied.
+// unknownBeside returns err with ErrUnknownOutcome beside it: unsure is the error of an earlier attempt that may have
+// been applied.
 func unknownBeside(unsure, err error) error {
 	if unsure == nil {
 		return err

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC nowhere but behind a '.', so they come behind all
-	// of its keys, and between those of no series.
+	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC only after a '.', so markers sort after
+	// all of its keys, and never between the rows of a series.
 	markerPrefix = "\uFFFConce_"
 	behindPrefix = "\uFFFConce`" // the character after '_'
 
 	markerSeries    = "Series"    // row key of the series
 	markerSlot      = "Slot"      // the property that was added to
-	markerOperation = "Operation" // the operation's name
+	markerOperation = "Operation" // the operation's ID
 	markerDelta     = "Delta"
-	markerCall      = "Call" // id of the call that counted
+	markerCall      = "Call" // ID of the call that counted
 
 	longestOperation = 512 // UTF-16 units
 	hashBytes        = 20
 )
 
-// mark is what an operation leaves where it was counted.
+// mark records that an operation was counted.
 type mark struct {
 	key       tables.Key
 	slot      int
@@ -52,7 +52,7 @@ func newMark(l *layout, key tables.Key, slot int, delta tables.Value, operation 
 		hash: markerHash(l.prefix, key.Row, operation)}, nil
 }
 
-// markerHash names an operation on a series. The lengths keep two texts from passing for two others.
+// markerHash returns the hash of an operation on a series. Including the lengths makes the texts unambiguous.
 func markerHash(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -61,13 +61,13 @@ func markerHash(texts ...string) string {
 	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
 }
 
-// row is the key of the marker.
+// row returns the key of the marker.
 func (m *mark) row() tables.Key {
 	return tables.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
 }
 
-// stage adds the marker and the row of the slot to a transaction. The marker comes first: of an operation that was counted
-// before, the failure says so, whatever became of the row.
+// stage adds the marker and the slot's row to a transaction. The marker comes first, so that the failure of an
+// operation that was counted before names the marker.
 func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	x.Insert(&tables.Entity{Key: m.row(), Properties: tables.Properties{
 		{Name: markerSeries, Value: tables.String(m.key.Row)},
@@ -83,7 +83,7 @@ func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	}
 }
 
-// same refuses another addition under the name of one that was counted.
+// same refuses another addition under the ID of an operation that was counted.
 func (m *mark) same(p tables.Properties) error {
 	if p.Get(markerSlot) != tables.String(m.property) || p.Get(markerDelta) != m.delta {
 		return &tables.Error{Key: m.key, Kind: tables.ErrExists, Err: ErrOtherAddition}

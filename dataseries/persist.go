@@ -10,18 +10,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// step is a change that rests on what was read: its write is refused once base is no longer what is stored.
+// step is a change that depends on what was read: its write is refused if the stored ETag is no longer base.
 type step struct {
-	base  azcore.ETag // "" where nothing is there
+	base  azcore.ETag // "" if nothing is stored
 	write func(ctx context.Context) error
 }
 
-// persist plans and writes until it is done, waiting longer each time that a rival was quicker.
+// persist plans and writes, and retries with growing delays on conflict.
 //
-// A write of unknown outcome may be tried once more on the same base: whichever of the two arrives first, the other is
-// refused. But when that is refused, or the base is another by now, it is unknown whether it was ours or a rival's that
-// came first, and to plan again could make the change twice. So that is the end, but for a change that leaves a mark of
-// its own (once): planning again finds it.
+// A write with unknown outcome may be retried once with the same base: at most one of the two is applied. But if the
+// retry is refused, or the base has changed, it is unknown whether our first write or a concurrent one came first,
+// and planning again could make the change twice. So persist returns an error then, unless the change leaves a mark
+// (once), which the next plan finds.
 func persist(ctx context.Context, attempts int, once bool, plan func(ctx context.Context) (step, error)) error {
 	var unsure error
 	var base azcore.ETag
@@ -55,7 +55,7 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 	}
 }
 
-// lostTooOften is the error of a change whose last attempt was refused because of a rival, whichever way the rival was quicker.
+// lostTooOften returns the error of a change whose last attempt was refused because of a conflict of any kind.
 func lostTooOften(err error) error {
 	var e *tables.Error
 	if !moved(err) || !errors.As(err, &e) {

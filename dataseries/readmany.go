@@ -10,12 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// readMany puts the rows of each series together. Rows of one series need not lie together: "a!0001" comes after the series
-// "a b", which comes after "a". So a series is held back until no row of it can follow, and those after it with it.
+// readMany joins the rows of each series. Rows of one series need not be neighbours: "a!0001" comes after the series
+// "a b", which comes after "a". So a series, and those after it, are held back until no further row of it can follow.
 func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		var waiting []record
-		// pass yields the series of which the query is past the last row; all of them at its end.
+		// pass yields the series whose last row the query has passed; at its end, all of them.
 		pass := func(row string, end bool) bool {
 			for len(waiting) > 0 && (end || compoundkey.Compare(span(waiting[0].key.Row).To(), row) <= 0) {
 				if !yield(waiting[0], nil) {
@@ -52,7 +52,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 	}
 }
 
-// enter adds a row to its series. A row without any slot is none of a series.
+// enter adds a row to its series. It ignores a row without slots.
 func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) ([]record, error) {
 	at := slices.IndexFunc(waiting, func(w record) bool { return w.key == key })
 	if at >= 0 {
@@ -63,13 +63,13 @@ func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) (
 	if found, err := r.takeRow(one.values, row); err != nil || !found {
 		return waiting, err
 	}
-	// A series whose first row has no slot is met by a later one, and takes its place among those that wait.
+	// If the first row of a series has no slots, a later row inserts the series at its place.
 	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k tables.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
 	return slices.Insert(waiting, at, one), nil
 }
 
-// widened is the span with the further rows of its series: "a!0001" of "a" is behind "a b", which may be the bound. In front
-// nothing is to be added, since further rows follow the first.
+// widened extends the span to the further rows of its series: "a!0001" of "a" sorts after "a b", which may be the
+// bound. The lower bound stays, since further rows follow the first.
 func (r *rowShelf) widened(of compoundkey.Span) compoundkey.Span {
 	if at := strings.IndexAny(of.To(), " !"); at >= 0 && r.several() {
 		const behindMark = `"` // the character after '!'

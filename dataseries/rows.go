@@ -10,13 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rowShelf keeps each series in a row, or in several.
+// rowShelf stores each series in one or more rows.
 type rowShelf struct {
 	layout
 	table    *tables.Table
 	rows     *tables.Rows[tables.Entity]
 	attempts int
-	counts   bool // slots are added to, so that each write rests on what was read
+	counts   bool // of a Counter: every write must be based on what was read
 }
 
 // set merges the values into the rows that hold their slots, in one transaction if they are several.
@@ -36,7 +36,7 @@ func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) 
 	return err
 }
 
-// rowsFor sorts values into the rows that hold their slots.
+// rowsFor groups values by the rows that hold their slots.
 func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity {
 	var rows []*tables.Entity
 	for _, v := range values { // sorted, so that those of one row are neighbours
@@ -49,8 +49,8 @@ func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity 
 	return rows
 }
 
-// setUnchanged is set under the ETags of the rows. A merge without them whose answer was lost can arrive late, and undo
-// additions that were acknowledged since.
+// setUnchanged is set under the ETags of the rows. A merge without ETags whose response was lost could arrive late,
+// and undo acknowledged additions.
 func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) error {
 	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
 		x, base := r.table.NewTransaction(), ""
@@ -62,7 +62,7 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 			case err != nil:
 				return step{}, err
 			default:
-				row.Properties = value.Properties // the row's facts stay with it, and its ETag
+				row.Properties = value.Properties // keeps the row's facts and its ETag
 				base += string(row.ETag) + " "
 				x.Merge(row)
 			}
@@ -74,8 +74,8 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 	})
 }
 
-// span is where the row keys of a series lie, if it has several. Behind the first row's key and a '!' come the numbers of the
-// further rows: in a key that goes on, compoundkey writes another character there. Keys that it did not make may come between.
+// span returns where the further rows of a series are: their keys are the first row's key, '!' and a number. In
+// longer keys of compoundkey another character follows there. Keys not made by compoundkey may lie between.
 func span(first string) compoundkey.Span {
 	return compoundkey.Range(first, first+string(numberMark)+behindDigits)
 }
@@ -127,7 +127,7 @@ func (r *rowShelf) takeRow(values []tables.Value, row *tables.Entity) (found boo
 	return found, nil
 }
 
-// remove deletes the rows of a series as they were read, so that of a series that a rival sets again nothing is lost.
+// remove deletes the rows of a series under their ETags, so that concurrent changes are not lost.
 func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	if !r.several() {
 		return r.rows.DeleteUnconditional(ctx, key)
@@ -140,7 +140,7 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(rows) == 0 {
-				return nil // gone is what was asked for, whoever did it
+				return nil // a missing row is what Delete asked for
 			}
 			tried = true
 			x := r.table.NewTransaction()
@@ -153,10 +153,10 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	})
 }
 
-// sum makes the new value of a slot out of the old one, which is null where there is none.
+// sum computes the new value of a slot from the old one, which is null for a gap.
 type sum func(old tables.Value) (tables.Value, error)
 
-// added reads the row of a slot and returns what is to be merged into it; without an ETag it is to be inserted.
+// added reads the row of a slot and returns what to merge into it; without an ETag, to insert.
 func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum) (*tables.Entity, error) {
 	key = r.rowOf(key, slot)
 	row, err := r.rows.Get(ctx, key)
@@ -171,7 +171,7 @@ func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum)
 	if err != nil {
 		return row, err
 	}
-	row.Properties = tables.Properties{{Name: name, Value: value}} // the row's facts stay with it, and its ETag
+	row.Properties = tables.Properties{{Name: name, Value: value}} // keeps the row's facts and its ETag
 	return row, nil
 }
 
@@ -190,15 +190,15 @@ func (r *rowShelf) add(ctx context.Context, key tables.Key, slot int, sum sum) e
 	})
 }
 
-// addOnce inserts the marker in the transaction that counts. Whatever becomes of an attempt, the next one finds the
-// marker if it was applied.
+// addOnce inserts the marker in the transaction that counts. Whatever the outcome of an attempt, the next one finds
+// the marker if it was applied.
 func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error) {
 	var refused error
 	found := func(context.Context) error { return nil }
 	err = persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
 		row, err := r.added(ctx, m.key, m.slot, sum)
 		if errors.Is(err, ErrOverflow) {
-			// It may be this very operation that has filled the slot.
+			// This operation itself may have filled the slot.
 			known, first, readErr := r.known(ctx, m)
 			switch {
 			case known:
@@ -221,7 +221,7 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 					counted, refused = first, readErr
 					return nil
 				}
-				return err // the row is a rival's, or the marker cannot be read now
+				return err // another writer has changed the row, or the marker cannot be read now
 			}
 			counted = err == nil
 			return err
@@ -233,7 +233,7 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 	return counted, err
 }
 
-// known tells whether an operation was counted before, and if so whether by this very call.
+// known reports whether an operation was counted before, and whether by this call.
 func (r *rowShelf) known(ctx context.Context, m *mark) (known, first bool, err error) {
 	row, err := r.rows.Get(ctx, m.row())
 	if errors.Is(err, tables.ErrNotFound) {

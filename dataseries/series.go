@@ -14,26 +14,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Options are the options of a series; nil is the same as the zero value. All but MaxAttempts say how the series is stored,
-// and must stay as they are once values are stored.
+// Options are the options of a series; nil is the same as the zero value. All but MaxAttempts determine how the
+// series is stored, and must not change once values are stored.
 type Options struct {
-	// Digits is the width of a slot's number in the name of its property; 0 is as many as the last slot needs. A series that
-	// may get more slots later needs room for their digits from the beginning.
+	// Digits is the width of a slot's number in its property name (default: as many as the last slot needs). Set it
+	// if the series may get more slots later.
 	Digits int
-	// SlotsPerRow spreads the slots over rows: 0 to SlotsPerRow-1 in the first, and so on. 0 is one row for all, which holds
-	// MaxSlotsPerRow. A series whose slots fit in one row keeps it when it gets more slots and SlotsPerRow is declared.
+	// SlotsPerRow distributes the slots over rows: slots 0 to SlotsPerRow-1 are in the first, and so on. 0 means one
+	// row, which holds MaxSlotsPerRow. If a series in one row later gets more slots and SlotsPerRow, the first row
+	// stays as it is.
 	SlotsPerRow int
-	// Container puts all slots of a series into a blob there. It is one of Account.Container, which may be another account's,
-	// and has to exist. Blobs are named after the table, so tables of one name in different accounts need containers of their own.
+	// Container stores all slots of a series in a blob of this container. It must be made by Account.Container, of
+	// any account, and must exist. Blobs are named by table, so tables of the same name in different accounts need
+	// different containers.
 	Container *container.Client
-	// MaxAttempts bounds how often a change that reads first starts over on conflict, 20 for 0.
+	// MaxAttempts limits how often a change that reads first is tried on conflict (default 20).
 	MaxAttempts int
 }
 
 const defaultAttempts = 20
 
-// Series are the series of one kind in a table: a fixed number of slots, each of which holds a V or nothing. A series is
-// named by a tables.Key, and is there when one of its slots is. A Series is immutable and safe for concurrent use.
+// Series are the series of one kind in a table: a fixed number of slots, each of which holds a V or nothing. A series
+// is identified by a tables.Key, and exists if one of its slots does. A Series is immutable and safe for concurrent
+// use.
 type Series[V any] struct {
 	table  *tables.Table
 	layout layout
@@ -41,8 +44,8 @@ type Series[V any] struct {
 	shelf  shelf
 }
 
-// New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last one needs.
-// V is a type that one property stands for (see tables.Codec). It makes no request.
+// New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last
+// one needs. V is a type that is stored as one property (see tables.Codec). It makes no request.
 //
 // Guide: "Data series pattern".
 func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Series[V], error) {
@@ -79,7 +82,7 @@ func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Ser
 	return s, nil
 }
 
-// shelf is where the slots are: rows or a blob. It knows values only, and checks nothing of what it is given.
+// shelf stores the slots, in rows or a blob. Its callers check keys and values.
 type shelf interface {
 	set(ctx context.Context, key tables.Key, values []slotValue) error
 	read(ctx context.Context, key tables.Key) ([]tables.Value, error)
@@ -90,7 +93,7 @@ type shelf interface {
 	sweep(ctx context.Context, s *sweeping) error
 }
 
-// slotValue is a value on its way to a slot.
+// slotValue is a value to store in a slot.
 type slotValue struct {
 	slot  int
 	value tables.Value
@@ -108,10 +111,10 @@ func (s *Series[V]) Table() *tables.Table { return s.table }
 // Slots returns the number of slots.
 func (s *Series[V]) Slots() int { return s.layout.slots }
 
-// Set puts a value into one slot, whatever is there: of two writers of one slot the later wins, and neither is told. It
-// makes the series if it is not there. An error that is tables.ErrUnknownOutcome means that the slot may have the value, or
-// have it soon: a Set can be repeated. A request whose answer was lost may arrive late, and put the value over another that was
-// set since. Requests: 1; in a blob 2, and 2 for each rival; of a Counter 1 for each row more.
+// Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins, and
+// neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may have the
+// value, now or soon; a Set can be repeated. A request whose response was lost may arrive late, and overwrite a value
+// that was set since. Requests: 1; in a blob 2, and 2 for each conflict; of a Counter 1 more for each row.
 func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }
@@ -139,8 +142,9 @@ func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values m
 	return s.failed(op, key, s.shelf.set(ctx, key, encoded))
 }
 
-// Delete removes a series with all its slots, and leaves its markers to SweepMarkers. It is tables.ErrNotFound when there is
-// none. What a rival sets meanwhile may stay. Requests: 1; with several rows 2, and 2 for each rival.
+// Delete removes a series with all its slots, but not its markers, which SweepMarkers removes. It is
+// tables.ErrNotFound if the series does not exist. What a concurrent writer sets may stay. Requests: 1; with several
+// rows 2, and 2 for each conflict.
 func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 	if err := s.checkKey(key); err != nil {
 		return s.failed("Delete", key, err)
@@ -165,7 +169,7 @@ func (s *Series[V]) checkKey(key tables.Key) error {
 	return nil
 }
 
-// failed gives an error the operation and the series.
+// failed sets operation and series of an error.
 func (s *Series[V]) failed(op string, key tables.Key, err error) error {
 	return labelled(op, s.table.Name(), key, err)
 }

@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	// MaxSlotsPerRow is how many slots one row holds, of the 252 properties of an entity: the others are left for the
-	// library's own.
+	// MaxSlotsPerRow is how many slots one row holds; the rest of the 252 properties of an entity is for the library.
 	MaxSlotsPerRow = 245
-	// MaxSlots is how many slots a series has at most: in rows, as many as one transaction can set; in a blob, as many as are
-	// still quickly written whole.
+	// MaxSlots is the maximum number of slots of a series: in rows, as many as one transaction can set; the same in a
+	// blob, which is rewritten whole.
 	MaxSlots = MaxSlotsPerRow * tables.MaxTransactionOperations
 
 	numberMark   = '!' // compoundkey writes it nowhere before a digit
 	numberDigits = 4
 	behindDigits = ":" // the character after '9'
 
-	// longestRow is the longest row key of a series of several rows: the further ones need room for their number.
+	// longestRow is the longest row key of a series of several rows: further rows append a number.
 	longestRow = 512 - 1 - numberDigits
 )
 
-// layout is where each slot of a series is. It must stay as it is once values are stored.
+// layout says where each slot of a series is stored. It must not change once values are stored.
 type layout struct {
 	prefix string
 	slots  int
 	digits int
-	perRow int // all slots in one row, or blob, where it is not less than slots
+	perRow int // all slots are in one row or blob if it is at least slots
 }
 
 func newLayout(prefix string, slots int, o *Options) (layout, error) {
@@ -65,9 +64,9 @@ func (l *layout) property(slot int) string {
 	return fmt.Sprintf("%s%0*d", l.prefix, l.digits, slot)
 }
 
-// slotOf is the reverse of property. A property that is no slot of this series is -1: another one, or a slot that a later
-// version of the program has declared. One whose number has another width says that Digits was changed, and is an error: its
-// value would be missed in silence.
+// slotOf is the inverse of property. It returns -1 for a property that is not a slot of this series, or that a later
+// version of the program has declared. A number of another width means that Digits was changed, and is an error: the
+// value would be silently missed.
 func (l *layout) slotOf(property string) (int, error) {
 	number, ok := strings.CutPrefix(property, l.prefix)
 	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
@@ -85,13 +84,13 @@ func (l *layout) slotOf(property string) (int, error) {
 
 func (l *layout) several() bool { return l.perRow < l.slots }
 
-// rowOf is the key of the row that holds a slot.
+// rowOf returns the key of the row that holds a slot.
 func (l *layout) rowOf(key tables.Key, slot int) tables.Key {
 	key.Row = numberedRow(key.Row, slot/l.perRow)
 	return key
 }
 
-// check tells whether key can be that of a series.
+// check returns an error if key is illegal for a series.
 func (l *layout) check(key tables.Key) error {
 	if strings.HasPrefix(key.Row, markerPrefix) {
 		return fmt.Errorf("the row key begins like those of markers")
@@ -108,7 +107,7 @@ func (l *layout) check(key tables.Key) error {
 	return nil
 }
 
-// numberedRow is the row key of a series' row: the first one's, and a number behind it.
+// numberedRow returns the key of a series' row: the first row's key and a number.
 func numberedRow(first string, number int) string {
 	if number == 0 {
 		return first
@@ -116,7 +115,7 @@ func numberedRow(first string, number int) string {
 	return fmt.Sprintf("%s%c%0*d", first, numberMark, numberDigits, number)
 }
 
-// firstRow splits the row key of a further row. For any other, number is -1.
+// firstRow splits the key of a further row. For any other row, number is -1.
 func firstRow(row string) (first string, number int) {
 	at := len(row) - 1 - numberDigits
 	if at < 0 || row[at] != numberMark || strings.Trim(row[at+1:], "0123456789") != "" {
@@ -129,7 +128,7 @@ func firstRow(row string) (first string, number int) {
 	return row[:at], number
 }
 
-// take puts the slots of a row, or a blob, into values. number is the row's, 0 for a blob.
+// take copies the slots of a row, or a blob, into values. number is the row's, 0 for a blob.
 func (l *layout) take(values []tables.Value, p tables.Properties, number int) (found bool, err error) {
 	for i := range p {
 		slot, err := l.slotOf(p[i].Name)

@@ -16,31 +16,32 @@ import (
 
 // SweepOptions are the options of SweepMarkers; nil is the same as the zero value.
 type SweepOptions struct {
-	// Partitions are those of the series; nil is the whole table, which is scanned, or all blobs of the series.
+	// Partitions are the partitions of the series; nil means the whole table, which is scanned, or all blobs of the
+	// series.
 	Partitions []string
-	// DryRun counts, and removes nothing.
+	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
 	// Progress is called after each transaction, or blob.
 	Progress func(SweepReport)
-	// Resume goes on where an earlier run was when SweepReport.Token gave this text. With other partitions, or another
-	// series, it is tables.ErrInvalid.
+	// Resume is SweepReport.Token of an earlier run, to continue it. With other partitions, or another series, it is
+	// tables.ErrInvalid.
 	Resume string
 }
 
-// SweepReport is what a sweep has done, with what the runs before it did that it resumes.
+// SweepReport counts what a sweep has done, including the runs that it resumes.
 type SweepReport struct {
 	Old     int64 // markers that were old enough
-	Removed int64 // of these
+	Removed int64 // of Old
 
 	token string
 }
 
-// Token is where a run that is given it as SweepOptions.Resume goes on. It is "" when all is done, beside an error when
-// nothing is, and always on Cosmos DB, where a run begins again: what is removed does not cost it anything.
+// Token returns the position of the run, for SweepOptions.Resume. It is "" if the run is complete, or has failed
+// before its first step, and always on Cosmos DB, where a run starts again: removed markers cost it nothing.
 func (r SweepReport) Token() string { return r.token }
 
-// callTerm bounds a call of AddOnce, less a margin of a sixth: it looks for its own marker where an answer was lost. A sweep leaves
-// markers that are younger than the term and a grace of a sixth.
+// callTerm, less a sixth as a margin, limits a call of AddOnce, since it may look for its own marker after a lost
+// response. A sweep keeps markers that are younger than the term and a sixth.
 const callTerm = time.Hour
 
 // leastAge is the shortest age at which markers are swept.
@@ -48,15 +49,16 @@ const leastAge = callTerm + callTerm/6
 
 const errLateCall = "AddOnce has not found out in time whether it has counted, and tries no more; repeat the operation"
 
-// SweepMarkers removes the markers of AddOnce that are older than olderThan, at least 70 minutes, by the service's clock. A call of
-// AddOnce ends within 50 minutes, so no sweep takes the marker of one that goes on. An operation whose
-// marker is gone counts again when it is repeated. So olderThan is longer than any repetition comes late: longer than a
-// message lives on its queue, the poison queue included, and longer than whoever counts is ever down. Days cost little: a
-// marker takes some 500 bytes.
+// SweepMarkers removes the markers of AddOnce that are older than olderThan, at least 70 minutes, by the service's
+// clock. A call of AddOnce ends within 50 minutes, so no sweep removes the marker of a running call. An operation
+// counts again if it is repeated after its marker was removed. So choose olderThan longer than any retry can be
+// delayed: longer than a message stays on its queue, including the poison queue, and longer than any outage of the
+// program that counts. Several days cost little: a marker takes about 500 bytes.
 //
-// In rows, markers are those of all series in the partitions, whatever their prefix. A sweep can be interrupted anywhere and
-// run again, and several may run at once. Requests: 1 for the time, 1 for each page of at most 1,000 old markers, and 1 for
-// each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one with old markers.
+// In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be interrupted
+// anywhere and run again, and several may run at once. Requests: 1 for the time, 1 for each page of at most 1,000 old
+// markers, and 1 for each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one
+// with old markers.
 func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, o *SweepOptions) (SweepReport, error) {
 	const op = "SweepMarkers"
 	if o == nil {
@@ -85,12 +87,12 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 type sweeping struct {
 	SweepOptions
 	olderThan time.Duration
-	unordered bool // the service answers in no order, so that no key says how far the run is
+	unordered bool // rows are returned in no order, so no key marks the position of the run
 	at        sweepMark
 	report    SweepReport
 }
 
-// sweepMark is where a run is: what its token holds.
+// sweepMark is the position of a run, as stored in its token.
 type sweepMark struct {
 	Version   int    `json:"v"`
 	Of        string `json:"q"` // what is swept
@@ -122,7 +124,7 @@ func (s *sweeping) resume(table, prefix string) error {
 	return nil
 }
 
-// passed notes how far the run is.
+// passed records the position of the run.
 func (s *sweeping) passed(key tables.Key, old, removed int) {
 	s.report.Old, s.report.Removed = s.report.Old+int64(old), s.report.Removed+int64(removed)
 	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
@@ -196,8 +198,8 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q tables.Query[ta
 	return flush()
 }
 
-// removeMarkers removes markers as they were read, and returns how many. One that another sweep has removed, and an operation
-// has left again since, stays.
+// removeMarkers removes markers under their ETags, and returns how many. A marker that another sweep has removed and
+// an operation has inserted again stays.
 func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (removed int, err error) {
 	x := r.table.NewTransaction()
 	for _, row := range group {
@@ -220,7 +222,7 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 	return removed, nil
 }
 
-// clock asks the service for its time: markers are as old as the service says. Requests: 1.
+// clock returns the service's time, by which the age of markers counts. Requests: 1.
 func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)

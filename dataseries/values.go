@@ -10,7 +10,7 @@ import (
 // Slot is what one slot of a series holds.
 type Slot[V any] struct {
 	Value   V
-	Present bool // a slot that was never set has no value, not even the zero one
+	Present bool // false for a gap, a slot that was never set; its Value is zero then
 }
 
 // Values are the slots of one series, as many as were declared.
@@ -19,7 +19,7 @@ type Values[V any] struct {
 	Slots []Slot[V]
 }
 
-// Fill returns the values with another one in the gaps.
+// Fill returns the values, with gap for each slot that was never set.
 func (v *Values[V]) Fill(gap V) []V {
 	filled := make([]V, len(v.Slots))
 	for i, s := range v.Slots {
@@ -30,12 +30,12 @@ func (v *Values[V]) Fill(gap V) []V {
 	return filled
 }
 
-// cell lends the core's codec to one value.
+// cell wraps one value so that a codec can encode it.
 type cell[V any] struct{ Value V }
 
 const cellName = "Value"
 
-// encode makes the property value of v, and refuses what could not be stored: a blob would take it.
+// encode returns the property value of v, and refuses values that a table cannot store, also for blobs.
 func (s *Series[V]) encode(v V) (tables.Value, error) {
 	p, err := s.codec.Encode(&cell[V]{v})
 	if err != nil {

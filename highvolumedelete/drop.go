@@ -12,37 +12,38 @@ import (
 type DropOptions struct {
 	// DryRun reports what would be dropped, and changes nothing.
 	DryRun bool
-	// Count reads the keys of all that is dropped, before it is, to report the requests that were saved. It costs 1 request for
-	// each 1,000 rows, and may be more than the drop itself.
+	// Count reads the keys of all rows before their table is dropped, to report the requests that were saved. It
+	// costs 1 request for each 1,000 rows, which may be more than the drop itself.
 	Count bool
-	// UnsafeGrace is how long to wait between the mark and the first table in place of DefaultGrace; below 0 not at all. With less,
-	// a writer who has read an older mark may create a table that is below the new one. It is for tests, and for times
-	// when nobody writes late.
+	// UnsafeGrace is how long to wait between moving the mark and dropping the first table (default DefaultGrace;
+	// negative: not at all). With a shorter time, a writer that has read an older mark may create a table below the
+	// new one. It is for tests, and for times without late writers.
 	UnsafeGrace time.Duration
 }
 
 // DropReport is what Drop did.
 type DropReport struct {
 	Mark     time.Time // the beginning of the oldest period that is kept
-	Tables   []string  // that were dropped, with DryRun those that would be, oldest first
-	Gone     []string  // that somebody else dropped meanwhile
-	Requests int       // that were made, without those of Count and of the SDK's repetitions
+	Tables   []string  // dropped, or with DryRun to be dropped, oldest first
+	Gone     []string  // already dropped by another process
+	Requests int       // requests made, without those of Count and the SDK's retries
 
-	// With Count: the rows that went, copies and the like included, and the requests that it takes to find them and to delete
-	// them in transactions of 100.
+	// With Count: the number of dropped rows, including copies, and of the requests that it would take to find them
+	// and delete them in transactions of 100.
 	Rows    int64
 	Instead int64
 }
 
-// Saved is how many requests less were made than by finding and deleting the rows, with DropOptions.Count.
+// Saved returns how many more requests finding and deleting the rows would have taken, with DropOptions.Count.
 func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
-// Drop drops the tables of all periods that are over before the one in which the given time is. That one is kept, and it is
-// tables.ErrInvalid where it is later than the present one. First the retention mark is moved, so that nobody makes
-// these periods again; then writers get DefaultGrace to notice; then the tables go, oldest first. A Drop that was cut off is
-// resumed by any later one: it drops all that is below the mark, also if its own time is earlier. Several may run at once.
+// Drop drops the tables of all periods before the one that contains before, which is kept; a before after the present
+// period is tables.ErrInvalid. Drop first moves the retention mark, so that no writer creates these tables again,
+// then waits DefaultGrace so that writers notice, then drops the tables, oldest first. Any later Drop continues one
+// that was interrupted: it drops everything below the mark, even if its own time is earlier. Several may run at once.
 //
-// With an error, the report tells what was done. Requests: 2, 1 to list, and 1 for each table; the very first one 2 more.
+// Beside an error, the report says what was done. Requests: 2, 1 to list, and 1 for each table; the very first Drop 2
+// more.
 func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOptions) (DropReport, error) {
 	const op = "Drop"
 	if options == nil {
@@ -77,7 +78,7 @@ func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOpt
 	return report, nil
 }
 
-// close moves the mark, and waits until writers know.
+// close moves the mark, and waits until all writers see it.
 func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, report *DropReport) (mark, error) {
 	if options.DryRun {
 		report.Requests++
@@ -105,7 +106,7 @@ func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, 
 	}
 }
 
-// drop drops one table. One that is gone was dropped by a rival, or by an attempt of ours whose answer was lost.
+// drop drops one table. A missing table was dropped by another process, or by an attempt whose response was lost.
 func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, report *DropReport) error {
 	name := s.tableName(p)
 	table := s.account.Table(name)
@@ -131,7 +132,7 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	return nil
 }
 
-// count adds what it would take to delete a table's rows one by one.
+// count adds the requests that it would take to delete a table's rows one by one.
 func count(ctx context.Context, table *tables.Table, report *DropReport) error {
 	partition, rows := "", int64(0)
 	total, transactions := int64(0), int64(0)

@@ -8,10 +8,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What a write can be refused for beside the kinds of package patterns. Nothing was written. Both are tables.ErrInvalid, too.
+// Why a write is refused, beside the kinds of package tables. Nothing was written. Both are tables.ErrInvalid, too.
 var (
-	// ErrLate: the entity's period is over for longer than Schema.Late allows, or was dropped, or is being dropped. An attempt
-	// before it that was not answered, and arrives late, finds no table or goes with it.
+	// ErrLate: the entity's period ended longer ago than Schema.Late allows, or its table was dropped or is being
+	// dropped. If an earlier attempt without a response arrives late, it finds no table, or its row is dropped with
+	// the table.
 	ErrLate = errors.New("the period is closed")
 	// ErrEarly: the entity's period is further ahead than Schema.Early allows.
 	ErrEarly = errors.New("the period is too far ahead")
@@ -21,8 +22,8 @@ func invalidf(op, table, format string, args ...any) *tables.Error {
 	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
-// noTable reports whether the period's own table is not there, or no longer: it was not made yet, or was dropped. A pattern's
-// other tables are another matter. An answer of 404 whose code was lost says no less, in those places that ask.
+// noTable reports whether the period's own table does not exist: not yet created, or dropped. It is false for other
+// tables of a pattern. A 404 response without a code counts, too.
 func noTable(err error, table string) bool {
 	var e *tables.Error
 	if !errors.As(err, &e) || e.Table != table {
@@ -49,7 +50,7 @@ func named(op string, err error) error {
 // listFailure is the error of a list of tables.
 func listFailure(err error) error {
 	e := tables.ServiceError("List", "", err)
-	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // the SDK's words for an answer that was damaged
+	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // the SDK's error for a damaged response
 		e.Kind = tables.ErrGarbled
 	}
 	return e

@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// markRow is the one row of the control table for a unit.
+// markRow is the row of the control table for a unit.
 type markRow struct {
 	tables.Meta
 	PartitionKey string
@@ -21,11 +21,12 @@ type markRow struct {
 
 const markPartition = "mark"
 
-// mark is the retention mark: periods before it are dropped, or about to be, and are never made again. It only moves on.
+// mark is the retention mark: tables of periods before it are dropped, or will be, and are never created again. It
+// only moves forward.
 type mark struct {
 	before period
 	set    bool
-	asked  time.Time // when it was asked for; the mark is no older than that
+	asked  time.Time // when the request for it was sent: the mark is no older than that
 	row    *markRow
 }
 
@@ -36,7 +37,7 @@ func (s *Tables[T]) markKey() tables.Key {
 	return tables.Key{Partition: markPartition, Row: layouts[s.schema.Unit][:1]}
 }
 
-// look reads the mark. Without a control table there is none yet. Requests: 1.
+// look reads the mark. Without a control table, no mark is set. Requests: 1.
 func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	m := mark{asked: time.Now()}
 	row, err := s.control.Get(ctx, s.markKey())
@@ -57,12 +58,12 @@ func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	return m, nil
 }
 
-// learn keeps the newest mark, and forgets the repositories below it.
+// learn keeps the newest mark, and drops the repositories of periods below it.
 func (s *Tables[T]) learn(m mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.set && (!m.set || m.before.before(s.known.before)) {
-		return // an older answer, come late
+		return // an older response that arrived late
 	}
 	s.known = m
 	for p := range s.open {
@@ -72,8 +73,8 @@ func (s *Tables[T]) learn(m mark) {
 	}
 }
 
-// recent returns the mark, no older than trust by either clock: the monotonic one may stand still while a machine sleeps.
-// What check refuses is not worth a look. Requests: 1, or 0.
+// recent returns the mark, read at most trust ago by both clocks: the monotonic one may stand still while a machine
+// sleeps. If check returns an error, it makes no request. Requests: 1, or 0.
 func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error) {
 	s.mu.Lock()
 	m := s.known
@@ -87,7 +88,7 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 	return s.look(ctx)
 }
 
-// advance moves the mark on to a period, unless it is there or beyond. Requests: 2; on the very first time, 4.
+// advance moves the mark forward to a period, unless it is there or beyond. Requests: 2; the very first time, 4.
 func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark, error) {
 	for n := 0; ; n++ {
 		*requests++
@@ -124,11 +125,11 @@ func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark
 	}
 }
 
-// markAttempts is how often a rival who moves the mark may come between.
+// markAttempts limits the retries when another process moves the mark at the same time.
 const markAttempts = 10
 
-// Mark returns the beginning of the oldest period that is kept: what is older was dropped, or is about to be. It is the zero
-// time before the first Drop. Requests: 1.
+// Mark returns the beginning of the oldest period that is kept: tables of earlier periods are dropped, or will be. It
+// is the zero time before the first Drop. Requests: 1.
 func (s *Tables[T]) Mark(ctx context.Context) (time.Time, error) {
 	m, err := s.look(ctx)
 	if err != nil || !m.set {

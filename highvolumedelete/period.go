@@ -26,7 +26,7 @@ func (u Unit) String() string {
 
 var unitNames = [...]string{Day: "Day", Hour: "Hour", Week: "Week", Month: "Month"}
 
-// layouts are how labels are written. The letter keeps units apart, and the digits sort as time does.
+// layouts are the time layouts of labels. The letter distinguishes units, and the digits sort by time.
 var layouts = [...]string{Day: "D20060102", Hour: "H2006010215", Week: "W20060102", Month: "M200601"}
 
 // labelLength is that of the longest label.
@@ -63,7 +63,7 @@ type calendar struct {
 	location *time.Location
 }
 
-// periodOf follows the wall clock: where a location's clock goes over midnight twice, a day is what it shows.
+// periodOf uses the wall clock: if a location's clock passes midnight twice, the day is the one that it shows.
 func (c calendar) periodOf(t time.Time) (period, error) {
 	if c.unit == Hour {
 		t = t.UTC()
@@ -86,8 +86,8 @@ func (c calendar) periodOf(t time.Time) (period, error) {
 	return period{c.unit, at}, nil
 }
 
-// rewind is a moment at which a location's clock went back over the border of a period: from one that had begun to one that goes
-// on then. America/St_Johns set it from 00:01 to 23:01 until 2011.
+// rewind is a moment at which a location's clock was set back across the border of a period, so that the earlier
+// period continues. America/St_Johns set it from 00:01 to 23:01 until 2011.
 type rewind struct {
 	at            time.Time
 	before, after period
@@ -115,7 +115,7 @@ func (c calendar) rewinds(from, to time.Time) []rewind {
 	}
 }
 
-// mixed reports whether a period and the next one have times that lie before one another's.
+// mixed reports whether the times of a period and the next one overlap.
 func (c calendar) mixed(p period) bool {
 	for _, r := range c.rewinds(c.end(p).Add(-longestRewind), c.end(p).Add(longestRewind)) {
 		if !p.before(r.after) && !r.before.before(p.next()) {

@@ -15,32 +15,33 @@ import (
 type ReadOptions[T any] struct {
 	// Newest yields the newest entity first, in place of the oldest.
 	Newest bool
-	// Partitions are those to read. With none, each table is read whole, and Query must say AllowTableScan.
+	// Partitions are the partitions to read. If it is empty, each table is read whole, and Query must call
+	// AllowTableScan.
 	Partitions []string
-	// Query narrows the query of each table: Rows, Where, Select (which must keep what Schema.Time looks at), PageSize,
-	// AllowTableScan. Its Top would count in each table again; leave the loop instead.
+	// Query narrows the query of each table: Rows, Where, Select (which must include the properties that Schema.Time
+	// uses), PageSize, AllowTableScan. Its Top would apply to each table separately; break out of the loop instead.
 	Query func(tables.Query[T]) tables.Query[T]
-	// Limit is how many entities of a period are held in memory where it cannot be read in order of time, 100,000 for 0. More
-	// is tables.ErrTooLarge.
+	// Limit is the maximum number of entities of a period that are held in memory, if it cannot be read in order of
+	// time (default 100,000). More are tables.ErrTooLarge.
 	Limit int
 }
 
 const (
 	defaultLimit = 100_000
-	// askedPeriods is up to how many periods are asked for one by one, before the tables are listed.
+	// askedPeriods is the number of periods up to which each is queried without listing the tables.
 	askedPeriods = 100
 )
 
-// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A zero time is
-// no bound. Tables that are not there, or are dropped meanwhile, are passed over. An error comes once, last. When the loop is
-// left, no further table is read.
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A
+// zero time is no bound. Missing tables, and those dropped meanwhile, are skipped. An error comes once, last.
 //
-// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged; where rows
-// turn out to be in another order it is tables.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
-// two periods together where the clock of Schema.Location went back over midnight between them, as in Newfoundland until 2011.
+// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged;
+// rows in another order are tables.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
+// two periods together where the clock of Schema.Location went back over midnight between them, as in Newfoundland
+// until 2011.
 //
-// Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables where a
-// bound is missing or there are more than 100 periods.
+// Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables
+// where a bound is missing or there are more than 100 periods.
 func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
 	if options == nil {
 		options = &ReadOptions[T]{}

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RowOrder says how the rows of a partition lie in time.
+// RowOrder says how the rows of a partition are ordered by time.
 type RowOrder uint8
 
 // The orders.
@@ -20,34 +20,35 @@ const (
 	NewestFirst                 // as compoundkey.TimeDesc and logtail do
 )
 
-// DefaultEarly is Schema.Early where it is not set.
+// DefaultEarly is the default of Schema.Early.
 const DefaultEarly = 24 * time.Hour
 
 // Schema says how entities of type T are divided over tables.
 type Schema[T any] struct {
-	// Name is what the tables' names begin with: at most 52 ASCII letters and digits. Names of this and a label, such as
-	// LoginsD20140822, belong to the package: Drop takes every such table for its own.
+	// Name begins the tables' names: at most 52 ASCII letters and digits. All tables named by it and a label, such as
+	// LoginsD20140822, must belong to this package: Drop drops them.
 	Name string
-	// Unit is the length of a period, Day for 0. It does not change: tables of another unit are not seen.
+	// Unit is the length of a period (default Day). It must not change: tables of another unit are not found.
 	Unit Unit
-	// Location is where days, weeks and months begin, UTC for nil. It does not change either.
+	// Location determines when days, weeks and months begin (default UTC). It must not change either.
 	Location *time.Location
-	// Time says which period an entity belongs to. It is pure, and stays the same for an entity's life: a time of the
-	// entity's own, not of the moment at which it is written.
+	// Time returns the time that determines the entity's period. It must be pure and never change for an entity: use
+	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
-	// Open makes the repository of a period's table, with patterns of its own, which keep all that they keep in that table: one
-	// with a list, copy or blob anywhere else is tables.ErrInvalid, since Drop would leave that there for good. It makes no
-	// request, and is called once for each table in use.
+	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
+	// list, copy or blob elsewhere is tables.ErrInvalid, since Drop would not remove it. It must make no request, and
+	// is called once for each table in use.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
-	// Late is how long after the end of its period an entity is taken: 0 is as long as the period is not below the retention
-	// mark, and below 0 not at all. Entities in time to the second may need some seconds.
+	// Late is how long after the end of its period an entity is accepted; 0 means as long as the period is not below
+	// the retention mark, and a negative value not at all. If times are in whole seconds, allow some seconds.
 	Late time.Duration
-	// Early is how long before the beginning of its period an entity is taken: DefaultEarly for 0, and below 0 not at all. Each
-	// period that an entity names gets a table, so a wrong clock makes many.
+	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly; negative: not
+	// at all). Each period that an entity names gets a table, so a wrong clock creates many.
 	Early time.Duration
-	// RowOrder says in which order of Time the rows of a partition are. Between needs no memory for what it reads in that order.
+	// RowOrder is the order by Time of the rows of a partition. Between streams in that order, without holding a
+	// period in memory.
 	RowOrder RowOrder
-	// Now is the clock, time.Now for nil.
+	// Now is the clock (default time.Now).
 	Now func() time.Time
 }
 
@@ -63,7 +64,7 @@ type Tables[T any] struct {
 	known mark // as read last
 }
 
-// New prepares the tables. It makes no request, and creates none. What does not fit together is tables.ErrInvalid.
+// New prepares the tables. It makes no request, and creates none. An invalid schema is tables.ErrInvalid.
 func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
@@ -127,8 +128,8 @@ func (s *Tables[T]) TableName(at time.Time) (string, error) {
 	return s.tableName(p), nil
 }
 
-// Repository returns the repository of a time's period, for all that this type has no verb for. It makes no request, and the
-// table need not be there: Insert, Upsert and Prepare create it.
+// Repository returns the repository of a time's period, for methods that Tables does not have. It makes no request,
+// and the table need not exist: Insert, Upsert and Prepare create it.
 func (s *Tables[T]) Repository(at time.Time) (*patterns.Repository[T], error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
@@ -159,15 +160,15 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	return o.repo, o.refused
 }
 
-// opened is what Schema.Open made for a period: a repository, or why it is none to use. That is kept too, since the names that
-// a repository's patterns and intents go by are taken then.
+// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is kept as
+// well, since Open cannot be repeated: the names of the repository's patterns and intents are taken.
 type opened[T any] struct {
 	repo    *patterns.Repository[T]
 	refused error
 }
 
-// staysWithin refuses patterns that keep something outside of the table: when the table is dropped, nobody removes that.
-// Of an IntentContributor nobody knows where it writes; those that there are write lists, blobs and other entities.
+// staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. Where
+// an IntentContributor writes is not known; the existing ones write lists, blobs and other entities.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range repo.Patterns() {
 		if x, ok := p.(driver.OutsideCopyContributor); ok {

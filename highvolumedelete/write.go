@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// trust is how long a writer goes by a mark that it has read. A request that creates a table is sent within this time, or
-	// not at all.
+	// trust is how long a writer relies on a mark that it has read. A request that creates a table is sent within
+	// this time, or not at all.
 	trust = 10 * time.Second
-	// DefaultGrace is how long Drop waits between the mark and the first table: the time for which writers trust an older mark,
-	// and the 30 s after which the service has given up what was sent by then.
+	// DefaultGrace is how long Drop waits between moving the mark and dropping the first table: the time for which
+	// writers rely on an older mark, and the 30 s after which the service has given up the requests sent by then.
 	DefaultGrace = trust + 30*time.Second
-	// creations is how often a write creates its table and still does not find it.
+	// creations limits how often a write creates its table and still does not find it.
 	creations = 3
 )
 
-// Insert adds an entity to the table of its period, which is created if it is not there. It is ErrLate or ErrEarly where the
-// schema's rules, or the retention mark, refuse the period. Requests: 1, as the repository's Insert; with a late entity, 1 more
-// for each 10 s; where the table is not there yet, 3 more.
+// Insert adds an entity to the table of its period, which it creates if needed. It is ErrLate or ErrEarly if the
+// schema's rules, or the retention mark, exclude the period. Requests: 1, as Repository.Insert; for an earlier
+// period, 1 more in 10 s; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
-	// One incarnation for all attempts: an insert that was told of a missing table may still arrive when the table is there,
-	// and the next attempt must know it for its own.
+	// One incarnation for all attempts: an insert that was answered "table not found" may still have an earlier
+	// attempt on its way, and the next attempt must recognize its row.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
 		err := r.Apply(ctx, driver.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
@@ -43,7 +43,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	})
 }
 
-// recognize returns nil where the entity that is there is of this incarnation, with its Meta as read, and refusal where not.
+// recognize returns nil if the stored entity has this incarnation, and sets v's Meta; otherwise it returns refusal.
 func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, incarnation string, refusal error) error {
 	there, err := r.Get(ctx, r.KeyOf(v))
 	if err != nil || r.MetaOf(there).Incarnation() != incarnation {
@@ -53,14 +53,13 @@ func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, inca
 	return nil
 }
 
-// Upsert is Insert that writes the entity in the place of whatever is there. Requests: 2, as the repository's Upsert; more as
-// for Insert.
+// Upsert is Insert, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as for Insert.
 func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
 }
 
-// Get reads an entity of the period that at is in. It is tables.ErrNotFound, too, where the period's table is not there.
-// Requests: 1.
+// Get reads an entity of the period that contains at. It is tables.ErrNotFound if the entity or the period's table
+// does not exist. Requests: 1.
 func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
@@ -74,18 +73,19 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 	return v, s.gone("Get", p, key, err)
 }
 
-// Replace is that of the repository of the entity's period. Where the table was dropped it is tables.ErrNotFound. Requests: 1.
+// Replace is Repository.Replace in the entity's period. If the table was dropped it is tables.ErrNotFound. Requests:
+// 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })
 }
 
-// Delete is that of the repository of the entity's period, for the odd entity. Where the table was dropped it is
+// Delete is Repository.Delete in the entity's period, for single entities. If the table was dropped it is
 // tables.ErrNotFound. Requests: 1.
 func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
 }
 
-// change runs a verb that needs the table to be there.
+// change calls a method that needs the table to exist.
 func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 	return s.gone(op, p, r.KeyOf(v), verb(r))
 }
 
-// gone turns the absence of a period's table into that of the entity.
+// gone turns the error for a missing table into that for a missing entity.
 func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
 		return &tables.Error{Op: op, Table: s.tableName(p), Key: key, Kind: tables.ErrNotFound, Err: err}
@@ -119,8 +119,8 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 	return p, r, err
 }
 
-// write runs a verb, and creates the table when it is missing: nothing is kept about which tables there are, so that nothing
-// is out of date.
+// write calls a method, and creates the table if it is missing. It caches nothing about existing tables, so nothing
+// can be outdated.
 func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	if err := s.admit(ctx, op, p, func() error { return named(op, r.Check(ctx, v)) }); err != nil {
 		return err
 	}
-	// The SDK may have sent an attempt twice, and the first of the two may still be on its way: it arrives when the table is there.
+	// The SDK may have sent an attempt twice, and the first of the two may arrive once the table exists.
 	unsure := false
 	failed := func(err error, settles ...error) error {
 		if !unsure || slices.ContainsFunc(settles, func(kind error) bool { return errors.Is(err, kind) }) {
@@ -145,7 +145,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		case missing && errors.Is(err, tables.ErrTableBeingDeleted):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
-			// What is refused whatever there is would be refused of every attempt; and what was seen to be there keeps it out.
+			// These refusals apply to every attempt, or an existing row keeps an earlier attempt from being applied.
 			return failed(err, tables.ErrInvalid, tables.ErrTooLarge, tables.ErrExists, tables.ErrDuplicate, tables.ErrUnknownOutcome)
 		}
 		unsure = unsure || errors.Is(err, tables.ErrUnknownOutcome)
@@ -154,14 +154,14 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 				return failed(&tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
 			}
 		}
-		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // then the next attempt tells
+		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // then the next attempt shows the outcome
 			return failed(err, ErrLate) // the table was refused, not the entity
 		}
 	}
 }
 
-// admit holds the rules for periods that are not the present one. check is called before a request is made. Requests: 0, and for
-// an earlier period 1 in 10 s.
+// admit checks the rules for periods other than the present one. It calls check before it makes a request. Requests:
+// 0, and for an earlier period 1 in 10 s.
 func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func() error) error {
 	now := s.schema.Now()
 	current, err := s.calendar.periodOf(now)
@@ -188,14 +188,14 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	return nil
 }
 
-// permissionTerm is the visibility timeout of a lease under which requests are sent for as long as trust, and no longer.
+// permissionTerm is the visibility timeout of a lease under which requests can be sent for exactly trust.
 const permissionTerm = trust * 6 / 5
 
 var errCreated = errors.New("the table was created, or not")
 
-// create makes a period's table unless the mark has closed the period. The mark is read again; from that moment on there are
-// ten seconds to send the request. They are a lease, which looks at both clocks before each request: a timer fires late in a
-// process that was stopped. Requests: 2.
+// create creates a period's table unless the mark has closed the period. It reads the mark again, and sends the
+// request within ten seconds. A lease enforces that by checking both clocks before each request: a timer would fire
+// late in a process that was stopped. Requests: 2.
 func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	permission := lease.New(ctx, time.Now(), permissionTerm)
 	defer permission.End(errCreated)
@@ -218,22 +218,22 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	return err
 }
 
-// belowMark is the refusal of a period that the mark has closed.
+// belowMark returns the error for a period that the mark has closed.
 func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 	return invalidf(op, s.tableName(p), "%w: periods before %s are dropped", ErrLate, m.before.label())
 }
 
-// closed is the refusal of a period whose table is being deleted: names never come back. So that an attempt before was not
-// answered does not matter, and cause is told without its kinds.
+// closed returns the error for a period whose table is being deleted. Since such a table is never created again, an
+// earlier attempt without a response does not matter, and cause keeps its text but not its kinds.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
 	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrTableBeingDeleted, cause)
 }
 
-// maxPrepared bounds the tables that one call creates.
+// maxPrepared limits the tables that one call creates.
 const maxPrepared = 1000
 
-// Prepare creates the tables of the periods from one time to another, both included, which may be ahead: a new table is slow
-// at first, and its first writer need not wait. Periods that are closed are passed over. Requests: 2 for each.
+// Prepare creates the tables of the periods from one time to another, both included, also future ones: a new table is
+// slow at first, and its first writer need not wait. It skips closed periods. Requests: 2 for each.
 func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 	const op = "Prepare"
 	first, err := s.calendar.periodOf(from)

@@ -9,19 +9,19 @@ import (
 
 // batch is what is sent in one append.
 type batch struct {
-	entries []*entry // in the order of time
+	entries []*entry // in the order of their times
 	data    []byte
 	period  time.Time
-	segment *segment // nil until it has a blob
-	unknown bool     // an attempt at it, at the segment's position, may have been applied
+	segment *segment // nil until a blob is chosen
+	unknown bool     // an attempt to append it, at the segment's position, may have been applied
 }
 
 func (b *batch) first() time.Time { return b.entries[0].time }
 func (b *batch) last() time.Time  { return b.entries[len(b.entries)-1].time }
 
-// form takes the next batch out of the queue: of the record that waits longest and those that belong into the same blob.
-// What is too late for that one, or of another period, stays for the next. During the pause after a failure, records that
-// nobody waits for stay too: they must not hold up the others.
+// form takes the next batch from the queue: the record that has waited longest, and the records that belong in the
+// same blob. All others stay in the queue. During the pause after a failure, form leaves out records without a
+// waiting Write, so that they do not delay those with one.
 func (w *Writer) form(now time.Time) *batch {
 	if len(w.queue) == 0 {
 		return nil
@@ -54,13 +54,13 @@ func (w *Writer) form(now time.Time) *batch {
 	for _, e := range b.entries {
 		at := len(b.data)
 		b.data = append(b.data, e.frame...)
-		e.frame = b.data[at:] // and its own can go
+		e.frame = b.data[at:] // so that its own buffer can be freed
 	}
 	return b
 }
 
-// fit is the open segment for a record: of those of its period that take it, the one whose last record is the latest. So
-// records that come late, from a slow source, go to a blob of their own and leave the others to the quick ones.
+// fit returns the open segment for a record: of the segments of its period that accept it, the one with the latest
+// last record. So late records from a slow source go to a blob of their own.
 func (w *Writer) fit(period, t time.Time) *segment {
 	var best *segment
 	for _, s := range w.open {
@@ -71,10 +71,10 @@ func (w *Writer) fit(period, t time.Time) *segment {
 	return best
 }
 
-// maxMoves is how often a batch looks for another blob, when somebody else has deleted or written its own.
+// maxMoves limits how often a batch changes to another blob because another program has deleted or written its blob.
 const maxMoves = 4
 
-// store sends a batch. It is in one blob, once, or an error says why not; b.unknown, that nobody knows.
+// store sends a batch. On nil the batch is stored exactly once in one blob; b.unknown means the outcome is unknown.
 func (w *Writer) store(ctx context.Context, b *batch) error {
 	for moves := 0; ; moves++ {
 		if s := b.segment; s != nil && !b.unknown && s.records > 0 && (s.appends >= w.options.BlobAppends || s.size+int64(len(b.data)) > w.options.BlobBytes) {
@@ -94,7 +94,7 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 		if !moved {
 			return err
 		}
-		// It is not in that blob, or not any more, and cannot come into it.
+		// The blob does not hold the batch, or no longer exists, and the batch can no longer be appended to it.
 		w.abandon(b.segment)
 		b.segment, b.unknown = nil, false
 		if moves == maxMoves {
@@ -103,12 +103,12 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 	}
 }
 
-// maxOpen is how many blobs a writer appends to, in turn: those of the period that begins and of the one that ends, and of
-// records that come late.
+// maxOpen is the number of blobs that a writer appends to at a time: those of the current and the previous period,
+// and of late records.
 const maxOpen = 4
 
-// adopt adds a segment to the open ones. Those of a period before the last one end, and the one that was not used for the
-// longest time makes room.
+// adopt adds an open segment. It retires those from before the previous period, and the least recently used one if
+// there are too many.
 func (w *Writer) adopt(s *segment) {
 	for _, o := range slices.Clone(w.open) {
 		if o.period.Before(s.period.Add(-w.log.period)) {
@@ -124,25 +124,25 @@ func (w *Writer) adopt(s *segment) {
 	w.retire(slices.MinFunc(w.open, func(a, b *segment) int { return cmp.Compare(a.used, b.used) }))
 }
 
-// retire ends a segment; tidy makes it final.
+// retire closes a segment for appends; tidy makes it final.
 func (w *Writer) retire(s *segment) {
 	w.abandon(s)
 	w.retired = append(w.retired, s)
 	if len(w.retired) > maxRetired {
-		w.retired = w.retired[1:] // its readers will look into it where they need not
+		w.retired = w.retired[1:] // it never becomes final, so readers may read it without need
 	}
 }
 
-// maxRetired is how many segments wait to be made final while the service refuses that.
+// maxRetired limits the segments that wait to be made final while the service refuses the request.
 const maxRetired = 64
 
-// abandon forgets a segment.
+// abandon removes a segment from the open ones.
 func (w *Writer) abandon(s *segment) {
 	w.open = slices.DeleteFunc(w.open, func(o *segment) bool { return o == s })
 }
 
-// tidy makes one retired segment final: records that come meanwhile wait for no more than that. After a failure it is tried again
-// behind a later batch, not before the pause is over. Requests: 1, or none.
+// tidy makes one retired segment final; only one, so that new records do not wait longer. After a failure it tries
+// again after a later batch, when the pause is over. Requests: 1, or none.
 func (w *Writer) tidy(ctx context.Context) error {
 	if len(w.retired) == 0 {
 		return nil

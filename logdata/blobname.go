@@ -18,11 +18,11 @@ const (
 	maxPrefix    = 900 // characters; the service allows 1,024 for the whole name
 )
 
-// minTime and maxTime are the times that four digits of a year can say: from the first up to the second.
+// minTime and maxTime bound the times that a year of four digits can express: minTime is included, maxTime is not.
 func minTime() time.Time { return time.Time{} }
 func maxTime() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// checkPrefix holds the beginning of the blobs' names to what a name can be.
+// checkPrefix returns an error if a blob name cannot begin with the prefix.
 func checkPrefix(prefix string) error {
 	if prefix == "" || utf8.RuneCountInString(prefix) > maxPrefix || !utf8.ValidString(prefix) {
 		return fmt.Errorf("the prefix has %d characters; it has 1 to %d, of UTF-8", utf8.RuneCountInString(prefix), maxPrefix)
@@ -38,12 +38,12 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// periodOf is the beginning of the period that a time is in. Periods divide the hour, so that they begin with it.
+// periodOf returns the start of the period that contains t. Periods divide the hour, so one begins with each hour.
 func (l *Log) periodOf(t time.Time) time.Time { return t.UTC().Truncate(l.period) }
 
 func hourEnd(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
 
-// periodPrefix begins the names of all blobs of a period.
+// periodPrefix returns the common prefix of the names of all blobs of a period.
 func (l *Log) periodPrefix(period time.Time) string {
 	return l.prefix + "/" + period.Format(periodLayout) + "/"
 }
@@ -52,7 +52,7 @@ func (l *Log) blobName(period time.Time, number int) string {
 	return fmt.Sprintf("%s%0*d%s", l.periodPrefix(period), numberDigits, number, nameEnding)
 }
 
-// parseName reads the name of a blob of this log; others may share its prefix.
+// parseName reads the name of a blob of this log; other blobs may share its prefix.
 func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	rest, ok := strings.CutPrefix(name, l.prefix+"/")
 	if !ok || len(rest) != len(periodLayout)+1+numberDigits+len(nameEnding) {
@@ -69,11 +69,12 @@ func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	return period, number, true
 }
 
-// manyYears is from how many years on all blobs are listed, and those of other times passed over.
+// manyYears is the length of a range in years from which on all blobs are listed and those outside of the range
+// skipped.
 const manyYears = 10
 
-// prefixes yields the beginnings of the names of all blobs that can hold records of the times from up to to: whole years,
-// months and days in one, and hours. Their order is that of the times.
+// prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order of the
+// times: one for each whole year, month or day in the range, and for each remaining hour.
 func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		h := from.Truncate(time.Hour)
@@ -81,7 +82,7 @@ func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 			yield(l.prefix + "/")
 			return
 		}
-		// A whole hour is listed where a part of it is asked for.
+		// An hour that is only partly in the range is listed whole.
 		end := to.Add(time.Hour - 1).Truncate(time.Hour)
 		for h.Before(end) {
 			next, layout := h.Add(time.Hour), "2006/01/02/15"

@@ -1,5 +1,5 @@
-// Package logdata keeps log records in append blobs, to be read by time: the guide's answer to its "Log data anti-pattern",
-// in which they are rows of a table.
+// Package logdata stores log records in append blobs, to be read by time: the guide's answer to its "Log data
+// anti-pattern", in which they are rows of a table.
 //
 // # Stored blobs
 //
@@ -12,50 +12,52 @@
 //	metadata  tpfirst=2026-11-20T15:04:05.123456789Z tplast=2026-11-20T15:09:59.000000000Z tprecords=5211
 //	          tpperiod=10 (minutes) tpdisorder=2000 (milliseconds) tpformat=1 tpwriter=...
 //
-// The name has the period (Options.Period) that the records' times are in, and a number. A record is the byte 0x1E, its
-// time, the length of its data, CRC-32C of all three, the data as they are, line feeds too, and a line feed. In data 0x1E
-// is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E begins a record and is nowhere else: behind any damage the next
-// record is found, and what a record quotes is never taken for one.
+// The name has the period (Options.Period) that the records' times are in, and a number. A record is the byte 0x1E,
+// its time, the length of its data, CRC-32C of all three, the data unchanged including line feeds, and a line feed.
+// In data 0x1E is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E only begins records: after damaged bytes the
+// reader finds the next record, and never mistakes quoted data for a record.
 //
-// tplast and tprecords are there once nothing is appended any more. Before that, tpfirst is a time before which the blob
-// has no record: two seconds before the first one. A record that is further behind the latest of a blob goes to another
-// one, so that each is read in order with a little memory.
+// tplast and tprecords are set after the last append. Before that, tpfirst is a time before which the blob has no
+// record: two seconds before the first one. A record more than two seconds older than the latest record of a blob
+// goes to another blob, so that each blob can be read in order with little memory.
 //
 // # Several writers
 //
-// Any number of writers, in any number of processes, write under one prefix. They never share a blob: each creates its own,
-// if there is none of that number, and tries another number if there is. So a writer knows where its blob ends, and an
-// append is sent for that position and ETag only: not for a blob that was deleted, and made again by another writer.
+// Any number of writers, in any number of processes, write under one prefix. They never share a blob: each creates
+// its own, if there is none of that number, and tries another number if there is. So a writer knows where its blob
+// ends, and sends each append with that position and ETag. The append fails if another writer has deleted and
+// recreated the blob.
 //
 // # Guarantee
 //
-// A record is stored once, or not at all. An append whose answer was lost is sent again for the same position: it is
-// applied there if it was not before, and refused if it was, and then the bytes are compared. While nobody can tell, the
-// error is tables.ErrUnknownOutcome, and nothing else is sent. The records are the writer's from then on, who sends them
-// until they are stored, also where it turns out that they were not; Flush and Close have no nil before that.
+// A record is stored once, or not at all. If the response to an append is lost, the writer sends it again for the
+// same position: the service applies it if the first attempt was not applied, and otherwise refuses it, and the
+// writer compares the stored bytes. While the outcome is unknown, Write returns tables.ErrUnknownOutcome, and the
+// writer sends nothing else. From then on the writer itself sends these records until they are stored; Flush and
+// Close do not return nil before that.
 //
-// What a crash loses of what Write had acknowledged:
+// A crash loses these of the acknowledged records:
 //
 //	durable     nothing
 //	buffered    what is in memory: WriterOptions.BufferRecords records and BufferBytes bytes at most (10,000 and 8 MiB); and while the service
 //	            answers, those of the last Interval (a second) and of the request under way
 //
-// Durable is what a Writer is if WriterOptions does not say Buffered. Writes that wait at the same time share an append.
-// Errors of flushes in the background are returned by the next Write, Flush or Close, and the records kept.
+// A Writer is durable unless WriterOptions.Buffered is set. Concurrent Writes share an append. The next Write, Flush
+// or Close returns the error of a failed background flush; its records stay in memory.
 //
 // Query yields all records that were stored when it began, in the order of time.
 //
 // # Crashes
 //
-// A writer makes its requests in this order: create the blob; append; set the metadata, after the last append was answered.
-// A process that dies between them leaves
+// A writer makes its requests in this order: create the blob; append; set the metadata, after the response to the
+// last append. A process that dies between them leaves
 //
-//	an empty blob, which nobody reads
+//	an empty blob, which readers skip
 //	a blob without tplast, which is read whenever it may hold a record: from tpfirst to the end of its period
 //
-// and nothing to repair. A block is appended whole or not at all; should a blob end in half a record all the same, since it
-// was copied or another program wrote it, the half is passed over, and QueryOptions.Damaged told. A writer that finds bytes
-// in its blob that are not its own leaves it for another one.
+// Neither needs repair. The service appends a block whole or not at all. If a blob still ends in half a record,
+// because it was copied or another program wrote it, readers skip the half and call QueryOptions.Damaged. A writer
+// that finds another program's bytes in its blob continues in a new one.
 //
 // # Requests
 //
@@ -70,14 +72,15 @@
 //
 // # Limits
 //
-// A record has 4 MiB at most, as it is stored (WriterOptions.BlockBytes; 100 MiB with version 2022-11-02 of the service and
-// later, which is also what Azurite takes). A blob is followed by another one at 64 MiB or 50,000 appends, the service's
-// limit. Records in any order of time are stored and read, but one that is more than two seconds behind may need a blob of
-// its own: write them as they happen. Delete blobs of periods that are over only; a lifecycle rule for the prefix does.
+// A record has 4 MiB at most, as it is stored (WriterOptions.BlockBytes; 100 MiB with version 2022-11-02 of the
+// service and later, which is also what Azurite takes). A blob is followed by another one at 64 MiB or 50,000
+// appends, the service's limit. Records may be written in any order of time, but one that is more than two seconds
+// late may need another blob: write records as they happen. Delete only blobs of past periods, for example by a
+// lifecycle rule for the prefix.
 //
 // # When not to use it
 //
-// To find entries by anything but time, such as a user: keep an index, or rows. For the last entries of one key, where one
-// request of milliseconds is wanted: that is the guide's log tail pattern. Where one durable record after the other is
-// written by a single goroutine, each is a request: compare the prices of a write to a blob and to a table.
+// To find entries by anything but time, such as a user: keep an index, or rows. To read the last entries of one key
+// in one fast request: use the guide's log tail pattern (package logtail). If a single goroutine writes durable
+// records one after the other, each is a request: compare the prices of a write to a blob and to a table.
 package logdata

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The service's codes that decide what happens next.
+// The service codes on which the writer's next step depends.
 const (
 	codeBlobExists   = "BlobAlreadyExists"
 	codePosition     = "AppendPositionConditionNotMet"
@@ -17,7 +17,7 @@ const (
 	codeOtherType    = "InvalidBlobType"
 	codeSealed       = "BlobIsSealed"
 	codeInvalidRange = "InvalidRange"
-	// codeConditionNotMet says of a creation that the blob exists, too.
+	// codeConditionNotMet also answers the creation of a blob that exists.
 	codeConditionNotMet = "ConditionNotMet"
 )
 
@@ -26,8 +26,8 @@ func invalidf(op, blob, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: blob, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
-// failure turns the error of a request into a tables.Error. Unknown says that the request, or an attempt at it before,
-// may have been applied.
+// failure makes a tables.Error of a failed request. unknown says that this request, or an earlier attempt at it, may
+// have been applied.
 func failure(op, blob string, err error, unknown bool) error {
 	if err == nil {
 		return nil
@@ -39,7 +39,8 @@ func failure(op, blob string, err error, unknown bool) error {
 	return e
 }
 
-// because says of the error of a writer whose requests were ended by what: that of the writer's own context tells nobody.
+// because adds cause, which ended the writer's requests, to err: the cancellation of the writer's own context
+// explains nothing to the caller.
 func because(err, cause error) error {
 	var e *tables.Error
 	if !errors.As(err, &e) {
@@ -50,8 +51,8 @@ func because(err, cause error) error {
 	return &told
 }
 
-// unsure reports whether the failed write, or an attempt at it that the SDK has repeated, may have been applied. Of a
-// client that was not made by Account.Container nothing is noted: then it always may.
+// unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is always true
+// with a client that Account.Container did not make, since that records no attempts.
 func unsure(ex *wire.Exchange) bool {
 	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

@@ -12,10 +12,10 @@ import (
 //
 //	0x1E time SP length SP checksum SP data LF
 //
-// time is in UTC with nine decimals, 30 characters; length is the number of bytes of data as they are stored, in decimal;
-// checksum is CRC-32C (Castagnoli), 8 hexadecimal digits, of time, SP, length, SP and data. In data, 0x1E is stored as 0x10
-// 'r', and 0x10 as 0x10 'e'; all else is stored as it is, line feeds too. So 0x1E begins a record and is nowhere else:
-// behind whatever is damaged, the next one is the beginning of a whole record, and never something that a record quotes.
+// time is in UTC with nine decimals, 30 characters; length is the number of bytes of data as they are stored, in
+// decimal; checksum is CRC-32C (Castagnoli), 8 hexadecimal digits, of time, SP, length, SP and data. In data, 0x1E is
+// stored as 0x10 'r', and 0x10 as 0x10 'e'; all else is stored unchanged, including line feeds. So 0x1E only begins
+// records: after damaged bytes, the next 0x1E is the beginning of a record and never part of quoted data.
 const (
 	mark        = 0x1e
 	escape      = 0x10
@@ -27,9 +27,9 @@ const (
 	checksumLength = 8
 	lengthDigits   = 9
 	maxHeader      = 1 + timeLength + 1 + lengthDigits + 1 + checksumLength + 1
-	// minFrame is what a record takes without data.
+	// minFrame is the size of a record without data.
 	minFrame = 1 + timeLength + 1 + 1 + 1 + checksumLength + 1 + 1
-	// maxData is more than any block holds. A length beyond it is damage.
+	// maxData is more than any block holds. A length beyond it means damage.
 	maxData = maxBlockBytes
 )
 
@@ -38,7 +38,7 @@ func checksum(head, data []byte) uint32 {
 	return crc32.Update(crc32.Update(0, table, head), table, data)
 }
 
-// appendFrame appends a record as it is stored.
+// appendFrame appends a record in its stored form.
 func appendFrame(dst []byte, at time.Time, data []byte) []byte {
 	escapes := bytes.Count(data, []byte{mark}) + bytes.Count(data, []byte{escape})
 	dst = append(dst, mark)
@@ -73,7 +73,7 @@ func appendEscaped(dst, data []byte) []byte {
 	return dst
 }
 
-// unescaped returns a copy of the data as it was written.
+// unescaped returns a copy of the original data.
 func unescaped(stored []byte) ([]byte, bool) {
 	data := make([]byte, 0, len(stored))
 	for {
@@ -97,18 +97,18 @@ func unescaped(stored []byte) ([]byte, bool) {
 	}
 }
 
-// found is what stands at the beginning of a text.
+// found is what begins a byte slice.
 type found uint8
 
 const (
 	foundWhole  found = iota + 1 // a whole record
-	foundDamage                  // bytes that are no record
-	foundPart                    // what may become a record with more bytes
+	foundDamage                  // bytes that are not a record
+	foundPart                    // may become a record with more bytes
 )
 
-// nextFrame looks at the beginning of b, and says how many bytes it has dealt with. Last says that nothing comes behind b, and
-// searched that so much of b is known to have no mark but the first byte.
-// It returns foundPart only where more bytes may change what it says; that of an empty b, with 0 bytes, is the end.
+// nextFrame examines the beginning of b, and returns how many bytes it has consumed. last says that no bytes follow
+// b, and searched that the first searched bytes of b hold no mark except the first byte. It returns foundPart only if
+// more bytes may change the result; for an empty b, with 0 bytes, that means the end.
 func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	if len(b) == 0 {
 		return Record{}, 0, foundPart
@@ -145,7 +145,8 @@ func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	return Record{Time: h.time, Data: data}, h.end + h.length + 1, foundWhole
 }
 
-// header is a record without its data: where the data begin, and where what the checksum is of ends before them.
+// header is a record without its data: the offsets at which the data begin and at which the checksummed part before
+// them ends.
 type header struct {
 	time        time.Time
 	length      int

@@ -11,14 +11,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Handler returns a handler for log/slog. Each record is stored under the time that it has, or that it is handled at if it
-// has none; its Data are JSON, as slog.NewJSONHandler writes it, without the line feed at its end. Values that log while they
-// are formatted are no problem. Of attributes that were added by With, a LogValuer is asked once, when it is added; what else
-// they point at is formatted again for each record.
+// Handler returns a handler for log/slog. It stores each record under the record's time, or the current time if that
+// is zero. Data is JSON as slog.NewJSONHandler writes it, without the final line feed. Values may log while they are
+// formatted. A LogValuer added by With is resolved once, when it is added; values behind pointers are formatted again
+// for each record.
 //
-// As slog asks for, a context that ends does not stop a record. Of a writer that is not buffered, a record is stored when
-// the call returns; slog's own functions drop the error if it is not. A buffered writer's flush that has failed in the
-// background is the error of the next record, which is in memory nevertheless.
+// As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
+// the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the error
+// of a failed background flush is returned for the next record, which is in memory nevertheless.
 func (w *Writer) Handler(o *slog.HandlerOptions) slog.Handler {
 	h := &handler{writer: w}
 	if o != nil {
@@ -27,8 +27,8 @@ func (w *Writer) Handler(o *slog.HandlerOptions) slog.Handler {
 	return h
 }
 
-// handler formats each record in a buffer of its own, by a slog.JSONHandler that is derived again: values are formatted by their
-// own methods, and those may log. A buffer that is shared under a lock would stop such a logger for good.
+// handler formats each record in a buffer of its own, with a slog.JSONHandler made for it: a value's formatting
+// method may itself log, which would deadlock on a buffer shared under a lock.
 type handler struct {
 	writer  *Writer
 	options slog.HandlerOptions
@@ -48,7 +48,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
-	if name == "" { // of which slog.JSONHandler makes a group all the same
+	if name == "" { // slog.JSONHandler would make a group of it
 		return h
 	}
 	return h.derived(func(json slog.Handler) slog.Handler { return json.WithGroup(name) })
@@ -60,7 +60,7 @@ func (h *handler) derived(step func(slog.Handler) slog.Handler) *handler {
 	return &next
 }
 
-// resolved asks attributes for their values once, as the JSON handler does when it is given them.
+// resolved resolves the values of attributes once, as the JSON handler does when they are added.
 func resolved(attrs []slog.Attr) []slog.Attr {
 	all := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -86,8 +86,8 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// insist is Write for callers that do not look at errors: a buffered record that was refused for the sake of others is
-// written once more. The error of those others is returned all the same, with whether the record itself was accepted.
+// insist is Write for callers that ignore errors: if a buffered record was refused with the error of an earlier
+// flush, it is written again. insist returns that error, and whether the record was accepted.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
 	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || ctx.Err() != nil {
@@ -97,9 +97,10 @@ func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error
 	return again == nil, errors.Join(err, again)
 }
 
-// Lines returns an io.Writer, such as log.New asks for: each call of Write is one record of the time of the call, without
-// the line feed at its end; others stay within the record. ctx is that of all calls. Its errors are those of Writer.Write.
-// One of a flush in the background comes with the full count: the record itself is in memory.
+// Lines returns an io.Writer, for example for log.New: each call of Write stores one record under the time of the
+// call, without the final line feed; other line feeds stay in the record. ctx applies to all calls. The errors are
+// those of Writer.Write. The error of a failed background flush comes with the full count, since the record itself is
+// in memory.
 func (w *Writer) Lines(ctx context.Context) io.Writer { return lines{ctx, w} }
 
 type lines struct {

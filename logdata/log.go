@@ -13,27 +13,28 @@ import (
 
 const (
 	defaultPeriod = 10 * time.Minute
-	// disorder is by how much a record may be behind the latest one before it in its blob. A later one goes to another
-	// blob. So blobs are read in the order of time with a little memory, and the first record bounds all.
+	// disorder is how much older than the latest record of its blob a record may be. An older one goes to another
+	// blob. So blobs are read in the order of time with little memory, and the first record bounds all times in the
+	// blob.
 	disorder = 2 * time.Second
 )
 
 // Options are the options of New; nil is the same as the zero value.
 type Options struct {
-	// Period is the time whose records share blobs: a divisor of an hour in whole minutes; zero is 10 minutes. It may
-	// differ from writer to writer, and from year to year: readers do not need to know it.
+	// Period is the time range whose records share blobs: a divisor of an hour in whole minutes (default 10 minutes).
+	// Writers may use different periods, and change them: readers do not need to know the period.
 	Period time.Duration
 }
 
-// Log is the log records under one prefix of a container. It is safe for concurrent use.
+// Log is the set of log records under one prefix of a container. It is safe for concurrent use.
 type Log struct {
 	container *container.Client
 	prefix    string
 	period    time.Duration
 }
 
-// New makes a Log. The container is one of Account.Container, and has to exist. The prefix begins the names of the blobs,
-// such as "web/frontend"; other blobs may share it. It makes no request.
+// New makes a Log. The container must be made by Account.Container, and must exist. The names of the blobs begin with
+// prefix, such as "web/frontend"; other blobs may share it. It makes no request.
 func New(c *container.Client, prefix string, o *Options) (*Log, error) {
 	const op = "New"
 	period := defaultPeriod
@@ -55,24 +56,25 @@ func New(c *container.Client, prefix string, o *Options) (*Log, error) {
 // Blob is a blob of a log, as its name and metadata describe it.
 type Blob struct {
 	Name string
-	// Start and End are the period: all records are from Start up to End.
+	// Start and End are the bounds of the period: all records have Start <= Time < End.
 	Start, End time.Time
-	// First is a time before which the blob has no record: that of the first one if Final.
+	// First is a lower bound of the records' times: the time of the first record if Final.
 	First time.Time
 	// Last is the time of the last record, if Final.
 	Last time.Time
 	// Records is the number of records, if Final.
 	Records int64
-	// Final says that nothing is appended any more. A blob that is not is being written, or its writer has died.
+	// Final says that nothing is appended any more. If it is false, the blob is still being written, or its writer
+	// has died.
 	Final bool
-	// Size is its bytes.
+	// Size is its size in bytes.
 	Size int64
 
 	disorder time.Duration
 	format   string
 }
 
-// mayHold reports whether the blob can hold a record from from up to to.
+// mayHold reports whether the blob can hold a record with from <= time < to.
 func (b *Blob) mayHold(from, to time.Time) bool {
 	if b.Size == 0 || !b.First.Before(to) {
 		return false
@@ -83,9 +85,9 @@ func (b *Blob) mayHold(from, to time.Time) bool {
 	return b.End.After(from)
 }
 
-// Blobs yields the blobs that can hold records from from up to to, in the order of their names, which is that of their
-// periods: what Query reads. Empty ones are left out. Requests: 1 for each 5,000 blobs of an hour, or of a whole day, month
-// or year within.
+// Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is that of
+// their periods. Query reads the same blobs. Empty blobs are skipped. Requests: 1 for each 5,000 blobs of an hour, or
+// of a whole day, month or year within the range.
 func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		from, to, err := checkRange("Blobs", from, to)
@@ -105,7 +107,7 @@ func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, err
 	}
 }
 
-// checkRange refuses a range without times, and cuts it down to those that there can be.
+// checkRange refuses a range with a zero time, and limits it to the times that blob names can express.
 func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	if from, to = from.UTC(), to.UTC(); from.Before(minTime()) {
 		from = minTime()
@@ -120,7 +122,7 @@ func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	return from, to, nil
 }
 
-// list yields all blobs whose hour can hold such a record.
+// list yields all blobs of the hours in the range.
 func (l *Log) list(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		for prefix := range l.prefixes(from, to) {

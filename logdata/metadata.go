@@ -8,19 +8,19 @@ import (
 
 // The names of a blob's metadata; the service knows no case in them.
 const (
-	metaFormat   = "tpformat"   // version of the records' format
-	metaWriter   = "tpwriter"   // whose blob it is: a random id for each blob
+	metaFormat   = "tpformat"   // version of the record format
+	metaWriter   = "tpwriter"   // a random ID, different for each blob
 	metaPeriod   = "tpperiod"   // minutes
-	metaDisorder = "tpdisorder" // by how many milliseconds a record may be behind an earlier one
-	metaFirst    = "tpfirst"    // no record is before it
-	metaLast     = "tplast"     // no record is behind it; with it, nothing is appended any more
-	metaRecords  = "tprecords"  // their number; beside tplast only
+	metaDisorder = "tpdisorder" // by how many milliseconds a record may be older than an earlier one
+	metaFirst    = "tpfirst"    // no record is older
+	metaLast     = "tplast"     // no record is newer; once it is set, nothing is appended any more
+	metaRecords  = "tprecords"  // the number of records; set together with tplast
 
 	formatVersion = 1
 )
 
-// openMetadata are those that a blob is made with. What is in it at least, at most and how often is not known then: the
-// first record may be followed by one that is older, by as much as disorder.
+// openMetadata returns the metadata of a new blob. It has only a lower bound of the times: the first record may be
+// followed by an older one, within disorder.
 func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	return pointersTo(map[string]string{
 		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
@@ -30,7 +30,7 @@ func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	})
 }
 
-// finalMetadata are those of a blob to which nothing is appended any more. They take the place of the others.
+// finalMetadata returns the metadata of a finished blob, which replace the others.
 func (l *Log) finalMetadata(s *segment) map[string]*string {
 	all := l.openMetadata(s.token, s.first)
 	for name, text := range pointersTo(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}) {
@@ -56,8 +56,8 @@ func metaText(metadata map[string]*string, name string) string {
 	return ""
 }
 
-// describe completes a Blob by its metadata. What they do not say, or not so that it makes sense, leaves it as wide as its
-// name allows.
+// describe completes a Blob from its metadata. Missing or invalid metadata leave the bounds that follow from its
+// name.
 func (b *Blob) describe(metadata map[string]*string) {
 	b.End = hourEnd(b.Start)
 	if minutes, err := strconv.Atoi(metaText(metadata, metaPeriod)); err == nil && minutes > 0 {

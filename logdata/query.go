@@ -18,16 +18,16 @@ const defaultConcurrency = 8
 
 // QueryOptions are the options of Query; nil is the same as the zero value.
 type QueryOptions struct {
-	// Concurrency is how many blobs are read at once, and how many ahead of need; zero is 8.
+	// Concurrency is how many blobs are read at once, and how many are read ahead (default 8).
 	Concurrency int
-	// Damaged is called for each stretch of a blob that is no record, by the goroutine that iterates. nil passes them over
-	// in silence.
+	// Damaged is called for each stretch of a blob that is not a record, by the goroutine that iterates. If it is
+	// nil, such bytes are skipped silently.
 	Damaged func(Damage)
 }
 
-// Query yields the records from from up to to, in the order of their times; those of one time by blob, and in the order in
-// which they were written to it. It reads a blob that is being written up to the end that it has then. A blob that is
-// deleted meanwhile is passed over. An error comes last. A consumer that stops early stops all requests.
+// Query yields the records with from <= Time < to in the order of their times; records of the same time are ordered
+// by blob, and within a blob as written. It reads a blob that is being written up to its current end. It skips a blob
+// that is deleted meanwhile. An error comes last. If the loop ends early, all requests stop.
 //
 // Requests: those of Blobs, and 1 for each MiB of the blobs that Blobs yields.
 func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) iter.Seq2[Record, error] {
@@ -54,8 +54,8 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) it
 	}
 }
 
-// query is one run of Query: it merges the streams of blobs by time. A blob is read when its first record may be the next,
-// or ahead of that.
+// query is one run of Query: it merges the streams of blobs by time. It reads a blob when the blob's first record may
+// be the next, or ahead of that.
 type query struct {
 	log         *Log
 	from, to    time.Time
@@ -68,8 +68,8 @@ type query struct {
 
 	next    func() (Blob, error, bool)
 	peeked  *Blob
-	waiting []*stream // by the times that they may begin with
-	merging merge     // with a record each
+	waiting []*stream // by the earliest times of their records
+	merging merge     // each with a record
 }
 
 func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
@@ -100,7 +100,7 @@ func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
 	}
 }
 
-// ready brings all streams into the merge whose records may be the next. It returns true when there is no record left.
+// ready adds all streams that may have the next record to the merge. It returns true if no record is left.
 func (q *query) ready() (done bool, err error) {
 	for {
 		if err := q.lookAhead(); err != nil {
@@ -124,8 +124,8 @@ func (q *query) ready() (done bool, err error) {
 	}
 }
 
-// lookAhead lists the blobs that may begin before the record that would be the next, and some more, and starts to read the
-// first of them.
+// lookAhead lists the blobs that may begin before the next record, and some more, and starts to read the first of
+// them.
 func (q *query) lookAhead() error {
 	for {
 		b, err := q.peek()
@@ -158,7 +158,7 @@ func (q *query) lookAhead() error {
 	return nil
 }
 
-// peek returns the next blob of the listing that can hold a record of the range, nil behind the last.
+// peek returns the next listed blob that can hold a record of the range, nil after the last.
 func (q *query) peek() (*Blob, error) {
 	for q.peeked == nil {
 		b, err, ok := q.next()
@@ -180,7 +180,7 @@ func (q *query) peek() (*Blob, error) {
 	return q.peeked, nil
 }
 
-// start begins to read a blob, if that has not begun.
+// start begins to read a blob, unless it is being read.
 func (q *query) start(s *stream) {
 	if s.chunks != nil {
 		return
@@ -199,7 +199,7 @@ func (q *query) start(s *stream) {
 	})
 }
 
-// merge is a heap of streams with a record each.
+// merge is a heap of streams, each with a record.
 type merge []*stream
 
 func (m merge) Len() int      { return len(m) }

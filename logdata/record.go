@@ -11,22 +11,22 @@ import (
 
 // Record is one entry of a log.
 type Record struct {
-	// Time is when it happened, to the nanosecond; what is read is in UTC. It decides the blob that the record is in. A
-	// zero Time stands for now when it is written.
+	// Time is the time of the event, in nanoseconds; records that were read have it in UTC. It determines the blob
+	// that stores the record. Write replaces a zero Time by the current time.
 	Time time.Time
-	// Data are any bytes, none too, and line feeds as well.
+	// Data may be any bytes, including none and line feeds.
 	Data []byte
 }
 
-// Damage is a stretch of a blob that is no record: what a crash has cut off, or what something else has written.
+// Damage is a stretch of a blob that is not a record: cut off by a crash, or written by another program.
 type Damage struct {
 	Blob   string // the blob's name
 	Offset int64
 	Bytes  int64
 }
 
-// ReadRecords reads the records of a blob that was downloaded, or of several one behind the other, in the order in which
-// they stand there. What is damaged is passed over, and every whole record yielded. The error of r comes last.
+// ReadRecords reads the records of a downloaded blob, or of several concatenated ones, in stored order. It skips
+// damaged bytes and yields every whole record. An error of r comes last.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		buffer := make([]byte, chunkBytes)
@@ -55,23 +55,23 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
-// decoder finds the records in the bytes that it is given piece by piece.
+// decoder finds the records in bytes that it is given piece by piece.
 type decoder struct {
 	rest     []byte
-	searched int   // how much of rest is a part of a record: a large one comes in many pieces
-	offset   int64 // of rest, from the beginning
-	last     bool  // nothing comes behind rest
+	searched int   // how much of rest was searched and is part of a record: a large record comes in many pieces
+	offset   int64 // of the beginning of rest
+	last     bool  // nothing follows rest
 	damaged  func(offset, n int64)
 
 	damageAt, damage int64
 }
 
-// add appends what comes next. It takes a copy.
+// add appends a copy of the next bytes.
 func (d *decoder) add(b []byte) {
 	d.rest = append(d.rest, b...)
 }
 
-// next returns the next record. Without one, it needs more bytes, or the last one has been.
+// next returns the next record. Without one, it needs more bytes or has reached the end.
 func (d *decoder) next() (Record, bool) {
 	for {
 		record, n, what := nextFrame(d.rest, d.searched, d.last)
@@ -81,7 +81,7 @@ func (d *decoder) next() (Record, bool) {
 			}
 			d.damage += int64(n)
 		} else if what == foundWhole || d.last {
-			d.tellDamage()
+			d.reportDamage()
 		}
 		d.rest, d.offset, d.searched = d.rest[n:], d.offset+int64(n), 0
 		switch what {
@@ -94,8 +94,8 @@ func (d *decoder) next() (Record, bool) {
 	}
 }
 
-// tellDamage tells of a stretch once, when its end is known.
-func (d *decoder) tellDamage() {
+// reportDamage reports a damaged stretch once its end is known.
+func (d *decoder) reportDamage() {
 	if d.damage > 0 && d.damaged != nil {
 		d.damaged(d.damageAt, d.damage)
 	}

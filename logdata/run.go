@@ -11,11 +11,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// forever is longer than a writer waits for anything without being woken.
+// forever is longer than a writer ever waits without being woken.
 const forever = time.Hour
 
-// run is the writer's goroutine: it alone makes requests, one at a time, so that each append's position is known. It ends
-// with Close.
+// run is the writer's goroutine. It alone makes requests, one at a time, so that each append's position is known.
+// Close ends it.
 func (w *Writer) run(ctx context.Context) {
 	timer := time.NewTimer(forever)
 	defer timer.Stop()
@@ -31,7 +31,7 @@ func (w *Writer) run(ctx context.Context) {
 			return
 		case due:
 			if w.step(ctx) == nil && !now.Before(w.tidyAfter) {
-				w.tidy(ctx) // one blob, between records; Close tells of it if it never works out
+				w.tidy(ctx) // one blob, between batches; if it keeps failing, Close returns the error
 			}
 			continue
 		case len(w.retired) > 0 && w.tidyAfter.IsZero():
@@ -46,7 +46,7 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// due says whether something is to be sent now, or how long that can wait.
+// due reports whether something must be sent now, or how long it can wait.
 func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	durable := !w.options.Buffered
 	switch {
@@ -64,10 +64,10 @@ func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	return wait <= 0, wait
 }
 
-// waited reports whether somebody waits for the record.
+// waited reports whether a Write waits for the record.
 func (e *entry) waited() bool { return !e.kept }
 
-// step sends one batch: the one of unknown outcome before all others.
+// step sends one batch; a batch with unknown outcome goes before all others.
 func (w *Writer) step(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil {
@@ -89,21 +89,21 @@ func (w *Writer) step(ctx context.Context) error {
 	return err
 }
 
-// stored ends a batch that is stored.
+// stored finishes a stored batch.
 func (w *Writer) stored(b *batch) {
 	w.flying = nil
 	if w.options.Buffered {
-		w.err = nil // what had failed is stored
+		w.err = nil // the records of the failed flush are stored now
 	}
 	if !slices.ContainsFunc(w.queue, (*entry).keeps) {
-		w.pause = time.Time{} // which is for what has failed
+		w.pause = time.Time{} // the pause applies only after a failure
 	}
 	w.forget(b.entries...)
 	answer(b.entries, nil)
 	w.reached()
 }
 
-// reached ends the flushes that have no record left to wait for.
+// reached ends the flushes whose records are all stored.
 func (w *Writer) reached() {
 	w.flushes = slices.DeleteFunc(w.flushes, func(f flush) bool {
 		if w.flying != nil || len(w.queue) > 0 && w.queue[0].seq <= f.upTo {
@@ -114,7 +114,7 @@ func (w *Writer) reached() {
 	})
 }
 
-// failed says what becomes of a batch that could not be sent, or of which nobody knows.
+// failed handles a batch that could not be sent, or whose outcome is unknown.
 func (w *Writer) failed(b *batch, err error) {
 	w.failures++
 	w.lastErr, w.pause = err, w.pauseFrom(time.Now())
@@ -129,7 +129,7 @@ func (w *Writer) failed(b *batch, err error) {
 		for _, e := range b.entries {
 			e.kept = e.done != nil
 		}
-		// What waits behind it is surely not stored, and need not wait for longer than that.
+		// The records queued after it are certainly not stored, so their Writes need not wait for its outcome.
 		w.refuse(notAccepted(err))
 	case w.options.Buffered:
 		w.flying = nil
@@ -144,19 +144,19 @@ func (w *Writer) failed(b *batch, err error) {
 	if w.options.Buffered && !told {
 		w.err = err
 	}
-	w.forget() // those that wait for room are to see that it will take time
+	w.forget() // wakes the Writes that wait for room: they get the error
 }
 
-// putBack has records wait again, where they have waited before.
+// putBack returns records to their previous positions in the queue.
 func (w *Writer) putBack(entries []*entry) {
 	w.queue = append(slices.Clip(entries), w.queue...)
 	slices.SortFunc(w.queue, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
 }
 
-// keeps is the contrary of waited.
+// keeps reports whether the writer must send the record although its Write has returned.
 func (e *entry) keeps() bool { return e.kept }
 
-// parted tells the records that are the writer's from those that somebody waits for.
+// parted separates the records that the writer must send by itself from those with a waiting Write.
 func parted(entries []*entry) (kept, waited []*entry) {
 	for _, e := range entries {
 		if e.kept {
@@ -168,7 +168,7 @@ func parted(entries []*entry) (kept, waited []*entry) {
 	return kept, waited
 }
 
-// refuse ends the Writes whose records are not on their way. Those of which they were told that nobody knows stay.
+// refuse ends the Writes whose records are not in flight. Records whose Write has returned ErrUnknownOutcome stay.
 func (w *Writer) refuse(err error) {
 	if w.options.Buffered {
 		return
@@ -184,13 +184,13 @@ func answer(entries []*entry, err error) {
 		if e.done != nil {
 			select {
 			case e.done <- err:
-			default: // it has been told that nobody knows
+			default: // its Write has returned ErrUnknownOutcome already
 			}
 		}
 	}
 }
 
-// finish is what Close asks for.
+// finish does the work of Close: it stores all records and makes all segments final.
 func (w *Writer) finish(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -212,14 +212,14 @@ func (w *Writer) finish(ctx context.Context) error {
 	return nil
 }
 
-// end tells all who wait what has become of it. What is in memory then is there for the next Close.
+// end returns err to all waiting Closes. Records still in memory stay there for the next Close.
 func (w *Writer) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
 		w.refuse(notAccepted(err))
 	}
-	for _, c := range w.closers { // flushes have been told: they wait for records only
+	for _, c := range w.closers { // flushes have ended already: they wait only for records
 		c <- err
 	}
 	w.closers, w.running = nil, false
@@ -227,8 +227,8 @@ func (w *Writer) end(err error) {
 	w.forget()
 }
 
-// notAccepted is the error of a Write that was refused for the sake of other records. That nobody knows of those does not
-// make this one of unknown outcome.
+// notAccepted returns the error of a Write whose record was refused because of an earlier batch. The unknown outcome
+// of that batch does not apply to this record.
 func notAccepted(err error) error {
 	var e *tables.Error
 	if !errors.Is(err, tables.ErrUnknownOutcome) || !errors.As(err, &e) {

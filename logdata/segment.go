@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// attempts is how often an append, or the creation of a blob, is repeated on top of the SDK's own repetitions.
+	// attempts is how often an append, or the creation of a blob, is retried in addition to the SDK's retries.
 	attempts = 4
-	// nameAttempts is how many numbers are tried before the rivals for them have won.
+	// nameAttempts is how many numbers are tried while concurrent writers take them.
 	nameAttempts = 12
 	contentType  = "text/plain; charset=utf-8"
-	// requestTimeout bounds a request with the SDK's repetitions: a service that never answers must not stop a writer for
-	// good.
+	// requestTimeout limits a request including the SDK's retries: a service that never answers must not block a
+	// writer for ever.
 	requestTimeout = 2 * time.Minute
 )
 
@@ -33,16 +33,16 @@ type segment struct {
 	name        string
 	token       string
 	period      time.Time
-	bound       time.Time // no record may be before it: its metadata say so
+	bound       time.Time // lower bound of the records' times, from the metadata
 	size        int64
 	appends     int
 	records     int64
 	first, last time.Time
 	used        uint64
-	etag        *azcore.ETag // of the blob as this writer has left it: one that was deleted, and made again by another writer, has another
+	etag        *azcore.ETag // after this writer's last write: a blob that another writer has deleted and recreated has another ETag
 }
 
-// asLeft is the condition that nobody else has written to the blob, nor made it again.
+// asLeft is the condition that no other writer has written or recreated the blob.
 func (s *segment) asLeft() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
@@ -52,8 +52,8 @@ func (s *segment) takes(t time.Time) bool {
 	return !t.Before(s.bound) && (s.records == 0 || !t.Before(s.last.Add(-disorder)))
 }
 
-// openSegment makes a blob for a period. Nobody else gets its name: it is created only if there is none, and the next
-// number tried if there is. Requests: 1; 2 more where another writer has the number.
+// openSegment creates a blob for a period. It creates only new blobs, and tries the next number if the name is taken.
+// Requests: 1; 2 more if another writer has the number.
 func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*segment, error) {
 	s := &segment{token: rand.Text(), period: period, bound: first.Add(-disorder)}
 	if s.bound.Before(period) {
@@ -79,21 +79,21 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 		if err != nil {
 			return nil, err
 		}
-		// Rivals that have read the same number part the more the longer it takes.
+		// Concurrent writers that have read the same number spread out more with each attempt.
 		number = max(highest, number) + 1 + int(backoff.Jitter(time.Duration(attempt+1)))
 	}
 }
 
-// remember keeps the last number of a period in mind.
+// remember keeps the last number of a period.
 func (w *Writer) remember(period time.Time, number int) {
 	if len(w.numbers) > 4*maxOpen {
-		clear(w.numbers) // the next blob of one of them finds its number as that of a new writer does
+		clear(w.numbers) // the next blob finds its number as a new writer does
 	}
 	w.numbers[period] = number
 }
 
-// create makes the blob. BlobAlreadyExists means that it is somebody else's. An attempt of unknown outcome, at worst,
-// leaves an empty blob, which readers pass over: so an error is never of unknown outcome here.
+// create creates the blob. BlobAlreadyExists means that it belongs to another writer. An attempt with unknown outcome
+// leaves at worst an empty blob, which readers skip, so create never returns ErrUnknownOutcome.
 func (w *Writer) create(ctx context.Context, s *segment) error {
 	absent, kind := azcore.ETagAny, contentType
 	options := &appendblob.CreateOptions{
@@ -127,14 +127,14 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 	}
 }
 
-// isOurs reports whether the blob that is there is the one that an attempt without an answer has made.
+// isOurs reports whether the existing blob was created by an attempt whose response was lost.
 func (w *Writer) isOurs(ctx context.Context, s *segment) bool {
 	answer, err := w.log.container.NewBlobClient(s.name).GetProperties(ctx, nil)
 	s.etag = answer.ETag
 	return err == nil && answer.ContentLength != nil && *answer.ContentLength == 0 && metaText(answer.Metadata, metaWriter) == s.token
 }
 
-// highest is the highest number of a period's blobs. Requests: 1 for each 5,000 of them.
+// highest returns the highest number of a period's blobs. Requests: 1 for each 5,000 of them.
 func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	highest := 0
 	for b, err := range w.log.under(ctx, w.log.periodPrefix(period)) {
@@ -147,9 +147,10 @@ func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	return highest, nil
 }
 
-// append sends a batch to its segment, at the position where the segment ends. One that may have been applied is sent again
-// at the same position: nobody else appends to the blob, so that it is refused there if it was applied, and applied if not.
-// moved says that the batch is not in that blob, and cannot come into it. Requests: 1; after a lost answer 2 more.
+// append sends a batch to its segment, at the segment's end. If it may have been applied, append sends it again at
+// the same position: since nobody else appends to the blob, the service refuses it there if the first attempt was
+// applied, and otherwise applies it. moved means that the batch is not in the blob, and can no longer be appended to
+// it. Requests: 1; after a lost response 2 more.
 func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	s := b.segment
 	for attempt := 0; ; attempt++ {
@@ -186,7 +187,7 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	}
 }
 
-// settled ends an append to a blob that takes no more, once it was looked into.
+// settled ends an append to a blob that accepts no more, after the blob was read.
 func (w *Writer) settled(b *batch, same bool, readErr error) (moved bool, err error) {
 	if same {
 		b.applied()
@@ -206,7 +207,7 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf is the ETag of an answer, which the SDK sees only where the client was not made by Account.Container.
+// etagOf returns the ETag of a response; the SDK sees it only with a client that Account.Container did not make.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)
@@ -220,7 +221,7 @@ func bounded(ctx context.Context, request func(context.Context) error) error {
 	return request(ctx)
 }
 
-// sameAt reports whether the blob holds these bytes where the segment has ended.
+// sameAt reports whether the blob holds these bytes at the segment's end.
 func (w *Writer) sameAt(ctx context.Context, s *segment, data []byte) (bool, error) {
 	at, etag := s.size, s.etag
 	for len(data) > 0 {
@@ -238,7 +239,7 @@ func (w *Writer) sameAt(ctx context.Context, s *segment, data []byte) (bool, err
 	return true, nil
 }
 
-// applied notes that the batch is in its segment.
+// applied records that the batch is in its segment.
 func (b *batch) applied() {
 	s := b.segment
 	if s.records == 0 || b.first().Before(s.first) {
@@ -253,8 +254,8 @@ func (b *batch) applied() {
 	b.unknown = false
 }
 
-// finalise says in the blob's metadata what is in it. It is sent after the last append was answered; none comes after it.
-// That it is repeated, or late, does no harm: it is only for the blob as it was left. Requests: 1; none for an empty blob.
+// finalise writes what the blob holds into its metadata, after the response to the last append. A repeated or late
+// request is harmless: its condition is the ETag after that append. Requests: 1; none for an empty blob.
 func (w *Writer) finalise(ctx context.Context, s *segment) error {
 	if s.records == 0 {
 		return nil
@@ -264,7 +265,7 @@ func (w *Writer) finalise(ctx context.Context, s *segment) error {
 		return err
 	})
 	if wire.HasCode(err, codeBlobNotFound, codeConditionNotMet) {
-		return nil // deleted by somebody, and all in it; or done, by an attempt whose answer was lost
+		return nil // deleted with all its records; or done by an attempt whose response was lost
 	}
 	return failure("Close", s.name, err, false)
 }

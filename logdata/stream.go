@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// chunkBytes is how much of a blob is read in one request.
+	// chunkBytes is how much of a blob one request reads.
 	chunkBytes = 1 << 20
-	// readAttempts is how often a chunk is asked for whose answer is cut off on its way.
+	// readAttempts is how often a chunk is requested if its response is cut off.
 	readAttempts = 5
 )
 
@@ -34,9 +34,9 @@ type stream struct {
 	cancel context.CancelFunc
 
 	decoder decoder
-	ended   bool      // no more records come
+	ended   bool      // no more records follow
 	latest  time.Time // of all records so far
-	sorted  []Record  // those of the range that were read, by time; as many as a record can be late
+	sorted  []Record  // records of the range that were read, by time; as many as can still be preceded by a late record
 }
 
 type chunk struct {
@@ -44,7 +44,7 @@ type chunk struct {
 	err  error
 }
 
-// read fetches the blob piece by piece: one is ready while another is parsed. It ends where the blob ends at that time.
+// read downloads the blob in chunks: one is ready while another is parsed. It ends at the blob's current end.
 func (s *stream) read(ctx context.Context) {
 	send := func(c chunk) bool {
 		select {
@@ -69,7 +69,7 @@ func (s *stream) read(ctx context.Context) {
 	}
 }
 
-// fill reads on until the first record of sorted is the stream's next: none that comes later can be before it.
+// fill reads until the first record of sorted is the stream's next: no record that follows can be older.
 func (s *stream) fill() error {
 	for !s.ended && (len(s.sorted) == 0 || s.sorted[0].Time.After(s.latest.Add(-s.blob.disorder))) {
 		record, ok := s.decoder.next()
@@ -94,13 +94,13 @@ func (s *stream) fill() error {
 	return nil
 }
 
-// add takes a record in. One that is late goes before those that it was to come before.
+// add inserts a record by its time.
 func (s *stream) add(r Record) {
 	if r.Time.After(s.latest) {
 		s.latest = r.Time
 	}
 	if !s.latest.Add(-s.blob.disorder).Before(s.query.to) {
-		s.ended = true // what comes is behind the range
+		s.ended = true // all that follows is after the range
 		s.cancel()
 	}
 	if r.Time.Before(s.query.from) || !r.Time.Before(s.query.to) {
@@ -118,20 +118,20 @@ func (s *stream) head() time.Time { return s.sorted[0].Time }
 
 func (s *stream) pop() Record {
 	r := s.sorted[0]
-	s.sorted[0] = Record{} // not to be kept by the slice
+	s.sorted[0] = Record{} // lets the record be freed
 	s.sorted = s.sorted[1:]
 	return r
 }
 
-// piece is what stands in a stretch of a blob, with the size and the ETag of the blob then. It is empty behind the end, and where
-// there is no blob any more.
+// piece is a stretch of a blob, with the blob's size and ETag at that time. It is empty after the end, and if the
+// blob does not exist.
 type piece struct {
 	data []byte
 	size int64
 	etag *azcore.ETag
 }
 
-// download reads a piece of a blob, which is shorter than asked for only where the blob ends. Requests: 1.
+// download reads a piece of a blob. It is shorter than count only at the blob's end. Requests: 1.
 func (l *Log) download(ctx context.Context, name string, offset, count int64) (piece, error) {
 	for attempt := 0; ; attempt++ {
 		p, err := l.downloadOnce(ctx, name, offset, count)
@@ -149,7 +149,7 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 	}
 }
 
-// errCutOff is an answer whose end is missing.
+// errCutOff: the end of the response is missing.
 var errCutOff = errors.New("the answer was cut off")
 
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
@@ -157,14 +157,14 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 	if err != nil {
 		var refused *azcore.ResponseError
 		if errors.As(err, &refused) && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-			return piece{size: offset}, nil // whatever its code
+			return piece{size: offset}, nil // with any code
 		}
 		return piece{}, err
 	}
 	defer answer.Body.Close()
 	first, last, size, err := contentRange(answer.ContentRange)
 	if err == nil && first == offset && last == first-1 && size == first {
-		return piece{size: offset}, nil // Azurite's answer for a range behind the end
+		return piece{size: offset}, nil // Azurite's response for a range after the end
 	}
 	if err != nil || last < first || first != offset || last-first >= count {
 		return piece{}, fmt.Errorf("%w: the answer is not of the range that was asked for", tables.ErrGarbled)

@@ -16,30 +16,29 @@ const (
 	defaultBufferBytes   = 8 << 20
 	defaultBufferRecords = 10_000
 	defaultBlobBytes     = 64 << 20
-	defaultBlockBytes    = 4 << 20 // all versions of the protocol take as much
+	defaultBlockBytes    = 4 << 20 // all protocol versions allow it
 	maxBlockBytes        = 100 << 20
 	maxAppends           = 50_000 // the service's limit
 )
 
 // WriterOptions are the options of NewWriter; nil is the same as the zero value.
 type WriterOptions struct {
-	// Buffered: Write returns when the record is in memory, and a crash loses what is in memory. Otherwise it returns when
-	// the record is stored.
+	// Buffered makes Write return when the record is in memory; a crash loses records in memory. Otherwise Write
+	// returns when the record is stored.
 	Buffered bool
-	// Interval is how long a record stays in memory before it is sent, and the pause after a flush that has failed; zero
-	// is a second.
+	// Interval is how long a record stays in memory before it is sent, and the pause after a failed flush (default 1
+	// s).
 	Interval time.Duration
-	// BufferBytes and BufferRecords bound what is in memory, and so what a crash can lose of a buffered writer: 8 MiB and
-	// 10,000 if they are zero. A Write that finds no room waits for it. Half of it is sent before its Interval is over. A
-	// writer that is not buffered has no more Writes waiting at once.
+	// BufferBytes and BufferRecords limit the records in memory, and so what a crash of a buffered writer can lose
+	// (defaults 8 MiB and 10,000). A Write that finds no room waits for it. At half of a limit, records are sent
+	// before their Interval is over. For an unbuffered writer they limit the Writes that wait at once.
 	BufferBytes, BufferRecords int
-	// BlockBytes bounds one append, and so a record: 4 MiB if zero, 100 MiB at most. Over 4 MiB needs a service that
-	// speaks version 2022-11-02.
+	// BlockBytes is the maximum size of an append, and so of a record (default 4 MiB, at most 100 MiB). Over 4 MiB
+	// the service must support version 2022-11-02.
 	BlockBytes int
-	// BlobBytes is how large a blob grows before another one takes its place: 64 MiB if zero.
+	// BlobBytes is the size at which a new blob is begun (default 64 MiB).
 	BlobBytes int64
-	// BlobAppends is how many appends a blob gets before another one takes its place: 50,000 if zero, which is the
-	// service's limit.
+	// BlobAppends is the number of appends after which a new blob is begun (default 50,000, the service's limit).
 	BlobAppends int
 }
 
@@ -77,50 +76,50 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	return all, nil
 }
 
-// Writer writes records. It is safe for concurrent use. Blobs are never shared: any number of writers, in any number of
-// processes, write to one Log. Close it.
+// Writer writes records. It is safe for concurrent use. Each writer has its own blobs: any number of writers, in any
+// number of processes, can write to one Log. Close it when done.
 type Writer struct {
 	log     *Log
 	options WriterOptions
 
-	// What the goroutine alone touches.
+	// used by the goroutine only
 	open      []*segment
 	retired   []*segment        // to be made final
-	tidyAfter time.Time         // zero while that works
-	numbers   map[time.Time]int // the last number known of a period
+	tidyAfter time.Time         // zero unless making a segment final has failed
+	numbers   map[time.Time]int // the last known number of each period
 	tick      uint64
 
 	mu       sync.Mutex
-	queue    []*entry // in the order of their numbers
-	flying   *batch   // being sent, or of unknown outcome
-	bytes    int      // of both
+	queue    []*entry // in the order of seq
+	flying   *batch   // in flight, or with unknown outcome
+	bytes    int      // of queue and flying
 	records  int
 	seq      uint64
 	starving int // Writes that wait for room
 	flushes  []flush
 	closers  []chan error
 	closed   bool
-	err      error // of a flush that nobody was told of
+	err      error // of a flush, not yet returned to any caller
 	failures uint64
 	lastErr  error
-	pause    time.Time // no flush before, unless one is asked for
+	pause    time.Time // after a failure: no flush before this time, unless one is requested
 	running  bool
 	cancel   context.CancelFunc
-	changed  chan struct{} // closed when there may be room
+	changed  chan struct{} // closed when there may be room or an error
 	wake     chan struct{}
 }
 
-// entry is a record on its way.
+// entry is a record that is not yet stored.
 type entry struct {
 	seq      uint64
 	time     time.Time
 	frame    []byte
 	accepted time.Time
-	done     chan error // nil of a buffered writer
-	kept     bool       // its Write was told that nobody knows: it is the writer's from then on, and sent until it is stored
+	done     chan error // nil with a buffered writer
+	kept     bool       // its Write has returned ErrUnknownOutcome: the writer sends it until it is stored
 }
 
-// flush waits for all records up to a number.
+// flush waits until all records up to a number are stored.
 type flush struct {
 	upTo uint64
 	done chan error
@@ -135,22 +134,22 @@ func (l *Log) NewWriter(o *WriterOptions) (*Writer, error) {
 	return &Writer{log: l, options: options, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
 
-// Write writes a record, whose Data it does not keep.
+// Write writes a record. It copies Data.
 //
-// Not buffered, nil means that the record is stored; tables.ErrUnknownOutcome that it may be. From then on it is the
-// writer's, which sends it until it is stored, also where it turns out that it was not: do not write it again, but ask Flush,
-// which has no nil before that. Until then it takes room in memory as Writes that wait do. Any other error means that the
-// record is not stored and will not be. A context that ends while the record is on its way is tables.ErrUnknownOutcome, too.
+// Unbuffered: nil means that the record is stored. tables.ErrUnknownOutcome means that it may be stored, and that the
+// writer itself will send it until it is: do not write it again, but call Flush, which does not return nil before
+// that. Until then the record takes up buffer space. If the context ends while the record is in flight, the error is
+// also tables.ErrUnknownOutcome. Any other error means that the record is not stored and will not be.
 //
-// Buffered, nil means that the record is in memory. An error means that it is not, and is not written: it is
-// tables.ErrInvalid, tables.ErrTooLarge, the context's, or that of a flush in the background, whose records are in
-// memory still. Such an error is returned once, unless the records were stored meanwhile.
+// Buffered: nil means that the record is in memory. An error means that it is not, and will not be written:
+// tables.ErrInvalid, tables.ErrTooLarge, the context's error, or that of a failed background flush, whose records are
+// still in memory. The error of a flush is returned once, or not at all if the records were stored meanwhile.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
-	at := r.Time.UTC().Round(0) // without the monotonic clock, which no blob knows
+	at := r.Time.UTC().Round(0) // without the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
 		return invalidf(op, w.log.prefix, "the time %v; a record is of the years 1 to 9999", at)
 	}
@@ -181,7 +180,7 @@ func (w *Writer) tooLarge(size, limit int) error {
 		Err: fmt.Errorf("a record of %d bytes; as it is stored, it has %d at most", size, limit)}
 }
 
-// accept puts a record into memory, when there is room for it.
+// accept queues a record as soon as there is room for it.
 func (w *Writer) accept(ctx context.Context, e *entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +221,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// nudge has the goroutine look at what there is to do.
+// nudge wakes the goroutine.
 func (w *Writer) nudge() {
 	if !w.running {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -235,12 +234,12 @@ func (w *Writer) nudge() {
 	}
 }
 
-// withdraw takes back a record whose context has ended, if it is not on its way.
+// withdraw removes a record from the queue if its context has ended and it is not in flight.
 func (w *Writer) withdraw(e *entry, cause error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case err := <-e.done: // meanwhile
+	case err := <-e.done: // it was sent meanwhile
 		return err
 	default:
 	}
@@ -256,7 +255,7 @@ func (w *Writer) withdraw(e *entry, cause error) error {
 	return failure("Write", w.log.prefix, cause, true)
 }
 
-// forget makes room where a record was.
+// forget frees the room of records.
 func (w *Writer) forget(gone ...*entry) {
 	for _, e := range gone {
 		w.bytes -= len(e.frame)
@@ -266,9 +265,9 @@ func (w *Writer) forget(gone ...*entry) {
 	w.changed = make(chan struct{})
 }
 
-// Flush returns nil when all records that were accepted before are stored, those of a Write that ended in
-// tables.ErrUnknownOutcome too. After an error, what a buffered writer has accepted is in memory still, and so are the
-// records of such Writes.
+// Flush returns nil when all records accepted before the call are stored, including those of a Write that returned
+// tables.ErrUnknownOutcome. After an error, the accepted records of a buffered writer, and those of such Writes, are
+// still in memory.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil && len(w.queue) == 0 {
@@ -291,10 +290,10 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// Close stores what is in memory, writes into the metadata of the writer's blobs what their last records are, and ends the
-// writer's goroutine, also when the context ends before. After an error, records may be in memory still, and Close can be
-// called again; the error is tables.ErrUnknownOutcome while some of them may be stored. Once it has returned nil it does
-// nothing more.
+// Close stores all records in memory, makes the writer's blobs final by writing their metadata, and ends the writer's
+// goroutine, even if the context ends first. After an error, records may still be in memory, and Close can be called
+// again; the error is tables.ErrUnknownOutcome if some of them may be stored. After Close has returned nil, further
+// calls do nothing.
 func (w *Writer) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	w.mu.Lock()
@@ -308,17 +307,17 @@ func (w *Writer) Close(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		cancel()
-		return because(<-done, ctx.Err()) // soon: all requests have ended
+		return because(<-done, ctx.Err()) // returns soon, since all requests were cancelled
 	}
 }
 
-// Stats is what a writer has in memory.
+// Stats describes what a writer has in memory.
 type Stats struct {
-	// Records and Bytes are in memory, those on their way among them.
+	// Records and Bytes are in memory, including those in flight.
 	Records, Bytes int
-	// Failures is how many flushes have failed.
+	// Failures is the number of failed flushes.
 	Failures uint64
-	// LastError is that of the last one of them, whoever was told.
+	// LastError is the error of the last failed flush, whether or not it was returned to a caller.
 	LastError error
 }
 
@@ -329,7 +328,8 @@ func (w *Writer) Stats() Stats {
 	return Stats{Records: w.records, Bytes: w.bytes, Failures: w.failures, LastError: w.lastErr}
 }
 
-// pauseFrom is the end of the pause after a failure: the Interval, and up to half of it by chance, so that writers part.
+// pauseFrom returns the end of the pause after a failure: Interval plus a random part of up to half of it, so that
+// writers spread out.
 func (w *Writer) pauseFrom(now time.Time) time.Time {
 	return now.Add(w.options.Interval + backoff.Jitter(w.options.Interval/2))
 }

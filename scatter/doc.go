@@ -1,5 +1,5 @@
-// Package scatter spreads entities whose keys rise over n partitions, so that no partition takes all the writes: the answer
-// to the guide's "Prepend/append anti-pattern".
+// Package scatter spreads entities whose keys rise over n partitions, so that no partition gets all the writes: the
+// answer to the guide's "Prepend/append anti-pattern".
 //
 // # Stored rows
 //
@@ -11,40 +11,44 @@
 //	scatter_event    epochs                          Version=1 Order=time Horizon=635443206600000000 Epochs="0 8"
 //
 // The partition of an entity is Schema.Name, "_" and [Bucket] of its row key: the first 8 bytes of SHA-256 of the row
-// key in UTF-8, as a big-endian number, modulo n, in three digits. The rows of n are one small row, the record. Other rows of an
-// entity, such as an index's, are in its partition. [Natural] spreads by a natural key in place of a hash, as the guide does
-// (department and employee id), and has no record.
+// key in UTF-8, as a big-endian number, modulo n, in three digits. The history of n is stored in one small row, the
+// record. Other rows of an entity, such as an index's, are in its partition. [Natural] spreads by a natural key in
+// place of a hash, as the guide does (department and employee id), and has no record.
 //
 // # How n changes
 //
-// The record says for each row key below the horizon over how many partitions it is spread, and what it says of them never
-// changes. A line of Epochs is a position and the n from there on; a position is what a row key begins with, in ticks of
-// 100 ns or as a number. A program that writes an entity at the horizon or behind it first moves the horizon, under the
-// record's ETag: to the end of the minute, say ([ByTime]). [Spread.Resize] adds a line at the horizon, so that the new n
-// holds from there on.
+// The record stores n for all row keys below the horizon, a position in the order of row keys. That part never
+// changes. Each line of Epochs holds a position and the n that applies from there on; a position is what a row key
+// begins with, in ticks of 100 ns or as a number. A program that writes an entity at or above the horizon first moves
+// the horizon up, under the record's ETag: with [ByTime], to the end of the minute. [Spread.Resize] adds a line at
+// the horizon, from where the new n applies.
 //
-// So a program that has an old record is harmless: all that it says is still so, and what it does not say the program has to
-// look up. No clocks are compared, nobody waits for others to look again, and no entity ever moves.
+// So a program with an old record does no harm: everything in it still holds, and for row keys above its horizon the
+// program reads the record again. No clocks are compared, no program waits for another to reload, and no entity ever
+// moves.
 //
 // # Guarantee
 //
-// A row key has one partition for ever, for all programs. That forbids two entities of one row key: an insert by a program
-// with the old record and one by a program with the new one go to the same place, and the service refuses the second
-// (tables.ErrExists). A change meets the entity where it is. A point read asks one partition, not one for each n there ever was.
+// A row key always has the same partition, in all programs. So a row key is unique: an insert by a program with the
+// old record and one with the new record go to the same partition, and the service refuses the second
+// (tables.ErrExists). A change finds the entity where it was inserted. A point read queries one partition, whatever
+// values n has had.
 //
-// [Spread.Range] yields every entity that was inserted before it began, and not deleted, once and in the order of row keys:
-// it reads the record unless it knows it as far as the range goes, and merges queries of as many partitions as the largest n
-// of the range. What is inserted while it runs may be in it. As with every query, it is no snapshot.
+// [Spread.Range] yields every entity that was inserted before it began, and not deleted, once and in the order of row
+// keys: it reads the record unless the known horizon is above the range, and merges queries of as many partitions as
+// the largest n of the range. Entities inserted while it runs may be included. As with every query, the result is not
+// a snapshot.
 //
-// A new n begins behind the horizon: with ByTime a minute later at most, if clocks agree, and up to Options.Ahead more if
-// an entity has a time that far in the future. Entities further ahead cannot move the horizon and are refused. With [ByNumber] an
-// entity may jump, and the next n begins behind it.
+// A new n applies from the horizon on: with ByTime at most a minute later if clocks are synchronized, and up to
+// Options.Ahead later if an entity has a time that far in the future. Entities further ahead cannot move the horizon
+// and are refused. With [ByNumber] an entity may have a far higher number, and the next n applies above it.
 //
 // # Crashes
 //
-// The horizon moves before the entity is written, so a crash leaves a horizon without entities, which is nothing to repair.
-// Each change of the record is one conditional write; after a lost answer the record is read again. The record must not be
-// deleted while there are entities: without it there is nothing to find. Drop the whole table, and open a new Spread then.
+// The horizon moves before the entity is written, so a crash leaves at most a horizon without entities, which needs
+// no repair. Each change of the record is one conditional write; after a lost response the record is read again. Do
+// not delete the record while there are entities: without it they cannot be found. To start again, drop the whole
+// table and open a new Spread.
 //
 // # Requests
 //
@@ -58,18 +62,18 @@
 //	Range with Limit up to 1,000            1 for each partition, and 1 for the record
 //	Resize, Sync                            2, 1
 //
-// A rival that writes the record at the same time costs 2 more.
+// Each concurrent write of the record costs 2 more.
 //
 // # Limits
 //
-// n is 1,000 at most, and each partition of a Range holds up to 3 pages in memory. The record holds 1,000 changes of n. A
-// [Meter] tells what n is good for: the service's target is 2,000 entities a second for a partition, and 20,000 for an account,
-// which no n changes. Transactions and indexes within the partition reach as far as one of the n partitions.
+// n is 1,000 at most, and each partition of a Range holds up to 3 pages in memory. The record holds 1,000 changes of
+// n. A [Meter] shows which n is enough: the service's target is 2,000 entities a second for a partition, and 20,000
+// for an account, whatever n is. Transactions and indexes within the partition cover only one of the n partitions.
 //
 // # When not to use it
 //
-// Where the writes of one partition stay well below 2,000 a second: reading costs n requests in place of one. Where
-// the keys do not rise, a random id for example: they have no horizon; a Repository with the id's Bucket in Schema.Key and an n for
-// life does. Where there is a natural key that most reads name: Natural. Where rows are only appended and read in bulk: blobs
-// (package logdata). On Cosmos DB for Table, whose queries come back in no order: Range is refused.
+// If the writes stay well below 2,000 a second: reading would cost n requests instead of one. If the keys do not
+// rise, such as random IDs: use a Repository with Bucket of the ID in Schema.Key and a fixed n. If most reads name a
+// natural key: use Natural. If rows are only appended and read in bulk: use blobs (package logdata). On Cosmos DB for
+// Table, whose queries return rows in no order: Range is refused.
 package scatter

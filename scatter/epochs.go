@@ -12,23 +12,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Epoch is a stretch of row keys that are spread over the same number of partitions, up to the next Epoch.
+// Epoch is a range of row keys that are spread over the same number of partitions, up to the next Epoch.
 type Epoch struct {
-	// Time is where it begins, with ByTime and ByTimeDesc; the first one begins before all times there are.
+	// Time is where the epoch begins, with ByTime and ByTimeDesc; the first epoch has no lower bound.
 	Time time.Time
-	// Number is where it begins, with ByNumber.
+	// Number is where the epoch begins, with ByNumber.
 	Number int64
-	// Partitions is n.
+	// Partitions is n, the number of partitions.
 	Partitions int
 }
 
-// epoch is an Epoch as the record has it.
+// epoch is an Epoch as stored in the record.
 type epoch struct {
 	from int64
 	n    int
 }
 
-// layout is what a record says. It is never changed once made: programs share what they know of it.
+// layout is the content of a record. It is immutable, since goroutines share it.
 type layout struct {
 	horizon int64
 	epochs  []epoch // the first begins at 0; at least one
@@ -50,7 +50,7 @@ type record struct {
 	Epochs       string
 }
 
-// covers reports whether the layout says where a position is.
+// covers reports whether the position is below the layout's horizon.
 func (l *layout) covers(position int64) bool { return l != nil && position < l.horizon }
 
 // partitions returns n at a position that is covered.
@@ -85,14 +85,14 @@ func (l *layout) most(o Order, span compoundkey.Span) int {
 	return n
 }
 
-// resized returns the layout with another n from the horizon on, nil for one that has it already.
+// resized returns the layout with another n from the horizon on, or nil if that n applies already.
 func (l *layout) resized(n int) *layout {
 	if l.epochs[len(l.epochs)-1].n == n {
 		return nil
 	}
 	next := &layout{horizon: l.horizon}
 	for _, e := range l.epochs {
-		if e.from < l.horizon { // nothing is behind the horizon yet, so an epoch that begins there can be taken back
+		if e.from < l.horizon { // no entity is above the horizon yet, so an epoch that begins there can be replaced
 			next.epochs = append(next.epochs, e)
 		}
 	}
@@ -102,7 +102,7 @@ func (l *layout) resized(n int) *layout {
 	return next
 }
 
-// store fills in the record.
+// store writes the layout into the fields of the record.
 func (l *layout) store(r *record, o Order) {
 	lines := make([]string, len(l.epochs))
 	for i, e := range l.epochs {
@@ -113,7 +113,7 @@ func (l *layout) store(r *record, o Order) {
 
 var errOtherOrder = errors.New("the table's record is of another Order")
 
-// read checks the record and returns what it says.
+// read checks the record and returns its layout.
 func (r *record) read(o Order) (*layout, error) {
 	if r.Version != recordVersion {
 		return nil, fmt.Errorf("a record of version %d, this build reads version %d", r.Version, recordVersion)

@@ -10,12 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// recordKey is where the record is.
+// recordKey returns the key of the record.
 func (s *Spread[T]) recordKey() tables.Key {
 	return tables.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
 }
 
-// load reads the record; both are nil when there is none, and so no entity either.
+// load reads the record; both are nil if there is none, and so no entity either.
 func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, error) {
 	r, err := s.records.Get(ctx, s.recordKey())
 	if errors.Is(err, tables.ErrNotFound) {
@@ -35,7 +35,7 @@ func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, erro
 	return r, l, nil
 }
 
-// learn keeps what was read, unless more is known.
+// learn keeps the layout unless a newer one is known.
 func (s *Spread[T]) learn(l *layout) {
 	for {
 		known := s.known.Load()
@@ -45,8 +45,8 @@ func (s *Spread[T]) learn(l *layout) {
 	}
 }
 
-// find returns a layout that covers the position, nil where nothing can be stored. It makes a request only where the
-// position lies behind what is known.
+// find returns a layout that covers the position, nil if no entity can exist there. It makes a request only if the
+// position is above the known horizon.
 func (s *Spread[T]) find(ctx context.Context, op string, position int64) (*layout, error) {
 	if l := s.known.Load(); l.covers(position) {
 		return l, nil
@@ -57,15 +57,15 @@ func (s *Spread[T]) find(ctx context.Context, op string, position int64) (*layou
 	return nil, nil
 }
 
-// reach moves the horizon behind the position, unless it is there.
+// reach moves the horizon above the position, unless it is there already.
 func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error {
 	if s.known.Load().covers(position) {
 		return nil
 	}
-	// One goroutine asks for all: the others find what it has learnt.
+	// One goroutine makes the request; the others use its result.
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.moving <- struct{}{}:
+		defer func() { <-s.moving }()
 	case <-ctx.Done():
 		return failure(op, s.Repository().Table(), nil, ctx.Err())
 	}
@@ -88,9 +88,9 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 	return err
 }
 
-// change writes the record as edit wants it, from the start again while rivals come between. edit gets nil where there is no
-// record, and returns nil to leave it as it is. What it refuses is tables.ErrInvalid. Nothing is to be done about an
-// unknown outcome but to look again: edit tells by the record whether it is done.
+// change writes the record as edit returns it, and retries on conflict. edit gets nil if there is no record, and
+// returns nil to leave the record unchanged. An error of edit is tables.ErrInvalid. After an unknown outcome, change
+// reads the record again: edit sees whether the change was made.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error
 	for attempt := range s.attempts {
@@ -117,14 +117,14 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 		case last == nil:
 			s.learn(next)
 			return next, nil
-		case !rivalled(last):
+		case !isConflict(last):
 			return nil, last
 		}
 	}
 	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("the record was changed by others %d times: %w", s.attempts, last))
 }
 
-// write stores a layout in the place of the record that was read, or as the first one.
+// write stores a layout in place of the record that was read, or as the first one.
 func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 	if r == nil {
 		key := s.recordKey()
@@ -136,8 +136,8 @@ func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 	return s.records.Replace(ctx, r)
 }
 
-// rivalled reports whether a failed write of the record is to be tried again.
-func rivalled(err error) bool {
+// isConflict reports whether a failed write of the record is to be retried.
+func isConflict(err error) bool {
 	for _, kind := range []error{tables.ErrUnknownOutcome, tables.ErrConflict, tables.ErrExists, tables.ErrNotFound} {
 		if errors.Is(err, kind) {
 			return true
@@ -146,8 +146,9 @@ func rivalled(err error) bool {
 	return false
 }
 
-// Resize has entities behind the horizon spread over n partitions, and tells from where on. What is stored stays where it
-// is. Another Resize takes it back as long as the horizon has not moved. Requests: 2, and 2 for each rival.
+// Resize spreads entities above the horizon over n partitions, and returns the Epoch in which that applies. Stored
+// entities stay where they are. Until the horizon moves, another Resize can replace this one. Requests: 2, and 2 for
+// each concurrent writer.
 func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	const op = "Resize"
 	if err := checkPartitions(n); err != nil {
@@ -165,7 +166,7 @@ func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	return s.order.public(l.epochs[len(l.epochs)-1]), nil
 }
 
-// Epochs returns how row keys are spread, the oldest first; none before the first write. The last Epoch holds on.
+// Epochs returns how row keys are spread, oldest first; none before the first write. The last Epoch has no end.
 // Requests: 1.
 func (s *Spread[T]) Epochs(ctx context.Context) ([]Epoch, error) {
 	_, l, err := s.load(ctx, "Epochs")
@@ -196,8 +197,8 @@ func (s *Spread[T]) partitions(n int) []string {
 	return keys
 }
 
-// Sync looks at the record, so that the Repository takes every entity that is stored now: its Repair and Rebuild write
-// entities that other programs have inserted. Requests: 1.
+// Sync reads the record, so that the Repository accepts every entity that is stored now. Call it before the
+// Repository's Repair and Rebuild, which write entities that other programs have inserted. Requests: 1.
 func (s *Spread[T]) Sync(ctx context.Context) error {
 	_, _, err := s.load(ctx, "Sync")
 	return err

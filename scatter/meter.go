@@ -12,34 +12,34 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// PartitionTarget is the number of entities a second that the service builds a partition for.
+// PartitionTarget is the service's scalability target for a partition, in entities a second.
 const PartitionTarget = 2000
 
 // MeterOptions are the options of NewMeter; nil is the same as the zero value.
 type MeterOptions struct {
-	// Target is the number of entities a second that a partition may take, PartitionTarget for 0.
+	// Target is the number of entities a second that a partition can take (default PartitionTarget).
 	Target int
-	// Hot is the share of the target from which on a partition is hot, 0.8 for 0.
+	// Hot is the share of the target from which on a partition is hot (default 0.8).
 	Hot float64
-	// Seconds is how far the meter looks back, 10 for 0.
+	// Seconds is how many seconds the meter looks back (default 10).
 	Seconds int
-	// Partitions is how many partitions it tells apart within a second, 1,024 for 0.
+	// Partitions is how many partitions are counted separately within a second (default 1,024).
 	Partitions int
-	// Now is the clock, time.Now for nil.
+	// Now is the clock (default time.Now).
 	Now func() time.Time
 }
 
-// Meter counts the entities that this program writes to each partition in each of the last seconds. It is made of counters
-// only: no goroutine, and in memory Seconds × Partitions counters of some 200 bytes at most. It is safe for concurrent use.
+// Meter counts the entities that this program writes to each partition in each of the last seconds. It has no
+// goroutine, and at most Seconds × Partitions counters of about 200 bytes. It is safe for concurrent use.
 //
-// Where a second sees more partitions than it tells apart, the least written one gives its counter to the next. So a count can
-// be too high, by Load.Over at most, and is never too low for a partition that has one; and every partition with more than
-// 1/Partitions of a second's writes has one.
+// If a second has more partitions than counters, the least written partition's counter is reused for the next one. So
+// a count can be too high, by at most Load.Over, and is never too low for a partition that has a counter. Every
+// partition with more than 1/Partitions of a second's writes has one.
 type Meter struct {
 	options MeterOptions
 
 	mu      sync.Mutex
-	seconds []second // a ring: that of Unix second s is seconds[s mod len]
+	seconds []second // a ring: Unix second s is at seconds[s mod len]
 	latest  int64
 }
 
@@ -47,12 +47,12 @@ type Meter struct {
 type Load struct {
 	Partition string
 	Peak      int     // entities in its busiest second
-	Over      int     // by how many Peak may be too high
-	Total     int     // entities in all seconds the meter looks back
+	Over      int     // maximum error of Peak, which is never too low
+	Total     int     // entities in all seconds that the meter looks back
 	Share     float64 // of the target, in the busiest second
 }
 
-// NewMeter makes a meter. Options that make no sense are tables.ErrInvalid.
+// NewMeter makes a meter. Invalid options are tables.ErrInvalid.
 func NewMeter(options *MeterOptions) (*Meter, error) {
 	var o MeterOptions
 	if options != nil {
@@ -69,7 +69,7 @@ func NewMeter(options *MeterOptions) (*Meter, error) {
 	return &Meter{options: o, seconds: make([]second, o.Seconds)}, nil
 }
 
-// Add counts entities that are written to a partition now.
+// Add counts entities that are being written to a partition.
 func (m *Meter) Add(partition string, entities int) {
 	if entities <= 0 {
 		return
@@ -79,14 +79,14 @@ func (m *Meter) Add(partition string, entities int) {
 	m.second(m.now()).add(partition, entities, m.options.Partitions)
 }
 
-// second is where a Unix second is counted.
+// second returns the counters of a Unix second.
 func (m *Meter) second(at int64) *second {
 	n := int64(len(m.seconds))
 	return &m.seconds[(at%n+n)%n]
 }
 
-// now moves the ring on and returns the second that it is. A clock that goes back by no more than the ring holds counts into the
-// latest second; one that was set back further begins again, since what came would be one second until it is there again.
+// now advances the ring and returns its current second. If the clock steps back within the window, writes count
+// toward the latest second. If it steps back further, the meter resets.
 func (m *Meter) now() int64 {
 	now, length := m.options.Now().Unix(), int64(len(m.seconds))
 	if now < m.latest && m.latest-now <= length {
@@ -133,7 +133,7 @@ func (m *Meter) Loads() []Load {
 	return all
 }
 
-// Hot returns the partitions whose busiest second came near the target, or over it, the busiest first.
+// Hot returns the partitions whose busiest second reached MeterOptions.Hot of the target, the busiest first.
 func (m *Meter) Hot() []Load {
 	loads := m.Loads()
 	hot := slices.IndexFunc(loads, func(l Load) bool { return l.Share < m.options.Hot })
@@ -143,8 +143,8 @@ func (m *Meter) Hot() []Load {
 	return loads[:hot]
 }
 
-// Enough returns over how many partitions the busiest second's writes of all partitions must be spread evenly so that none
-// is hot: an n for Resize, times the number of programs that write as much as this one. It is 1 at least.
+// Enough returns the number of partitions over which the busiest second's writes must be spread evenly so that none
+// is hot, at least 1. Multiply it by the number of programs that write as much as this one to get an n for Resize.
 func (m *Meter) Enough() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,18 +2,18 @@ package scatter
 
 import "container/heap"
 
-// second counts the writes of one second, the heaviest partitions exactly or from above: the Space-Saving summary of Metwally,
-// Agrawal and El Abbadi.
+// second counts the writes of one second. The counts of the heaviest partitions are exact or too high: the
+// Space-Saving summary of Metwally, Agrawal and El Abbadi.
 type second struct {
 	total    int
-	counters counters // a heap, the least first
+	counters counters // a heap, the smallest count first
 	by       map[string]*counter
 }
 
 type counter struct {
 	partition string
 	entities  int
-	over      int // what another partition had counted before it gave the counter away
+	over      int // the count of the partition that had the counter before
 	index     int // in the heap
 }
 

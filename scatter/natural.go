@@ -13,32 +13,33 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// NaturalSchema says how entities of type T are spread by a natural key. Its functions are pure.
+// NaturalSchema says how entities of type T are spread by a natural key. Its functions must be pure.
 type NaturalSchema[T any] struct {
-	// Name is what partition keys begin with.
+	// Name begins the partition keys.
 	Name string
 	// Partition is the natural key, such as compoundkey.Tuple(compoundkey.String(e.Department), compoundkey.Int(e.ID, 6)).
 	Partition func(*T) compoundkey.Part
-	// Row makes the row key. It begins with RowPrefix and "_"; behind that, Range reads in its order.
+	// Row returns the row key. It begins with RowPrefix and "_"; Range yields entities in the order of what follows.
 	Row func(*T) string
-	// RowPrefix is that of patterns.Schema, and required.
+	// RowPrefix is Schema.RowPrefix of package patterns; it is required.
 	RowPrefix string
 	// Intents and MaxAttempts are those of patterns.Schema.
 	Intents     driver.IntentRunner
 	MaxAttempts int
 }
 
-// Natural keeps entities spread over as many partitions as there are natural keys, the guide's own solution: the partition key
-// is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. What one natural key writes goes to one
-// partition; reading all in order takes a list of the keys, and a query for each. It is safe for concurrent use.
+// Natural spreads entities over as many partitions as there are natural keys, the guide's own solution: the partition
+// key is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. All writes of one natural
+// key go to one partition; to read everything in order you need a list of the keys, and each key is a query. It is
+// safe for concurrent use.
 type Natural[T any] struct {
 	Writer[T]
 	name   string
 	prefix string
 }
 
-// NewNatural opens the entities of a table that are spread by a natural key, with the patterns to keep in step with them. It
-// makes no request. What does not fit together is tables.ErrInvalid.
+// NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It makes no
+// request. An inconsistent schema or pattern is tables.ErrInvalid.
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...driver.Pattern) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
@@ -79,14 +80,14 @@ func (n *Natural[T]) Get(ctx context.Context, natural compoundkey.Part, row stri
 	return n.Repository().Get(ctx, n.Key(natural, row))
 }
 
-// Update is that of [Spread].
+// Update is like [Spread.Update].
 func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row string, change func(*T) error) (*T, error) {
 	return n.update(ctx, n.Key(natural, row), change)
 }
 
-// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span is that of the
-// row keys behind RowPrefix. An error comes once, last. More than MaxPartitions keys are tables.ErrTooLarge, since each of them
-// holds pages in memory. Requests: 1 for each natural key and page.
+// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span applies
+// to the row keys after RowPrefix. An error comes once, last. More than MaxPartitions keys are tables.ErrTooLarge,
+// since pages of each are held in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"

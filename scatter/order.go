@@ -10,14 +10,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// Order says how row keys rise, or fall: what they begin with, behind a prefix. Make one with [ByTime], [ByTimeDesc] or
-// [ByNumber]. A row key is the prefix, "_" and that part, and whatever tells entities of one time apart behind it.
+// Order says how row keys rise, or fall: what follows their prefix. Make one with [ByTime], [ByTimeDesc] or
+// [ByNumber]. A row key is the prefix, "_", that time or number, and a suffix that distinguishes entities of the same
+// time.
 type Order struct {
 	prefix  string
-	name    string // in the record
+	name    string // as stored in the record
 	width   int    // digits
-	limit   int64  // positions are below
-	step    int64  // how far the horizon moves at once
+	limit   int64  // all positions are below it
+	step    int64  // how far the horizon moves at a time
 	falling bool   // the digits are limit-1-position
 	err     error
 }
@@ -32,9 +33,9 @@ const (
 	defaultNumberStep = 10_000
 )
 
-// ByTime is for row keys that begin with compoundkey.Time, as in compoundkey.Join("event", compoundkey.Time(at), ...).
-// step is how far the horizon moves at once, a minute for 0: the longer, the fewer looks at the record, and the later a new
-// n begins.
+// ByTime is the Order of row keys that begin with compoundkey.Time, as in compoundkey.Join("event",
+// compoundkey.Time(at), ...). step is how far the horizon moves at a time (default 1 minute): with a longer step the
+// record is read less often, and a new n applies later.
 func ByTime(prefix string, step time.Duration) Order {
 	if step == 0 {
 		step = defaultTimeStep
@@ -43,15 +44,16 @@ func ByTime(prefix string, step time.Duration) Order {
 	return o.checked()
 }
 
-// ByTimeDesc is [ByTime] for row keys that begin with compoundkey.TimeDesc: newest first.
+// ByTimeDesc is [ByTime] for row keys that begin with compoundkey.TimeDesc, newest first.
 func ByTimeDesc(prefix string, step time.Duration) Order {
 	o := ByTime(prefix, step)
 	o.name, o.falling = "timedesc", true
 	return o
 }
 
-// ByNumber is for row keys that begin with a rising number, as in compoundkey.Join("order", compoundkey.Int(number, 12)), of
-// 1 to 18 digits and not below zero. step is how far the horizon moves at once, 10,000 for 0.
+// ByNumber is the Order of row keys that begin with a rising number, as in compoundkey.Join("order",
+// compoundkey.Int(number, 12)), of 1 to 18 digits and not negative. step is how far the horizon moves at a time
+// (default 10,000).
 func ByNumber(prefix string, width int, step int64) Order {
 	if step == 0 {
 		step = defaultNumberStep
@@ -81,7 +83,7 @@ func (o Order) checked() Order {
 // isTime reports whether positions are ticks.
 func (o Order) isTime() bool { return o.width == timeDigits }
 
-// position reads where a row key stands.
+// position returns the position of a row key.
 func (o Order) position(row string) (int64, error) {
 	if err := compoundkey.CheckKey(row); err != nil {
 		return 0, err
@@ -91,7 +93,7 @@ func (o Order) position(row string) (int64, error) {
 	if !ok || !digits {
 		return 0, fmt.Errorf("the row key is not %q, and %d digits, and nothing or \"_\" behind them", o.prefix+"_", o.width)
 	}
-	// 19 digits fit but for those above the last time.
+	// 19 digits fit into an int64 except for those above the last time.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)
 	if err != nil || p >= o.limit {
 		return 0, errors.New("the row key begins with a time after the year 9999")
@@ -102,7 +104,7 @@ func (o Order) position(row string) (int64, error) {
 	return p, nil
 }
 
-// region returns the span of row keys whose positions are from <= position < to.
+// region returns the span of row keys with from <= position < to.
 func (o Order) region(from, to int64) (first, end string) {
 	if from >= to {
 		return "", ""
@@ -117,7 +119,7 @@ func (o Order) region(from, to int64) (first, end string) {
 	return o.key(from), end
 }
 
-// overlaps reports whether a span holds row keys of such positions.
+// overlaps reports whether a span contains row keys of these positions.
 func (o Order) overlaps(span compoundkey.Span, from, to int64) bool {
 	first, end := o.region(from, to)
 	return first != end && !span.Empty() && compoundkey.Compare(span.From(), end) < 0 && (span.To() == "" || compoundkey.Compare(first, span.To()) < 0)
@@ -125,10 +127,10 @@ func (o Order) overlaps(span compoundkey.Span, from, to int64) bool {
 
 func (o Order) key(digits int64) string { return fmt.Sprintf("%s_%0*d", o.prefix, o.width, digits) }
 
-// end is the first key behind all of the prefix.
+// end returns the first key after all keys of the prefix.
 func (o Order) end() string { return compoundkey.All().Under(o.prefix).To() }
 
-// behind is where the horizon moves to for an entity.
+// behind returns the horizon to set for an entity at the position.
 func (o Order) behind(position int64) int64 {
 	if rest := o.limit - position; rest <= o.step {
 		return o.limit
@@ -142,5 +144,5 @@ func (o Order) time(position int64) time.Time {
 	return time.Unix(ticks/1e7, ticks%1e7*100).UTC()
 }
 
-// ahead is how far a position lies in the future.
+// ahead returns how far a position lies in the future.
 func (o Order) ahead(position int64, now time.Time) time.Duration { return o.time(position).Sub(now) }

@@ -12,16 +12,16 @@ import (
 
 // ReadOptions are the options of reads over several partitions; nil is the same as the zero value.
 type ReadOptions struct {
-	// Where are conditions that entities must meet. The service looks at all others in the range, too.
+	// Where are conditions on the entities. The service reads all entities in the range to check them.
 	Where []tables.Condition
-	// Select names the properties to read, nil for all.
+	// Select names the properties to read (default all).
 	Select []string
-	// Limit ends the read after so many entities, 0 for none. No partition is asked for more.
+	// Limit ends the read after this many entities (default no limit). No more are requested from each partition.
 	Limit int
-	// PageSize is how many entities one answer has at most, 1,000 for 0. With a Limit, a smaller one reads fewer entities
-	// that are not needed, in more requests.
+	// PageSize is the maximum number of entities in a response (default 1,000). With a Limit, a smaller one reads
+	// fewer unneeded entities, in more requests.
 	PageSize int
-	// Concurrency is the number of requests under way at once, 8 for 0.
+	// Concurrency is the maximum number of requests in flight (default 8).
 	Concurrency int
 }
 
@@ -34,8 +34,9 @@ func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
 	return s.Repository().Get(ctx, key)
 }
 
-// GetMany reads entities by their row keys, several at once, and yields those that are there in the order of rows. An error
-// comes once, last. Requests: 1 for each row that can be stored, and 1 for the record if some are behind the horizon that is known.
+// GetMany reads entities by their row keys, several at once, and yields those that exist in the order of rows. An
+// error comes once, last. Requests: 1 for each row that can be stored, and 1 for the record if some are above the
+// known horizon.
 func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "GetMany"
@@ -70,8 +71,8 @@ func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOpt
 	}
 }
 
-// Update reads an entity, lets change edit it and replaces it, again from the start while rivals come between: see the
-// Repository's. Requests: 2, more under rivals.
+// Update reads an entity, lets change edit it and replaces it, and retries on conflict: see Repository.Update.
+// Requests: 2, more on conflict.
 func (s *Spread[T]) Update(ctx context.Context, row string, change func(*T) error) (*T, error) {
 	key, err := s.key(ctx, "Update", row)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Spread[T]) Update(ctx context.Context, row string, change func(*T) erro
 	return s.update(ctx, key, change)
 }
 
-// DeleteUnconditional removes the entity whatever it is now. Requests: 2, more under rivals.
+// DeleteUnconditional removes the entity without a check of its ETag. Requests: 2, more on conflict.
 func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	key, err := s.key(ctx, "DeleteUnconditional", row)
 	if err != nil {
@@ -93,8 +94,8 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	return err
 }
 
-// Key returns the key of a row, for the Repository's methods. It is tables.ErrNotFound where nothing can be stored yet.
-// Requests: 0, and 1 for a row behind the horizon that is known.
+// Key returns the key of a row, for the Repository's methods. It is tables.ErrNotFound for a row above the horizon,
+// where no entity can be stored yet. Requests: 0, and 1 for a row above the known horizon.
 func (s *Spread[T]) Key(ctx context.Context, row string) (tables.Key, error) {
 	return s.key(ctx, "Key", row)
 }
@@ -114,8 +115,8 @@ func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error)
 	return s.place(l, position, row), nil
 }
 
-// Prepare moves the horizon behind an entity that the Repository is to insert, alone or with others in a transaction.
-// Requests: 0, and 1 or 2 for one behind the horizon that is known.
+// Prepare moves the horizon above an entity that the Repository is to insert, alone or with others in a transaction.
+// Requests: 0, and 1 or 2 for an entity above the known horizon.
 func (s *Spread[T]) Prepare(ctx context.Context, v *T) error {
 	const op = "Prepare"
 	if v == nil {
@@ -132,8 +133,8 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	if s.known.Load().covers(position) {
 		return nil
 	}
-	// The horizon never goes back, so what cannot be stored must not move it. Its bucket is not known yet, and all names of
-	// partitions are of one length.
+	// The horizon never moves back, so an entity that cannot be stored must not move it. Its bucket is not known yet,
+	// but all partition keys have the same length.
 	if err := s.Repository().CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
 		if e, ok := err.(*tables.Error); ok {
 			told := *e
@@ -145,7 +146,8 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	return s.reach(ctx, op, position)
 }
 
-// lookAtEntity is for an entity that another program may have inserted. One that cannot be stored is left to the repository.
+// lookAtEntity makes the partition of an entity known that another program may have inserted. The repository reports
+// one that cannot be stored.
 func (s *Spread[T]) lookAtEntity(ctx context.Context, op string, v *T) error {
 	position, err := s.order.position(s.row(v))
 	if err != nil {
@@ -155,10 +157,10 @@ func (s *Spread[T]) lookAtEntity(ctx context.Context, op string, v *T) error {
 	return err
 }
 
-// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span is
-// that of the row keys behind the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)).
-// An error comes once, last. Breaking off ends all queries. Requests: 1 for each partition and page, and 1 for the record
-// unless the span ends below the horizon that is known.
+// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span
+// applies to the row keys after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from),
+// compoundkey.Time(to)). An error comes once, last. If the loop ends early, all queries stop. Requests: 1 for each
+// partition and page, and 1 for the record unless the span ends below the known horizon.
 func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
@@ -182,8 +184,8 @@ func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *R
 	}
 }
 
-// merged reads a span of row keys of several partitions, and merges it by row key. Of equal ones, which only Natural
-// can have, that of the lesser partition comes first.
+// merged reads a span of row keys from several partitions, and merges it by row key. Equal row keys, which only
+// Natural can have, are ordered by partition.
 func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	if r.Table().Account().IsCosmos() {
 		return func(yield func(*T, error) bool) {

@@ -12,31 +12,31 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Schema says how entities of type T are spread. Its functions are pure.
+// Schema says how entities of type T are spread. Its functions must be pure.
 type Schema[T any] struct {
-	// Name is what partition keys begin with, and the name of the record; the Order's prefix for "". Spreads in one table
-	// have different names and prefixes.
+	// Name begins the partition keys and names the record (default: the Order's prefix). Spreads in one table need
+	// different names and prefixes.
 	Name string
 	// Order says how row keys rise.
 	Order Order
-	// Row makes the row key, the entity's identity: no two entities have the same.
+	// Row returns the row key, which identifies the entity: it must be unique.
 	Row func(*T) string
-	// Partitions is n for a table that has no record yet, 8 for 0. After that Resize changes it.
+	// Partitions is n for a table that has no record yet (default 8). After that only Resize changes n.
 	Partitions int
-	// Intents is that of patterns.Schema.
+	// Intents is Schema.Intents of package patterns.
 	Intents driver.IntentRunner
-	// MaxAttempts bounds how often a change starts over on conflict, of entities and of the record; 10 for 0.
+	// MaxAttempts limits how often a change of an entity or of the record is tried on conflict (default 10).
 	MaxAttempts int
 }
 
 // Options are the options of New and NewNatural; nil is the same as the zero value.
 type Options struct {
-	// Meter, if there is one, counts what is written.
+	// Meter counts the written entities, if it is not nil.
 	Meter *Meter
-	// Now is the clock that Ahead is measured by, time.Now for nil.
+	// Now is the clock for Ahead (default time.Now).
 	Now func() time.Time
-	// Ahead is how far in the future the time of an entity may be that moves the horizon, 15 minutes for 0. One further ahead
-	// would hold up the next n until then, for all programs, and is tables.ErrInvalid.
+	// Ahead is how far in the future the time of an entity may be (default 15 minutes). An entity further ahead is
+	// tables.ErrInvalid: it would move the horizon, so that no new n could apply before its time.
 	Ahead time.Duration
 }
 
@@ -47,30 +47,30 @@ const (
 	bucketDigits      = 3
 )
 
-// Spread keeps entities whose keys rise, spread over n partitions. It is safe for concurrent use.
+// Spread stores entities with rising keys over n partitions. It is safe for concurrent use.
 type Spread[T any] struct {
 	Writer[T]
 	name     string
 	order    Order
 	row      func(*T) string
-	first    int // n without a record
+	first    int // n if there is no record
 	attempts int
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first look; what it says of a row key holds for ever
-	turn     chan struct{}          // held by the one goroutine that moves the horizon
+	known    atomic.Pointer[layout] // nil before the first read; its content never becomes wrong
+	moving   chan struct{}          // held by the goroutine that moves the horizon
 }
 
-// New opens the spread entities of a table, with the patterns to keep in step with them. It makes no request. What does not
-// fit together is tables.ErrInvalid.
+// New opens the spread entities of a table, with their patterns. It makes no request. An inconsistent schema or
+// pattern is tables.ErrInvalid.
 func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...driver.Pattern) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
 		options = &Options{}
 	}
 	s := &Spread[T]{name: schema.Name, order: schema.Order, row: schema.Row, first: schema.Partitions, attempts: schema.MaxAttempts,
-		now: options.Now, ahead: options.Ahead, turn: make(chan struct{}, 1)}
+		now: options.Now, ahead: options.Ahead, moving: make(chan struct{}, 1)}
 	if err := s.check(table); err != nil {
 		return nil, invalid(op, table, err)
 	}
@@ -88,7 +88,7 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 	return s, nil
 }
 
-// check fills in defaults, and tells what is wrong with the schema.
+// check fills in defaults, and returns an error if the schema is invalid.
 func (s *Spread[T]) check(table *tables.Table) error {
 	if s.name == "" {
 		s.name = s.order.prefix
@@ -130,8 +130,8 @@ func checkPartitions(n int) error {
 	return nil
 }
 
-// keyOf is the Key of the repository's schema. What it answers for a row key it answers for ever; of a row key behind the
-// horizon that this program knows it does not know yet, and gives a key that is refused.
+// keyOf is the Key function of the repository's schema. For a row key below the known horizon the result never
+// changes; for one above it, the partition is not known, and keyOf returns an illegal key, which is refused.
 func (s *Spread[T]) keyOf(v *T) tables.Key {
 	row := s.row(v)
 	position, err := s.order.position(row)
@@ -141,7 +141,7 @@ func (s *Spread[T]) keyOf(v *T) tables.Key {
 	if l := s.known.Load(); l.covers(position) {
 		return s.place(l, position, row)
 	}
-	// An entity that was read is where it was read, so that Repository.Verify need not know the record.
+	// An entity that was read keeps the key under which it was read, so that Repository.Verify needs no record.
 	if s.Repository() != nil {
 		if key := s.Repository().MetaOf(v).Key(); key.Row == row && key.Partition != "" {
 			return key
@@ -159,10 +159,10 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName is how intents call the entities: by table and name, since a queue may serve several of both.
+// repositoryName is the repository's name in intents: table and name, since a queue may serve several of both.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
-// poisoned is a key that every operation refuses with the message, as compoundkey's are.
+// poisoned returns a key that every operation refuses with the message, like a poisoned key of compoundkey.
 func poisoned(message string) string { return "\x00scatter: " + message + "\x00" }
 
 func invalid(op string, table *tables.Table, err error) error {

@@ -10,13 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Writer has the verbs that write entities: those of the Repository, which is behind them, with the same errors. They see to
-// it that the entity's partition is known, and count what they send in the Meter.
+// Writer has the methods that write entities: those of the Repository, with the same errors. They first make sure
+// that the entity's partition is known, and count what they send in the Meter.
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []driver.CopyContributor
-	// reach makes the partition of an entity known that may be new, look that of one that is stored; nil where it always is.
+	// reach makes the partition of a new entity known, look that of a stored one; both are nil for Natural
 	reach, look func(ctx context.Context, op string, v *T) error
 }
 
@@ -30,31 +30,31 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 	return w
 }
 
-// Repository returns the repository that keeps the entities, for all that is not here: queries of one partition, Verify,
-// StageInsert. What it inserts must be prepared (Spread.Prepare), and it does not count.
+// Repository returns the underlying repository, for queries of one partition, Verify, StageInsert and other methods.
+// Call Spread.Prepare before you insert with it; it does not count in the Meter.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
-// Insert adds an entity, and is tables.ErrExists when there is one with this key. Requests: 1.
+// Insert adds an entity. If an entity with this key exists, it is tables.ErrExists. Requests: 1.
 func (w *Writer[T]) Insert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Insert", w.reach, v, w.repository.Insert)
 }
 
-// Upsert inserts the entity or writes it in the place of what is there. Requests: 2.
+// Upsert inserts the entity or replaces the stored one. Requests: 2.
 func (w *Writer[T]) Upsert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Upsert", w.reach, v, w.repository.Upsert)
 }
 
-// Replace writes the entity in the place of what it was read as. Requests: 1.
+// Replace replaces the entity that v was read from. Requests: 1.
 func (w *Writer[T]) Replace(ctx context.Context, v *T) error {
 	return w.run(ctx, "Replace", w.look, v, w.repository.Replace)
 }
 
-// Merge writes the named properties, all of v's when none are named. Requests: 1, with patterns 2.
+// Merge writes the named properties, or all of v's if none are named. Requests: 1, with patterns 2.
 func (w *Writer[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	return w.run(ctx, "Merge", w.look, v, func(ctx context.Context, v *T) error { return w.repository.Merge(ctx, v, properties...) })
 }
 
-// Delete removes the entity as it was read. Requests: 1.
+// Delete removes the entity that v was read from. Requests: 1.
 func (w *Writer[T]) Delete(ctx context.Context, v *T) error {
 	return w.run(ctx, "Delete", w.look, v, w.repository.Delete)
 }
@@ -73,8 +73,8 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 	return err
 }
 
-// BulkInsertNonAtomic inserts any number of entities: see the Repository's. Requests: 1 for each 100 rows of a partition at
-// best.
+// BulkInsertNonAtomic inserts any number of entities: see Repository.BulkInsertNonAtomic. Requests: 1 for each 100
+// rows of a partition at best.
 func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {
 	var skip int64
 	if options != nil {
@@ -99,7 +99,7 @@ func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[
 	return w.repository.BulkInsertNonAtomic(ctx, prepared, options)
 }
 
-// update is the Repository's Update, counted.
+// update is Repository.Update, with counting.
 func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	v, err := w.repository.Update(ctx, key, change)
 	if err == nil {
@@ -108,14 +108,14 @@ func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) 
 	return v, err
 }
 
-// count adds the entity's rows to the meter: they all are in its partition, and count one by one against its target.
+// count adds the entity's rows to the meter: all are in its partition, and each counts toward the partition's target.
 func (w *Writer[T]) count(v *T) {
 	if w.meter == nil || v == nil {
 		return
 	}
 	rows := 1
 	for _, x := range w.copies {
-		copies, _ := x.Copies(v) // an entity whose copies are an error was not written
+		copies, _ := x.Copies(v) // an entity whose copies cannot be made was not written
 		rows += len(copies)
 	}
 	w.meter.Add(w.repository.KeyOf(v).Partition, rows)
