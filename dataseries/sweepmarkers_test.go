@@ -18,7 +18,7 @@ import (
 
 // named makes a repository's rows have copies, without keys.
 func named[T any]() *intrapartition.Index[T] {
-	return intrapartition.NewIndex("name", func(*T) compoundkey.Part { return compoundkey.String("x") })
+	return intrapartition.NewIndex("name", func(*T) compoundkey.Part { return compoundkey.String("x") }, nil)
 }
 
 func bareContainer(t *testing.T, s *storagetest.Service, name string) *container.Client {

@@ -165,11 +165,11 @@ func (w *world) openDepartments(account *tables.Account, intents driver.IntentRu
 			return compoundkey.Part{}
 		}
 		return compoundkey.Tuple(compoundkey.String(d.ManagerEmail), compoundkey.String(d.Name))
-	}))
+	}, nil))
 	if w.placement == nested {
 		attached = append(attached, interpartition.NewIndex("department", func(d *department) compoundkey.Part {
 			return compoundkey.String(d.Name)
-		}))
+		}, nil))
 	}
 	return patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
 		Name: "departments", RowPrefix: "dept", Intents: intents, MaxAttempts: 40,

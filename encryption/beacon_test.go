@@ -72,7 +72,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
 	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
-	})
+	}, nil)
 	list := indexentities.NewInPartition("numbers", func(e *employee) compoundkey.Part { return of(e.Number) })
 	r := w.employees(t, w.s.TableName(t), nil, byNumber, list)
 	const n = 120 // of 60 numbers, which have 256 beacons
@@ -102,7 +102,7 @@ func TestLookUpByBeacon(t *testing.T) {
 			}
 		}
 		listed := 0
-		for e, err := range list.FindPart(ctx, "Sales", of(number), nil) {
+		for e, err := range list.Find(ctx, "Sales", of(number), nil) {
 			check(t, err)
 			if e.Number == number {
 				listed++

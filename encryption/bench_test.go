@@ -111,7 +111,7 @@ func BenchmarkChecks(b *testing.B) {
 	}
 	var indexes []driver.Pattern
 	for i := range 4 {
-		indexes = append(indexes, intrapartition.NewIndex(fmt.Sprintf("index%d", i), func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }))
+		indexes = append(indexes, intrapartition.NewIndex(fmt.Sprintf("index%d", i), func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }, nil))
 	}
 	cases := []struct {
 		name string

@@ -27,9 +27,9 @@ func newIndexes() indexes {
 	byID := func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }
 	return indexes{
 		name:    byName(),
-		lean:    intrapartition.NewIndex("lean", byID).Keep("Name", "Salary"),
-		badge:   interpartition.NewIndex("badge", byID),
-		badgeID: interpartition.NewIndex("badgeid", byID).Keep("Number"),
+		lean:    intrapartition.NewIndex("lean", byID, &intrapartition.Options{Project: []string{"Name", "Salary"}}),
+		badge:   interpartition.NewIndex("badge", byID, nil),
+		badgeID: interpartition.NewIndex("badgeid", byID, &interpartition.Options[employee]{Project: []string{"Number"}}),
 	}
 }
 
@@ -52,7 +52,7 @@ func TestCopies(t *testing.T) {
 	wrote := june("Sales", 223)
 	check(t, r.Insert(ctx, wrote))
 	for range 2 {
-		check(t, sameEmployee(must[*employee](t)(x.badge.GetPart(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		check(t, sameEmployee(must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
 		found := 0
 		for e, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
 			check(t, err, sameEmployee(e, wrote))
@@ -61,16 +61,16 @@ func TestCopies(t *testing.T) {
 		if found != 1 {
 			t.Errorf("%d are found by name", found)
 		}
-		lean, err := x.lean.GetPart(ctx, "Sales", compoundkey.Int(223, 6))
+		lean, err := x.lean.Get(ctx, "Sales", compoundkey.Int(223, 6))
 		if err != nil || lean.Salary != wrote.Salary || lean.Number != "" || lean.Name != wrote.Name {
 			t.Errorf("the lean copy: %+v, %v", lean, err)
 		}
-		number, err := x.badgeID.GetPart(ctx, "Sales", compoundkey.Int(223, 6))
+		number, err := x.badgeID.Get(ctx, "Sales", compoundkey.Int(223, 6))
 		if err != nil || number.Number != wrote.Number {
 			t.Errorf("the lean copy outside: %+v, %v", number, err)
 		}
-		check(t, sameEmployee(must[*employee](t)(x.lean.GetWhole(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
-		wrote = must[*employee](t)(x.name.GetPart(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
+		check(t, sameEmployee(must[*employee](t)(x.lean.GetFull(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		wrote = must[*employee](t)(x.name.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
 		wrote.Salary++
 		check(t, r.Replace(ctx, wrote))
 	}
@@ -107,8 +107,8 @@ func TestVerifyAndRepair(t *testing.T) {
 	for d, err := range r.Verify(ctx, o) {
 		t.Errorf("after the repair: %+v, %v", d, err)
 	}
-	check(t, sameEmployee(must[*employee](t)(x.badge.GetPart(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
-	check(t, second(x.lean.GetPart(ctx, "Sales", compoundkey.Int(3, 6))))
+	check(t, sameEmployee(must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
+	check(t, second(x.lean.Get(ctx, "Sales", compoundkey.Int(3, 6))))
 }
 
 // TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.

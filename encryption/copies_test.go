@@ -72,8 +72,8 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	}
 	x.beacon = must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
-	x.near, x.nearLean = intrapartition.NewIndex("near", key), intrapartition.NewIndex("nearlean", key).Keep("Salary")
-	x.far, x.farLean = interpartition.NewIndex("far", key), interpartition.NewIndex("farlean", key).Keep("Salary")
+	x.near, x.nearLean = intrapartition.NewIndex("near", key, nil), intrapartition.NewIndex("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
+	x.far, x.farLean = interpartition.NewIndex("far", key, nil), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{Project: []string{"Salary"}})
 	x.list = indexentities.NewInPartition("list", key)
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(t.Context()))
@@ -109,25 +109,25 @@ func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*
 		return q.AllowTableScan().Select("Name", "Salary").First(ctx)
 	}
 	return map[string]func() (*employee, error){
-		"near GetPart":      func() (*employee, error) { return x.near.GetPart(ctx, "Sales", part) },
-		"near GetWhole":     func() (*employee, error) { return x.near.GetWhole(ctx, "Sales", part) },
-		"near Range":        func() (*employee, error) { return first(x.near.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"near projection":   func() (*employee, error) { return query(x.near.Query(compoundkey.Exactly(part))) },
-		"nearlean GetPart":  func() (*employee, error) { return x.nearLean.GetPart(ctx, "Sales", part) },
-		"nearlean GetWhole": func() (*employee, error) { return x.nearLean.GetWhole(ctx, "Sales", part) },
-		"nearlean Range":    func() (*employee, error) { return first(x.nearLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"far GetPart":       func() (*employee, error) { return x.far.GetPart(ctx, "Sales", part) },
-		"far GetWhole":      func() (*employee, error) { return x.far.GetWhole(ctx, "Sales", part) },
-		"far Range":         func() (*employee, error) { return first(x.far.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"far projection":    func() (*employee, error) { return query(x.far.Query(compoundkey.Exactly(part))) },
-		"far Verified":      func() (*employee, error) { return x.far.Verified().GetPart(ctx, "Sales", part) },
+		"near Get":         func() (*employee, error) { return x.near.Get(ctx, "Sales", part) },
+		"near GetFull":     func() (*employee, error) { return x.near.GetFull(ctx, "Sales", part) },
+		"near Range":       func() (*employee, error) { return first(x.near.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"near projection":  func() (*employee, error) { return query(x.near.Query(compoundkey.Exactly(part))) },
+		"nearlean Get":     func() (*employee, error) { return x.nearLean.Get(ctx, "Sales", part) },
+		"nearlean GetFull": func() (*employee, error) { return x.nearLean.GetFull(ctx, "Sales", part) },
+		"nearlean Range":   func() (*employee, error) { return first(x.nearLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"far Get":          func() (*employee, error) { return x.far.Get(ctx, "Sales", part) },
+		"far GetFull":      func() (*employee, error) { return x.far.GetFull(ctx, "Sales", part) },
+		"far Range":        func() (*employee, error) { return first(x.far.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"far projection":   func() (*employee, error) { return query(x.far.Query(compoundkey.Exactly(part))) },
+		"far Verified":     func() (*employee, error) { return x.far.Verified().Get(ctx, "Sales", part) },
 		"far Verified Range": func() (*employee, error) {
 			return first(x.far.Verified().Range(ctx, "Sales", compoundkey.Exactly(part)))
 		},
-		"farlean GetPart":  func() (*employee, error) { return x.farLean.GetPart(ctx, "Sales", part) },
-		"farlean GetWhole": func() (*employee, error) { return x.farLean.GetWhole(ctx, "Sales", part) },
-		"farlean Range":    func() (*employee, error) { return first(x.farLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"list Find":        func() (*employee, error) { return first(x.list.FindPart(ctx, "Sales", part, nil)) },
+		"farlean Get":     func() (*employee, error) { return x.farLean.Get(ctx, "Sales", part) },
+		"farlean GetFull": func() (*employee, error) { return x.farLean.GetFull(ctx, "Sales", part) },
+		"farlean Range":   func() (*employee, error) { return first(x.farLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"list Find":       func() (*employee, error) { return first(x.list.Find(ctx, "Sales", part, nil)) },
 	}
 }
 
@@ -153,7 +153,7 @@ func TestLookUpsAreNotRedirected(t *testing.T) {
 			t.Errorf("%s: before: %+v, %v", what, e, err)
 		}
 		want := 1
-		if strings.HasSuffix(what, "GetWhole") || strings.Contains(what, "Verified") || strings.HasPrefix(what, "list") {
+		if strings.HasSuffix(what, "GetFull") || strings.Contains(what, "Verified") || strings.HasPrefix(what, "list") {
 			want = 2
 		}
 		if counter.Count() != want {
@@ -191,7 +191,8 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted, _ := s.Faulty(counter)
 	account := open(t, counted)
-	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }).Keep("Salary")
+	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
+		&interpartition.Options[employee]{Project: []string{"Salary"}})
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	check(t, queue.Create(ctx))
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{
@@ -201,7 +202,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()
-		e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6))
+		e, err := lean.Get(ctx, "Sales", compoundkey.Int(1, 6))
 		if err != nil || e.Salary != june("Sales", 1).Salary || e.Number != "" {
 			t.Errorf("%s: %+v, %v", when, e, err)
 		}
@@ -213,7 +214,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	rows := intrude(t, s, "Employees")
 	intact := rows.read(t, tables.Key{Partition: "lean_Sales", Row: "000001"})
 	rows.copy(t, tables.Key{Partition: "lean_Sales", Row: "000000"}, tables.Key{Partition: "lean_Sales", Row: "000001"})
-	if e, err := lean.GetPart(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, tables.ErrNotFound) {
+	if e, err := lean.Get(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a forged copy: %+v, %v", e, err)
 	}
 	rows.put(t, tables.Key{Partition: "lean_Sales", Row: "000001"}, intact)

@@ -36,7 +36,7 @@ func openPeople(ctx context.Context, account *tables.Account, registry *encrypti
 	}
 	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part {
 		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
-	})
+	}, nil)
 	people, err := patterns.NewRepository(account.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
 		encryption.New("encryption", registry, nil), byNumber)
 	if err != nil {

@@ -208,7 +208,7 @@ func writeGolden(t *testing.T, file string) {
 		}
 		g.Registry[row.Key.Row] = texts
 	}
-	byName := intrapartition.NewIndex("name", func(*anything) compoundkey.Part { return compoundkey.String("June Jones") })
+	byName := intrapartition.NewIndex("name", func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }, nil)
 	a := loaderIn(t, w, "Employees", g.options(), byName)
 	plain := goldenValues(t)
 	for name, value := range g.Signed {

@@ -24,7 +24,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
 	check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
-		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) })
+		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, nil)
 		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
 		}, encryption.New("encryption", w.registry, nil), byNumber))

@@ -17,7 +17,7 @@ import (
 func byName() *intrapartition.Index[employee] {
 	return intrapartition.NewIndex("name", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.Name), compoundkey.Int(e.ID, 6))
-	})
+	}, nil)
 }
 
 // TestReencrypt: from an old data key to none of its uses, with copies, and only then is it removed.

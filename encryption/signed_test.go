@@ -43,7 +43,7 @@ func accountKey(id string) tables.Key { return tables.Key{Partition: "p", Row: "
 func TestSignedProperties(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
-	byCity := intrapartition.NewIndex("city", func(a *account) compoundkey.Part { return compoundkey.String(a.City) })
+	byCity := intrapartition.NewIndex("city", func(a *account) compoundkey.Part { return compoundkey.String(a.City) }, nil)
 	r := w.accounts(t, nil, byCity)
 	check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
 		r.Insert(ctx, &account{ID: "2", Email: "mallory@contoso.com", City: "Oslo", Secret: "y"}))
@@ -59,7 +59,7 @@ func TestSignedProperties(t *testing.T) {
 	reads := map[string]func() error{
 		"the row":      func() error { return second(r.Get(ctx, accountKey("1"))) },
 		"a projection": func() error { return second(r.Query().Partition("p").Row("acc_1").Select("Email", "Role").First(ctx)) },
-		"the copy":     func() error { return second(byCity.Get(ctx, "p", "Seattle")) },
+		"the copy":     func() error { return second(byCity.Get(ctx, "p", compoundkey.String("Seattle"))) },
 	}
 	attempt := func(what string, change func(row map[string]any)) {
 		t.Helper()

@@ -222,7 +222,7 @@ type clerk struct {
 }
 
 func byOffice() driver.Pattern {
-	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) })
+	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) }, nil)
 }
 
 // second is the error of a call that has a value besides.

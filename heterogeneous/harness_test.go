@@ -140,7 +140,7 @@ func start(s *storagetest.Service, name string, more ...driver.Pattern) (*progra
 func byVisits() driver.Pattern {
 	return intrapartition.NewIndex("visits", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Int(e.Visits, 6), compoundkey.Int(e.ID, 6))
-	})
+	}, nil)
 }
 
 // newTable creates a table, and returns its name with a current program on it.

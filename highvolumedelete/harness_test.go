@@ -37,7 +37,7 @@ func openLogins(table *tables.Table) (*patterns.Repository[login], error) {
 				return compoundkey.Part{}
 			}
 			return compoundkey.Tuple(compoundkey.String(l.Address), compoundkey.Time(l.At))
-		}))
+		}, nil))
 }
 
 // noon is the present of the tests.

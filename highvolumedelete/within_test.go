@@ -27,16 +27,16 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 		refused bool
 	}{
 		"copies in the table": {func(table *tables.Table) driver.Pattern {
-			return interpartition.NewIndex("address", address).In(table)
+			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: table})
 		}, false},
 		"copies in another": {func(table *tables.Table) driver.Pattern {
-			return interpartition.NewIndex("address", address).In(elsewhere(table))
+			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: elsewhere(table)})
 		}, true},
 		"lists in another": {func(table *tables.Table) driver.Pattern {
-			return indexentities.NewOutside("address", address).In(elsewhere(table))
+			return indexentities.NewInTable("address", address, elsewhere(table), nil)
 		}, true},
 		"lists in blobs": {func(table *tables.Table) driver.Pattern {
-			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"))
+			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"), nil)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -193,7 +193,7 @@ func TestUnreadableLists(t *testing.T) {
 			if err := w.spoil(ctx, p); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.Is(err, tables.ErrGarbled) {
+			if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Keys: %v", err)
 			}
 			var last error
@@ -256,7 +256,7 @@ func TestMissingContainer(t *testing.T) {
 	w.container = s.ContainerName(t)
 	p := must[*process](t)(w.start(s))
 	var e *tables.Error
-	if _, err := p.index.Keys(ctx, "Sales", "Jones"); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
+	if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
 		t.Errorf("Keys: %v", err)
 	}
 	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {

@@ -3,10 +3,10 @@
 //
 //	NewInBlobs      option 1: a blob for each value, kept by intents
 //	NewInPartition  option 2: rows in the entities' own partition, kept by the entity group transaction
-//	NewOutside      option 3: rows in other partitions or another table, kept by intents
+//	NewInTable      option 3: rows in other partitions or another table, kept by intents
 //
-// All three are declared and read alike. An entity may have several values (the NewMulti functions), or none, where the key
-// function returns the zero compoundkey.Part.
+// All three are declared and read alike. The value function returns one value of an entity or several,
+// or the zero compoundkey.Part for none.
 //
 // # Stored lists
 //
@@ -18,7 +18,7 @@
 //	1      blob lastname/Sales/Jones       Sales\tempid_000152\nSales\tempid_000223\n              metadata tpcount=2
 //
 // Keys are sorted, as the service sorts them. In a partition of its own a list is named by the index and the group, which is
-// the entity's partition, what GroupBy returns, or Organisation: then by the index alone. Values, and groups, are written
+// the entity's partition, what Options.Group returns, or Organisation: then by the index alone. Values, and groups, are written
 // as compoundkey writes them.
 //
 // A property holds at most 30,000 UTF-16 units (the service takes 32,768), and further ones, Keys1 to Keys14, what goes beyond.
@@ -71,7 +71,7 @@
 // In the partition each write of an entity reads the lists of its values, and writes those that it enters or leaves, whole
 // rows of them. That is cheap while lists are short, and up to some thousand keys; it makes the entities of one value rivals of each other; and a change of
 // values that rewrites more than 100 rows or 4 MiB is tables.ErrTooLarge. Two entities of one value cannot be staged in
-// one transaction. From there on, or where the entities of a value are in many partitions, use NewOutside: only a change of
+// one transaction. From there on, or where the entities of a value are in many partitions, use NewInTable: only a change of
 // the value writes its list, and writers do not wait for each other. Where lists grow beyond some 25,000 keys, a row's worth,
 // use NewInBlobs: one request reads a list of any length. But it writes the whole blob with each change of it.
 //

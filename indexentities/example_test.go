@@ -44,12 +44,12 @@ func Example() {
 	}
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, "Sales", "Jones") // 1 request
+	keys, err := byName.Keys(ctx, "Sales", compoundkey.String("Jones")) // 1 request
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(keys)
-	for e, err := range byName.Find(ctx, "Sales", "Jones") { // 1 request, and 1 for each
+	for e, err := range byName.Find(ctx, "Sales", compoundkey.String("Jones"), nil) { // 1 request, and 1 for each
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -70,15 +70,15 @@ func Example() {
 }
 
 // One list for a name in the whole organisation, in a table of its own, the guide's option 3.
-func ExampleNewOutside() {
+func ExampleNewInTable() {
 	ctx, account := context.Background(), storage()
 	intents, err := eventual.NewQueue(account, "lastnames", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	byName := indexentities.NewOutside("lastname", lastName).
-		GroupBy(func(*Employee) string { return indexentities.Organisation }).
-		In(account.Table("LastNames"))
+	byName := indexentities.NewInTable("lastname", lastName, account.Table("LastNames"), &indexentities.Options[Employee]{
+		Group: func(*Employee) string { return indexentities.Organisation },
+	})
 	employees, err := patterns.NewRepository(account.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byName)
 	if err != nil {
 		log.Fatal(err)
@@ -86,7 +86,7 @@ func ExampleNewOutside() {
 	create(ctx, employees.Table().Create, account.Table("LastNames").Create, intents.Create)
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, indexentities.Organisation, "Jones")
+	keys, err := byName.Keys(ctx, indexentities.Organisation, compoundkey.String("Jones"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -96,19 +96,19 @@ func ExampleNewOutside() {
 }
 
 // A blob for each tag, the guide's option 1: lists of any length.
-func ExampleNewMultiInBlobs() {
+func ExampleNewInBlobs() {
 	ctx, account := context.Background(), storage()
 	intents, err := eventual.NewQueue(account, "tags", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	byTag := indexentities.NewMultiInBlobs("tag", func(e *Employee) []compoundkey.Part {
+	byTag := indexentities.NewInBlobs("tag", func(e *Employee) []compoundkey.Part {
 		var values []compoundkey.Part
 		for _, tag := range e.Tags {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, account.Container("employees-by-tag"))
+	}, account.Container("employees-by-tag"), nil)
 	employees, err := patterns.NewRepository(account.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byTag)
 	if err != nil {
 		log.Fatal(err)
@@ -119,7 +119,7 @@ func ExampleNewMultiInBlobs() {
 	})
 	hire(ctx, employees)
 
-	for e, err := range byTag.FindPart(ctx, "Sales", compoundkey.Fold("REMOTE"), nil) {
+	for e, err := range byTag.Find(ctx, "Sales", compoundkey.Fold("REMOTE"), nil) {
 		if err != nil {
 			log.Fatal(err)
 		}

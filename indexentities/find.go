@@ -9,14 +9,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Keys returns the keys of the entities of a group whose value is compoundkey.String of the text, in their order; none
-// where no entity has it. An index by values of another kind needs KeysOf. Requests: 1.
-func (x *index[T]) Keys(ctx context.Context, group, text string) ([]tables.Key, error) {
-	return x.KeysOf(ctx, group, compoundkey.String(text))
-}
-
-// KeysOf is Keys for a value of another kind. Requests: 1.
-func (x *index[T]) KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
+// Keys returns the keys of the entities of a group that have a value, in their order; none where no entity has it. value is
+// what the value function returns, such as compoundkey.String of a text. Requests: 1.
+func (x *index[T]) Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
 	_, keys, err := x.keysAt(ctx, "Keys", group, value)
 	return keys, err
 }
@@ -43,21 +38,15 @@ func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundk
 	return place, keys, nil
 }
 
-// FindOptions are the options of FindPart; nil is the same as the zero value.
+// FindOptions are the options of Find; nil is the same as the zero value.
 type FindOptions struct {
 	// Concurrency is the number of entities read at once, 8 for 0.
 	Concurrency int
 }
 
-// Find yields the entities of a group whose value is compoundkey.String of the text, in the order of their keys. An error
-// comes once, last. Requests: 1, and 1 for each key, 8 at once.
-func (x *index[T]) Find(ctx context.Context, group, text string) iter.Seq2[*T, error] {
-	return x.FindPart(ctx, group, compoundkey.String(text), nil)
-}
-
-// FindPart is Find for a value of another kind. Each entity is read as it is now, and left out if it is gone or has another
-// value. Requests: 1, and 1 for each key.
-func (x *index[T]) FindPart(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
+// Find yields the entities of a group that have a value, in the order of their keys. Each entity is read as it is now, and
+// left out if it is deleted or has another value. An error comes once, last. Requests: 1, and 1 for each key, 8 at once.
+func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		place, keys, err := x.keysAt(ctx, "Find", group, value)
 		if err != nil {

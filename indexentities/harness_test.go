@@ -54,10 +54,8 @@ var options = []option{inPartition, outside, inBlobs}
 // reader is what all options have in common.
 type reader interface {
 	driver.Auditor
-	Keys(ctx context.Context, group, text string) ([]tables.Key, error)
-	KeysOf(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
-	Find(ctx context.Context, group, text string) iter.Seq2[*employee, error]
-	FindPart(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
+	Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
+	Find(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
 	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[employee], error)
 	Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[indexentities.Value, error]
 }
@@ -122,25 +120,24 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	p := &process{account: account, queue: queue, lists: account.Table(w.table)}
 	values := w.values
 	if values == nil {
-		values = patterns.OneKey(byLastName)
+		values = func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} }
 	}
-	everybody := func(*employee) string { return indexentities.Organisation }
+	var options indexentities.Options[employee]
+	if w.organisation {
+		options.Group = func(*employee) string { return indexentities.Organisation }
+	}
 	switch w.option {
 	case inPartition:
-		p.index = indexentities.NewMultiInPartition("lastname", values)
+		p.index = indexentities.NewInPartition("lastname", values)
 	case outside:
-		x := indexentities.NewMultiOutside("lastname", values)
+		var lists *tables.Table
 		if w.organisation {
-			p.lists = account.Table(w.lists)
-			x.GroupBy(everybody).In(p.lists)
+			lists = account.Table(w.lists)
+			p.lists = lists
 		}
-		p.index = x
+		p.index = indexentities.NewInTable("lastname", values, lists, &options)
 	case inBlobs:
-		x := indexentities.NewMultiInBlobs("lastname", values, account.Container(w.container))
-		if w.organisation {
-			x.GroupBy(everybody)
-		}
-		p.index = x
+		p.index = indexentities.NewInBlobs("lastname", values, account.Container(w.container), &options)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue, MaxAttempts: w.attempts}
 	if w.async {

@@ -27,23 +27,12 @@ type InBlobs[T any] struct {
 }
 
 // NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name begins the blobs' names:
-// letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list. The container is
-// one of Account.Container, which may be another account's, and has to exist. The repository needs a Schema.Intents.
-func NewInBlobs[T any](name string, value func(*T) compoundkey.Part, c *container.Client) *InBlobs[T] {
-	return NewMultiInBlobs(name, patterns.OneKey(value), c)
-}
-
-// NewMultiInBlobs makes such an index by several values of an entity, such as its tags. Repeated ones count once.
-func NewMultiInBlobs[T any](name string, values func(*T) []compoundkey.Part, c *container.Client) *InBlobs[T] {
-	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}, blobs: blobLists{container: c}}
+// letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones
+// count once. It returns the zero Part for an entity that is in no list. The container is one of Account.Container, which
+// may be another account's, and has to exist. The repository needs a Schema.Intents.
+func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
+	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, value), group: options.groupOf()}, blobs: blobLists{container: c}}
 	x.shelves = x
-	return x
-}
-
-// GroupBy makes lists for each value of group, in place of those for each of the entities' partitions. For lists of the whole
-// organisation, group returns Organisation. It is pure. It returns x, and is called before x is given to a repository.
-func (x *InBlobs[T]) GroupBy(group func(*T) string) *InBlobs[T] {
-	x.group = group
 	return x
 }
 
@@ -181,8 +170,8 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements driver.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where GroupBy
-// has made them.
+// Held implements driver.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where
+// Options.Group has made them.
 func (x *InBlobs[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		all := x.group != nil || scope.Partitions == nil

@@ -15,6 +15,21 @@ import (
 // Organisation is the group of an index whose lists are those of the whole organisation.
 const Organisation = ""
 
+// Options are the options of NewInTable and NewInBlobs; nil is the same as the zero value.
+type Options[T any] struct {
+	// Group makes lists for each value that it returns. For lists of the whole organisation it returns Organisation. It is
+	// pure. nil is lists for each of the entities' partitions.
+	Group func(*T) string
+}
+
+// groupOf returns the Group of options that may be nil.
+func (o *Options[T]) groupOf() func(*T) string {
+	if o == nil {
+		return nil
+	}
+	return o.Group
+}
+
 // index is what the indexes of all three options have in common.
 type index[T any] struct {
 	patterns.IndexDefinition[T]

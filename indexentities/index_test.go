@@ -39,7 +39,7 @@ func TestLifeOfEntities(t *testing.T) {
 				}
 				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
 					ids := want[name]
-					got := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), name))
+					got := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String(name)))
 					rows := []string{}
 					for _, id := range ids {
 						rows = append(rows, at(id).Row)
@@ -47,7 +47,7 @@ func TestLifeOfEntities(t *testing.T) {
 					if !slices.Equal(rowsOf(got), rows) {
 						t.Errorf("%s: %q, want %q", name, rowsOf(got), rows)
 					}
-					if got := idsOf(t, p.index.Find(ctx, w.group(), name)); !slices.Equal(got, append([]int{}, ids...)) {
+					if got := idsOf(t, p.index.Find(ctx, w.group(), compoundkey.String(name), nil)); !slices.Equal(got, append([]int{}, ids...)) {
 						t.Errorf("%s: found %d, want %d", name, got, ids)
 					}
 				}
@@ -121,12 +121,12 @@ func TestSeveralValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			for value, want := range map[string][]int{"go": {2}, "go.": {}, "azure": {1}, "storage": {1}} {
-				if got := idsOf(t, p.index.FindPart(ctx, "Sales", compoundkey.Fold(value), &indexentities.FindOptions{Concurrency: 1})); !slices.Equal(got, want) {
+				if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.Fold(value), &indexentities.FindOptions{Concurrency: 1})); !slices.Equal(got, want) {
 					t.Errorf("%s: found %d, want %d", value, got, want)
 				}
 			}
 			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
-			if got := must[[]tables.Key](t)(p.index.KeysOf(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
+			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
 				t.Errorf("the tuple's list has %v", got)
 			}
 		})
@@ -162,7 +162,7 @@ func TestHostileValues(t *testing.T) {
 				}
 			}
 			for i, name := range names {
-				if got := idsOf(t, p.index.Find(ctx, "..", name)); !slices.Equal(got, []int{i}) {
+				if got := idsOf(t, p.index.Find(ctx, "..", compoundkey.String(name), nil)); !slices.Equal(got, []int{i}) {
 					t.Errorf("%q: found %d, want %d", name, got, i)
 				}
 			}
@@ -192,10 +192,10 @@ func TestBadInputSendsNothing(t *testing.T) {
 			if err := p.repo.Insert(ctx, bad); !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
 				t.Errorf("inserted: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, bad.Department, bad.LastName); !errors.Is(err, tables.ErrTooLarge) {
+			if _, err := p.index.Keys(ctx, bad.Department, compoundkey.String(bad.LastName)); !errors.Is(err, tables.ErrTooLarge) {
 				t.Errorf("looked up: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", "\xff"); !errors.Is(err, tables.ErrInvalid) {
+			if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("\xff")); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("looked up what is no text: %v", err)
 			}
 			if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 0, ""); !errors.Is(err, tables.ErrInvalid) {
@@ -218,9 +218,9 @@ func TestAttach(t *testing.T) {
 		intents driver.IntentRunner
 	}{
 		"prefix":           {indexentities.NewInPartition("empid", byLastName), nil},
-		"container is nil": {indexentities.NewInBlobs("lastname", byLastName, nil), queue},
-		"Intents":          {indexentities.NewOutside("lastname", byLastName), nil},
-		"no key function":  {indexentities.NewInPartition[employee]("lastname", nil), nil},
+		"container is nil": {indexentities.NewInBlobs("lastname", byLastName, nil, nil), queue},
+		"Intents":          {indexentities.NewInTable("lastname", byLastName, nil, nil), nil},
+		"no key function":  {indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil), nil},
 		"last_name":        {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
 		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: c.intents}
@@ -236,13 +236,13 @@ func TestReadsWithoutARepository(t *testing.T) {
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for where, x := range map[option]reader{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
-		outside:     indexentities.NewOutside("lastname", byLastName),
-		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists")),
+		outside:     indexentities.NewInTable("lastname", byLastName, nil, nil),
+		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists"), nil),
 	} {
-		_, keys := x.Keys(ctx, "Sales", "Jones")
+		_, keys := x.Keys(ctx, "Sales", compoundkey.String("Jones"))
 		_, page := x.Page(ctx, "Sales", compoundkey.String("Jones"), 10, "")
 		errs := map[string][]error{"Keys": {keys}, "Page": {page}}
-		for _, err := range x.Find(ctx, "Sales", "Jones") {
+		for _, err := range x.Find(ctx, "Sales", compoundkey.String("Jones"), nil) {
 			errs["Find"] = append(errs["Find"], err)
 		}
 		for _, err := range x.Values(ctx, "Sales", compoundkey.All()) {

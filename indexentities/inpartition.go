@@ -18,14 +18,10 @@ import (
 type InPartition[T any] struct{ index[T] }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name begins the lists' row
-// keys: letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list.
-func NewInPartition[T any](name string, value func(*T) compoundkey.Part) *InPartition[T] {
-	return NewMultiInPartition(name, patterns.OneKey(value))
-}
-
-// NewMultiInPartition makes such an index by several values of an entity, such as its tags. Repeated ones count once.
-func NewMultiInPartition[T any](name string, values func(*T) []compoundkey.Part) *InPartition[T] {
-	x := &InPartition[T]{index[T]{IndexDefinition: patterns.DefineIndex(name, values)}}
+// keys: letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated
+// ones count once. It returns the zero Part for an entity that is in no list.
+func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *InPartition[T] {
+	x := &InPartition[T]{index[T]{IndexDefinition: patterns.DefineIndex(name, value)}}
 	x.shelves = x
 	return x
 }

@@ -89,7 +89,7 @@ func TestStaleLists(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); len(got) != 0 {
+			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); len(got) != 0 {
 				t.Fatalf("found %d before the worker", got)
 			}
 			if err := drainNow(ctx, p); err != nil {
@@ -101,10 +101,10 @@ func TestStaleLists(t *testing.T) {
 			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 3 {
+			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 3 {
 				t.Fatalf("%d keys", len(keys))
 			}
-			if got := idsOf(t, p.index.Find(ctx, "Sales", "Jones")); !slices.Equal(got, []int{2}) {
+			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{2}) {
 				t.Fatalf("found %d", got)
 			}
 		})
@@ -164,15 +164,15 @@ func TestForeignClients(t *testing.T) {
 	w := (&world{option: inBlobs}).open(t, s)
 	p := must[*process](t)(w.start(s))
 	c := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
-	x := indexentities.NewInBlobs("lastname", byLastName, c)
+	x := indexentities.NewInBlobs("lastname", byLastName, c, nil)
 	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: "foreign", Key: keyOf, Intents: p.queue}, x))
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
-	if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", "Jones")); len(keys) != 0 {
+	if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
-	if _, err := x.Keys(ctx, "Sales", "Jones"); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := x.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -48,8 +48,8 @@ func TestRequestCounts(t *testing.T) {
 				{"Merge", c.merge, func() error { return p.repo.Merge(ctx, e, "Note") }},
 				{"Replace, another value", c.moves, func() error { e.LastName = "Smith"; return p.repo.Replace(ctx, e) }},
 				{"Delete", c.remove, func() error { return p.repo.Delete(ctx, e) }},
-				{"Keys", 1, func() error { _, err := p.index.Keys(ctx, "Sales", "Jones"); return err }},
-				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", "Jones")); return nil }},
+				{"Keys", 1, func() error { _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); return err }},
+				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); return nil }},
 				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
 				{"Look", 1, func() error {
 					_, _, err := p.index.Look(ctx, must[string](t)(w.placeOf("Jones"), nil), at(1))

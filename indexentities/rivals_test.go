@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -40,7 +41,7 @@ func TestTwentyRivals(t *testing.T) {
 				}
 			}
 			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
-			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), "Jones")); len(keys) != rivals {
+			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String("Jones"))); len(keys) != rivals {
 				t.Fatalf("%d keys", len(keys))
 			}
 			together(func(id int) error {

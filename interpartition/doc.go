@@ -11,8 +11,8 @@
 //	email_Sales   U+FFFC MFRGG...     _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpClaim=jonesj@contoso.com
 //
 // The partition key of a copy is the index's name and the group, the row key the index key, both as compoundkey writes
-// them. The group is the entity's partition, what GroupBy returns, or Organisation: then the partition key is the name alone.
-// In puts the same rows into another table. A copy holds all of the entity's properties, or those that Keep names;
+// them. The group is the entity's partition, what Options.Group returns, or Organisation: then the partition key is the name alone.
+// Options.Table puts the same rows into another table. A copy holds all of the entity's properties, or those that Options.Project names;
 // _tpPartition and _tpPrimary are the entity's own key, _tpVersion the ETag of the row that the copy was made of.
 //
 // The third row is the copy's claim: it says whose the copy is, and is named by a hash of the copy's row key and the
@@ -29,7 +29,7 @@
 // worker comes to it: milliseconds for a busy one or one in the same process, up to its MaxPoll for one that was idle. A
 // read through Verified is never stale, though it does not find what was not entered yet.
 //
-// An index key belongs to one entity of its group. Without Unique, a second entity that takes the key is written, does not
+// An index key belongs to one entity of its group. Without Options.Unique, a second entity that takes the key is written, does not
 // appear in the index, and its intent ends on the poison queue, with the owner's key as the reason; requeue it when the
 // conflict is resolved. With Unique its write is refused with tables.ErrDuplicate.
 //
@@ -51,13 +51,13 @@
 //	Replace, Delete of what was read through an index   1 more (it is compared with the entity's own row first)
 //	Get                        1
 //	Range, Query               1 for each page of at most 1,000
-//	GetWhole, Verified.Get     2
+//	GetFull, Verified.Get      2
 //	Verified.Range             1 for each page and 1 for each entity
 //
 // # Limits
 //
 // A copy is one row, with the limits of an entity and 6 properties of the library's among its 252; an entity that is spread
-// over rows needs Keep. Each write of an entity is a write of two rows in each of its indexes' partitions, whose target is
+// over rows needs Options.Project. Each write of an entity is a write of two rows in each of its indexes' partitions, whose target is
 // 2,000 rows a second: one partition for the organisation takes at most 1,000 changes a second. Patterns with effects outside
 // of the partition cannot be staged in a transaction of the caller's.
 //

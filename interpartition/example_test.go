@@ -32,7 +32,7 @@ type staff struct {
 func openStaff(account *tables.Account, queue *eventual.Queue) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	}).GroupBy(func(*Employee) string { return interpartition.Organisation })}
+	}, &interpartition.Options[Employee]{Group: func(*Employee) string { return interpartition.Organisation }})}
 	var err error
 	s.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
@@ -50,7 +50,7 @@ func (s *staff) hire(ctx context.Context) error {
 	if err := s.employees.Insert(ctx, june); err != nil { // 5 requests: a message, the row, its copy, a second look, no message
 		return err
 	}
-	found, err := s.byEmail.Get(ctx, interpartition.Organisation, "jonesj@contoso.com") // 1 request: a point query
+	found, err := s.byEmail.Get(ctx, interpartition.Organisation, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func ExampleIndex_Verified() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	employees, err := patterns.NewRepository(account.Table("ExampleVerified"), patterns.Schema[Employee]{
 		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 		Intents: queue.Async(),
@@ -126,14 +126,14 @@ func ExampleIndex_Verified() {
 	if err := employees.Replace(ctx, june); err != nil {
 		log.Fatal(err)
 	}
-	_, err = byEmail.Get(ctx, "Sales", "jonesj@contoso.com")
+	_, err = byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
 	fmt.Println("the index still has the old email:", err == nil)
-	_, err = byEmail.Verified().Get(ctx, "Sales", "jonesj@contoso.com")
+	_, err = byEmail.Verified().Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
 	fmt.Println("the employee has it no longer:", errors.Is(err, tables.ErrNotFound))
 	if _, err := worker.Drain(ctx); err != nil {
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, "Sales", "june@contoso.com")
+	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("june@contoso.com"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,15 +145,18 @@ func ExampleIndex_Verified() {
 }
 
 // With Unique, a key that another employee has refuses the write.
-func ExampleIndex_Unique() {
+func ExampleOptions() {
 	ctx := context.Background()
 	account := storage()
 	queue, err := eventual.NewQueue(account, "unique", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }).
-		GroupBy(func(*Employee) string { return interpartition.Organisation }).Unique()
+	email := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
+	byEmail := interpartition.NewIndex("email", email, &interpartition.Options[Employee]{
+		Group:  func(*Employee) string { return interpartition.Organisation },
+		Unique: true,
+	})
 	employees, err := patterns.NewRepository(account.Table("ExampleUnique"), patterns.Schema[Employee]{
 		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 		Intents: queue,

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -78,7 +79,7 @@ func TestOldReservationIsRead(t *testing.T) {
 	if _, err := p.repo.Table().Client().UpsertEntity(t.Context(), []byte(old), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.email.Get(t.Context(), "Sales", jones().Email); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := p.email.Get(t.Context(), "Sales", compoundkey.String(jones().Email)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a reserved key is read as a copy: %v", err)
 	}
 	if err := p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email}); !errors.Is(err, tables.ErrDuplicate) {

@@ -83,13 +83,13 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		return nil, err
 	}
 	p := &process{queue: queue,
-		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }),
-		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }).
-			GroupBy(func(*employee) string { return interpartition.Organisation }).In(account.Table(w.badges)).Keep("Name"),
-	}
-	if w.unique {
-		p.email.Unique()
-		p.badge.Unique()
+		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{Unique: w.unique}),
+		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
+			Group:   func(*employee) string { return interpartition.Organisation },
+			Table:   account.Table(w.badges),
+			Project: []string{"Name"},
+			Unique:  w.unique,
+		}),
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue}
 	if w.async {

@@ -25,47 +25,38 @@ type Index[T any] struct {
 // Organisation is the group of an index that has one partition for all entities.
 const Organisation = ""
 
-// NewIndex makes an index by one key. name begins its partition keys: letters, digits, '-' and '.'. key is pure; it returns
-// the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. A key
-// belongs to one entity of its group: one whose values repeat, such as a last name, ends with the entity's id.
-func NewIndex[T any](name string, key func(*T) compoundkey.Part) *Index[T] {
-	return NewMultiIndex(name, patterns.OneKey(key))
+// Options are the options of NewIndex; nil is the same as the zero value.
+type Options[T any] struct {
+	// Group makes a partition for each value that it returns: a region, the first letter of the key. For one partition for
+	// the whole organisation it returns Organisation. It is pure. nil is a partition for each of the entities' partitions.
+	Group func(*T) string
+
+	// Table holds the copies, and may be in another account; nil is the entities' own table.
+	Table *tables.Table
+
+	// Project names the properties that the copies hold; nil is all. Without all of them, what is read through the index has
+	// zero values for the others, can be merged and deleted but not replaced, and GetFull reads the whole entity. Queries
+	// through the index can have conditions on these properties only.
+	Project []string
+
+	// Unique makes a write that takes another entity's key fail with tables.ErrDuplicate, and write nothing: each new key is
+	// reserved before the entity is written. That costs 1 request for each new key. A key that was just given up, or
+	// reserved by a change that died, is taken until its intent has been carried out.
+	Unique bool
 }
 
-// NewMultiIndex makes an index under which an entity has several keys, such as its tags. Repeated keys count once.
-func NewMultiIndex[T any](name string, keys func(*T) []compoundkey.Part) *Index[T] {
-	return &Index[T]{IndexDefinition: patterns.DefineIndex(name, keys)}
-}
-
-// GroupBy makes a partition for each value of group, in place of one for each of the entities' partitions: a region, the
-// first letter of the key. For one partition for the whole organisation, group returns Organisation. It is pure. It returns
-// x, and is called before x is given to a repository.
-func (x *Index[T]) GroupBy(group func(*T) string) *Index[T] {
-	x.group = group
-	return x
-}
-
-// In puts the copies into another table, which may be in another account. It returns x, and is called before x is given
-// to a repository.
-func (x *Index[T]) In(table *tables.Table) *Index[T] {
-	x.table = table
-	return x
-}
-
-// Keep makes the copies hold these properties only. What is read through the index then has the others' zero values,
-// can be merged and deleted but not replaced, and GetWhole reads the rest. It returns x, and is called before x is
-// given to a repository. Queries through the index can have conditions on these properties only.
-func (x *Index[T]) Keep(properties ...string) *Index[T] {
-	x.KeepOnly(properties)
-	return x
-}
-
-// Unique makes a write that takes another entity's key fail with tables.ErrDuplicate, and write nothing: each new key is
-// reserved before the entity is written. That costs 1 request for each new key. A key that was just given up, or reserved
-// by a change that died, is taken until its intent has been carried out. It returns x, and is called before x is given to a
-// repository.
-func (x *Index[T]) Unique() *Index[T] {
-	x.unique = true
+// NewIndex makes an index. name begins its partition keys: letters, digits, '-' and '.'. key is pure. It returns one key,
+// or several such as one for each tag; repeated keys count once. It returns the zero Part for an entity that is not in the
+// index, and a compoundkey.Tuple for an order by several properties. A key belongs to one entity of its group: one whose
+// values repeat, such as a last name, ends with the entity's id.
+func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
+	x := &Index[T]{IndexDefinition: patterns.DefineIndex(name, key)}
+	if options != nil {
+		x.group, x.table, x.unique = options.Group, options.Table, options.Unique
+		if options.Project != nil {
+			x.KeepOnly(options.Project)
+		}
+	}
 	return x
 }
 
@@ -124,14 +115,9 @@ func (x *Index[T]) partition(group string) string {
 	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
 }
 
-// Get reads the entity of a group whose index key is compoundkey.String of the text value; it is tables.ErrNotFound when
-// there is none. An index with keys of another kind needs GetPart. Requests: 1.
-func (x *Index[T]) Get(ctx context.Context, group, value string) (*T, error) {
-	return x.GetPart(ctx, group, compoundkey.String(value))
-}
-
-// GetPart is Get for an index key of another kind. Requests: 1.
-func (x *Index[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+// Get reads the entity of a group with an index key; it is tables.ErrNotFound when there is none. key is what the key
+// function returns, such as compoundkey.String of a text. Requests: 1.
+func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	repo, err := x.Host("Get")
 	if err != nil {
 		return nil, err
@@ -139,14 +125,14 @@ func (x *Index[T]) GetPart(ctx context.Context, group string, key compoundkey.Pa
 	return repo.GetOutsideCopy(ctx, x.OutsideTable(), x.key(group, key), x.Kept())
 }
 
-// GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
-// reads the entity may change or go, so the result is of the second read. Requests: 2.
-func (x *Index[T]) GetWhole(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	repo, err := x.Host("GetWhole")
+// GetFull is Get for an index whose copies do not hold all properties: it reads the entity's own row. Between its two
+// reads the entity may change or be deleted, so the result is of the second read. Requests: 2.
+func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+	repo, err := x.Host("GetFull")
 	if err != nil {
 		return nil, err
 	}
-	copied, err := x.GetPart(ctx, group, key)
+	copied, err := x.Get(ctx, group, key)
 	if err != nil {
 		return nil, err
 	}

@@ -61,10 +61,14 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intent
 	b.queue = must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
 	var indexes []driver.Pattern
 	if !older {
-		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }).GroupBy(func(*employee) string { return interpartition.Organisation }).In(account.Table(w.badges)).Keep("Name")
+		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
+			Group:   func(*employee) string { return interpartition.Organisation },
+			Table:   account.Table(w.badges),
+			Project: []string{"Name"},
+		})
 		indexes = append(indexes, b.badge)
 	}
-	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) })
+	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: intents(b.queue)}
 	b.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), schema, append(indexes, b.email)...))
 	return b
@@ -190,7 +194,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 					if worker := must[*eventual.Worker](t)(eventual.NewWorker(newer.queue, nil, nil)); must[int](t)(worker.Drain(context.Background())) != 1 {
 						t.Errorf("the newer build's worker: %+v", worker.Stats())
 					}
-					if _, err := newer.badge.Get(context.Background(), interpartition.Organisation, jones().Badge); err != nil {
+					if _, err := newer.badge.Get(context.Background(), interpartition.Organisation, compoundkey.String(jones().Badge)); err != nil {
 						t.Errorf("the intent was not carried out: %v", err)
 					}
 				})

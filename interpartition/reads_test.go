@@ -21,13 +21,13 @@ func emailOf(e *employee) compoundkey.Part { return text(e.Email) }
 
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
-	ctx, x := context.Background(), interpartition.NewIndex("email", emailOf)
+	ctx, x := context.Background(), interpartition.NewIndex("email", emailOf, nil)
 	key := compoundkey.String("jonesj@contoso.com")
 	reads := map[string]func() error{
-		"Get":          func() error { _, err := x.Get(ctx, "Sales", "jonesj@contoso.com"); return err },
-		"GetWhole":     func() error { _, err := x.GetWhole(ctx, "Sales", key); return err },
+		"Get":          func() error { _, err := x.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")); return err },
+		"GetFull":      func() error { _, err := x.GetFull(ctx, "Sales", key); return err },
 		"Query":        func() error { _, err := x.Query(compoundkey.All()); return err },
-		"Verified.Get": func() error { _, err := x.Verified().GetPart(ctx, "Sales", key); return err },
+		"Verified.Get": func() error { _, err := x.Verified().Get(ctx, "Sales", key); return err },
 	}
 	for name, read := range reads {
 		if err := read(); !errors.Is(err, tables.ErrInvalid) {
@@ -111,8 +111,8 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	p := must[*process](t)(w.start(s))
 	shared := p.badge.OutsideTable()
 	organisation := func(*employee) string { return interpartition.Organisation }
-	mail := interpartition.NewIndex("mail", emailOf).GroupBy(organisation).In(shared)
-	byDepartment := interpartition.NewIndex("mail-2", emailOf).In(shared)
+	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: organisation, Table: shared})
+	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
 	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(),
 		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid", Intents: p.queue}, mail, byDepartment))
 	if err := repo.Insert(ctx, jones()); err != nil {

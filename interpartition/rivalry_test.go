@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -150,7 +151,7 @@ func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, na
 		err = harness.ReadAnd(ctx, p.repo, key, edit, func(ctx context.Context, e *employee) error { return p.repo.Merge(ctx, e, "Name", "Email") })
 	case 7:
 		var found *employee
-		if found, err = p.email.Get(ctx, "Sales", "a"); err == nil {
+		if found, err = p.email.Get(ctx, "Sales", compoundkey.String("a")); err == nil {
 			edit(found)
 			err = p.repo.Replace(ctx, found)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -76,7 +77,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		time.Sleep(time.Hour)
 		var seen error
 		faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.Always(storagetest.After("look", func() {
-			_, seen = p.email.Get(context.Background(), "Sales", "jonesj@contoso.com")
+			_, seen = p.email.Get(context.Background(), "Sales", compoundkey.String("jonesj@contoso.com"))
 		}))))
 		q := must[*process](t)(w.start(faulty))
 		err := q.repo.Insert(t.Context(), jones())
@@ -89,7 +90,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.DiesBefore))
 		q = must[*process](t)(w.start(dying))
 		_ = q.repo.Insert(t.Context(), jones())
-		if _, err := p.email.Verified().Get(t.Context(), "Sales", "jonesj@contoso.com"); err != nil {
+		if _, err := p.email.Verified().Get(t.Context(), "Sales", compoundkey.String("jonesj@contoso.com")); err != nil {
 			t.Errorf("after a crash: %v", err)
 		}
 	})

@@ -18,16 +18,11 @@ type Verified[T any] struct{ index *Index[T] }
 // Verified returns the index for reads that are never stale.
 func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
 
-// Get is Index.Get of the entity itself. Requests: 2.
-func (v Verified[T]) Get(ctx context.Context, group, value string) (*T, error) {
-	return v.GetPart(ctx, group, compoundkey.String(value))
-}
-
-// GetPart is Index.GetPart of the entity itself. It is tables.ErrNotFound when the entity is gone or has another key by
-// now. Requests: 2.
-func (v Verified[T]) GetPart(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+// Get is Index.Get of the entity itself. It is tables.ErrNotFound when the entity is deleted or has another key by now.
+// Requests: 2.
+func (v Verified[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	x := v.index
-	found, err := x.GetWhole(ctx, group, key)
+	found, err := x.GetFull(ctx, group, key)
 	if err != nil {
 		return nil, err
 	}

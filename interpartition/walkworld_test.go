@@ -173,10 +173,9 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{queue: queue, email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) })}
-	if w.unique {
-		p.email.Unique()
-	}
+	p := &process{queue: queue}
+	p.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) },
+		&interpartition.Options[employee]{Unique: w.unique})
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue}
 	if w.async {
 		schema.Intents = queue.Async()

@@ -55,12 +55,12 @@ func emailKey(e *employee) compoundkey.Part { return compoundkey.String(e.Email)
 // TestIndexesThatCannotWork: what would fail or find nothing later is refused when it is declared.
 func TestIndexesThatCannotWork(t *testing.T) {
 	for want, x := range map[string]driver.Pattern{
-		"no key function":        intrapartition.NewIndex[employee]("email", nil),
-		"has no key function":    intrapartition.NewMultiIndex[employee]("tag", nil),
-		"Emial":                  intrapartition.NewIndex("email", emailKey).Keep("LastName", "Emial"),
-		"own row keys":           intrapartition.NewIndex("empid", emailKey),
-		"does not fit":           intrapartition.NewIndex("email", func(*bagged) compoundkey.Part { return compoundkey.Part{} }),
-		"property PartitionKey,": intrapartition.NewIndex("email", emailKey).Keep("PartitionKey"),
+		"no key function":        intrapartition.NewIndex[employee, compoundkey.Part]("email", nil, nil),
+		"has no key function":    intrapartition.NewIndex[employee, []compoundkey.Part]("tag", nil, nil),
+		"Emial":                  intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
+		"own row keys":           intrapartition.NewIndex("empid", emailKey, nil),
+		"does not fit":           intrapartition.NewIndex("email", func(*bagged) compoundkey.Part { return compoundkey.Part{} }, nil),
+		"property PartitionKey,": intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
 	} {
 		_, err := attach(t, x)
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), x.PatternName()) {
@@ -71,7 +71,7 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		Key: func(b *bagged) tables.Key {
 			return tables.Key{Row: compoundkey.Join("id", compoundkey.Int(b.ID, 6))}
 		},
-	}, intrapartition.NewIndex("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }).Keep("Whatever"))
+	}, intrapartition.NewIndex("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }, &intrapartition.Options{Project: []string{"Whatever"}}))
 	if err != nil {
 		t.Errorf("a type that takes any property: %v", err)
 	}
@@ -80,8 +80,8 @@ func TestIndexesThatCannotWork(t *testing.T) {
 // TestFailedRepositoryReleasesItsIndexes: an index is free again where the repository that it was given to did not come
 // to be, and where it did, it is not.
 func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
-	x := intrapartition.NewIndex("email", emailKey)
-	if _, err := attach(t, x, intrapartition.NewIndex[employee]("broken", nil)); err == nil {
+	x := intrapartition.NewIndex("email", emailKey, nil)
+	if _, err := attach(t, x, intrapartition.NewIndex[employee, compoundkey.Part]("broken", nil, nil)); err == nil {
 		t.Fatal("a broken index is taken")
 	}
 	checkUnattached(t, x)
@@ -91,7 +91,7 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	if _, err := attach(t, x); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a second repository: %v", err)
 	}
-	if _, err := x.GetWhole(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := x.GetFull(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a key that is none: %v", err)
 	}
 }
@@ -100,10 +100,10 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	t.Helper()
 	ctx := context.Background()
-	_, get := x.Get(ctx, "Sales", "x")
-	_, whole := x.GetWhole(ctx, "Sales", compoundkey.String("x"))
+	_, get := x.Get(ctx, "Sales", compoundkey.String("x"))
+	_, full := x.GetFull(ctx, "Sales", compoundkey.String("x"))
 	_, query := x.Query(compoundkey.All())
-	for name, err := range map[string]error{"Get": get, "GetWhole": whole, "Query": query} {
+	for name, err := range map[string]error{"Get": get, "GetFull": full, "Query": query} {
 		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s without a repository: %v", name, err)
 		}
@@ -121,7 +121,7 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 
 // TestKeysThatCannotBeStored: an entity whose index key fits in no row is refused as a whole, before any request.
 func TestKeysThatCannotBeStored(t *testing.T) {
-	repo, err := attach(t, intrapartition.NewIndex("email", emailKey))
+	repo, err := attach(t, intrapartition.NewIndex("email", emailKey, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

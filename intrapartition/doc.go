@@ -10,7 +10,7 @@
 //	Sales         email_jonesj@contoso.com    FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite _tpPrimary=empid_000223
 //
 // The row key of a copy is the index's name, "_" and the index key as compoundkey writes it. A copy holds all of the
-// entity's properties, or those that Keep names. _tpPrimary is the row key of the entity's own row, _tpCopies
+// entity's properties, or those that Options.Project names. _tpPrimary is the row key of the entity's own row, _tpCopies
 // the names of the indexes that were written with it.
 //
 // # Guarantee
@@ -34,7 +34,7 @@
 //	Merge                                                2 (what the copies hold follows from the whole entity)
 //	Get, by index key                                    1
 //	Range, Query                                         1 for each page of at most 1,000
-//	GetWhole, through an index that keeps less           2
+//	GetFull, through an index with Options.Project       2
 //
 // # Limits
 //

@@ -28,7 +28,7 @@ type Employee struct {
 func hire(ctx context.Context, account *tables.Account) error {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	})
+	}, nil)
 	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
@@ -42,7 +42,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 	if err := employees.Insert(ctx, june); err != nil { // 1 request: rows empid_000223 and email_jonesj@contoso.com
 		return err
 	}
-	found, err := byEmail.Get(ctx, "Sales", "jonesj@contoso.com") // 1 request: a point query
+	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func staff(ctx context.Context, table string, indexes ...driver.Pattern) *patter
 // A range of an index comes in the order of the index.
 func ExampleIndex_Range() {
 	ctx := context.Background()
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	staff(ctx, "ExampleRange", byEmail)
 
 	for e, err := range byEmail.Range(ctx, "Sales", compoundkey.Prefix("a")) {
@@ -137,11 +137,11 @@ func ExampleIndex_Range() {
 }
 
 // Names repeat, so an order by name ends with the id. Its copies hold only what a list shows.
-func ExampleIndex_Keep() {
+func ExampleOptions() {
 	ctx := context.Background()
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.Int(e.ID, 6))
-	}).Keep("LastName", "ID")
+	}, &intrapartition.Options{Project: []string{"LastName", "ID"}})
 	employees := staff(ctx, "ExampleKeep", byName)
 
 	for e, err := range byName.Range(ctx, "Sales", compoundkey.All()) {
@@ -170,15 +170,15 @@ func ExampleIndex_Keep() {
 }
 
 // An employee is found under each of her tags. One without tags is not in the index.
-func ExampleNewMultiIndex() {
+func ExampleNewIndex_severalKeys() {
 	ctx := context.Background()
-	byTag := intrapartition.NewMultiIndex("tag", func(e *Employee) []compoundkey.Part {
+	byTag := intrapartition.NewIndex("tag", func(e *Employee) []compoundkey.Part {
 		var keys []compoundkey.Part
 		for _, tag := range e.Tags {
 			keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(e.ID, 6)))
 		}
 		return keys
-	})
+	}, nil)
 	staff(ctx, "ExampleMultiIndex", byTag)
 
 	for e, err := range byTag.Range(ctx, "Sales", compoundkey.Exactly(compoundkey.String("remote"))) {
@@ -195,7 +195,7 @@ func ExampleNewMultiIndex() {
 // A key of an index belongs to one entity of its partition.
 func ExampleNewIndex_duplicate() {
 	ctx := context.Background()
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) })
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	employees := staff(ctx, "ExampleDuplicate", byEmail)
 
 	err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, LastName: "Jones", Email: "jonesj@contoso.com"})

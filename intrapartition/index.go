@@ -17,23 +17,23 @@ type Index[T any] struct {
 	patterns.IndexDefinition[T]
 }
 
-// NewIndex makes an index by one key. name is the prefix of its row keys: letters, digits, '-' and '.'. key is pure; it
-// returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several
-// properties. An order whose values repeat, such as a last name, ends with the entity's id.
-func NewIndex[T any](name string, key func(*T) compoundkey.Part) *Index[T] {
-	return NewMultiIndex(name, patterns.OneKey(key))
+// Options are the options of NewIndex; nil is the same as the zero value.
+type Options struct {
+	// Project names the properties that the copies hold; nil is all. Without all of them, what is read through the index has
+	// zero values for the others, can be merged and deleted but not replaced, and GetFull reads the whole entity. Queries
+	// through the index can have conditions on these properties only.
+	Project []string
 }
 
-// NewMultiIndex makes an index under which an entity has several keys, such as its tags. Repeated keys count once.
-func NewMultiIndex[T any](name string, keys func(*T) []compoundkey.Part) *Index[T] {
-	return &Index[T]{patterns.DefineIndex(name, keys)}
-}
-
-// Keep makes the copies hold these properties only. What is read through the index then has the others' zero values,
-// can be merged and deleted but not replaced, and GetWhole reads the rest. It returns x, and is called before x is
-// given to a repository. Queries through the index can have conditions on these properties only.
-func (x *Index[T]) Keep(properties ...string) *Index[T] {
-	x.KeepOnly(properties)
+// NewIndex makes an index. name is the prefix of its row keys: letters, digits, '-' and '.'. key is pure. It returns one
+// key, or several such as one for each tag; repeated keys count once. It returns the zero Part for an entity that is not
+// in the index, and a compoundkey.Tuple for an order by several properties. An order whose values repeat, such as a last
+// name, ends with the entity's id.
+func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
+	x := &Index[T]{patterns.DefineIndex(name, key)}
+	if options != nil && options.Project != nil {
+		x.KeepOnly(options.Project)
+	}
 	return x
 }
 
@@ -61,14 +61,9 @@ func (x *Index[T]) Copies(entity any) ([]driver.Copy, error) {
 // rows places a span of index keys among the partition's row keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.PatternName()) }
 
-// Get reads the entity whose index key is compoundkey.String of the text value; it is tables.ErrNotFound when there
-// is none. An index with keys of another kind needs GetPart. Requests: 1.
-func (x *Index[T]) Get(ctx context.Context, partition, value string) (*T, error) {
-	return x.GetPart(ctx, partition, compoundkey.String(value))
-}
-
-// GetPart is Get for an index key of another kind. Requests: 1.
-func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
+// Get reads the entity with an index key; it is tables.ErrNotFound when there is none. key is what the key function
+// returns, such as compoundkey.String of a text. Requests: 1.
+func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	repo, err := x.Host("Get")
 	if err != nil {
 		return nil, err
@@ -76,10 +71,10 @@ func (x *Index[T]) GetPart(ctx context.Context, partition string, key compoundke
 	return repo.GetCopy(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.PatternName(), key)}, x.Kept())
 }
 
-// GetWhole is GetPart for an index that keeps less than the entity: it follows to the entity's own row. Between its two
-// reads the entity may change or go, so the result is of the second read. Requests: 2.
-func (x *Index[T]) GetWhole(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
-	repo, err := x.Host("GetWhole")
+// GetFull is Get for an index whose copies do not hold all properties: it reads the entity's own row. Between its two
+// reads the entity may change or be deleted, so the result is of the second read. Requests: 2.
+func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
+	repo, err := x.Host("GetFull")
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func TestIndexes(t *testing.T) {
 			t.Errorf("in the partition: %s", text)
 		}
 	}
-	outside := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	outside := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
 	if text := must[string](t)(textOf(ctx, outside)); text != want {
 		t.Errorf("outside: %s", text)
 	}
@@ -81,7 +81,7 @@ func TestRepairOfCopies(t *testing.T) {
 		_ = r
 		mended++
 	}
-	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
 	if mended == 0 || short(got.Photo) != "a74" {
 		t.Errorf("%d mended, and the copy has %s", mended, short(got.Photo))
 	}

@@ -114,11 +114,12 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if w.inIndex {
 		p.byNote = intrapartition.NewIndex("note", func(e *employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(e.Note), compoundkey.Int(e.ID, 6))
-		})
+		}, nil)
 		attached = append(attached, p.byNote)
 	}
 	if w.outIndex {
-		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }).In(account.Table(w.copies))
+		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) },
+			&interpartition.Options[employee]{Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue, MaxAttempts: w.attempts}

@@ -99,7 +99,7 @@ func TestSealed(t *testing.T) {
 			contents[pointer[2]] = true
 		}
 		byNote := must[*employee](t)(first(p.byNote.Range(ctx, "Sales", compoundkey.All())))
-		byEmail := must[*employee](t)(p.byEmail.GetPart(ctx, "Sales", compoundkey.String(e.Email)))
+		byEmail := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String(e.Email)))
 		for _, read := range []*employee{e, must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
 			video, err := readAll(ctx, read.Video)
 			if err != nil || !bytes.Equal(read.Photo, secret) || read.CV != string(secret) || !bytes.Equal(video, secret) || read.Video.Length() != int64(len(secret)) || read.Video.ContentType() != "video/mp4" {

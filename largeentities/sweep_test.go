@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -151,12 +152,12 @@ func TestSweepAndStaleCopies(t *testing.T) {
 	if r.Held != 1 || r.Referenced != 1 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
-	stale := must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], "jonesj"))
+	stale := must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], compoundkey.String("jonesj")))
 	if short(stale.Photo) != "a74" {
 		t.Errorf("the stale copy has %s", short(stale.Photo))
 	}
 	ok(t, drainNow(ctx, p))
-	fresh := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jonesj"))
+	fresh := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
 	if short(fresh.Photo) != "b74" {
 		t.Errorf("the copy has %s", short(fresh.Photo))
 	}
@@ -204,7 +205,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
 			t.Errorf("%+v", r)
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, tables.ErrNotFound) {
+		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy: %v, %v", v, err)
 		}
 		for range 2 { // what a Repair names in messages, workers do
@@ -213,10 +214,10 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 			}
 			ok(t, w.drain(ctx, s))
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", "jonesj"); !errors.Is(err, tables.ErrNotFound) {
+		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy after Repair: %v, %v", v, err)
 		}
-		if v := must[*employee](t)(p.byEmail.Get(ctx, "Sales", "jones")); short(v.Photo) != "b74" {
+		if v := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jones"))); short(v.Photo) != "b74" {
 			t.Errorf("the copy has %s", short(v.Photo))
 		}
 		_, err = w.check(ctx, s)

@@ -62,7 +62,7 @@ func byCategory() *intrapartition.Index[claim] {
 			return compoundkey.Part{}
 		}
 		return compoundkey.Tuple(compoundkey.String(c.Category), compoundkey.TimeDesc(c.LoggedAt), compoundkey.String(c.LogID))
-	})
+	}, nil)
 }
 
 // counted is s for a client whose requests are counted.

@@ -147,7 +147,7 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
 	index := func() *intrapartition.Index[person] {
-		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
 	open := func(attached ...driver.Pattern) *patterns.Repository[person] {
 		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))

@@ -16,7 +16,7 @@ import (
 func TestCheck(t *testing.T) {
 	a, requests := harness.Counted(t)
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil),
-		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })))
+		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)))
 	for name, c := range map[string]struct {
 		spoil func(*person)
 		kind  error

@@ -180,7 +180,7 @@ func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
 			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]driver.OutsideCopy, error) {
 				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
-			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))
 			other := ann()
 			other.Team, other.ID = "blue", ids[0]

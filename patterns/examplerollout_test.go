@@ -16,7 +16,7 @@ import (
 func workersBy(table *tables.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker]) {
 	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(w.Name), compoundkey.Int(w.ID, 6))
-	})
+	}, nil)
 	repository, err := patterns.NewRepository(table, patterns.Schema[Worker]{
 		Key: func(w *Worker) tables.Key {
 			return tables.Key{Partition: w.Department, Row: compoundkey.Join("", compoundkey.Int(w.ID, 6))}

@@ -17,7 +17,7 @@ import (
 func ExampleRepository_Verify() {
 	ctx := context.Background()
 	table := harness.ExampleTable("ExampleVerify")
-	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part { return compoundkey.Fold(w.Name) })
+	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part { return compoundkey.Fold(w.Name) }, nil)
 	staff, err := patterns.NewRepository(table, patterns.Schema[Worker]{
 		Key: func(w *Worker) tables.Key {
 			return tables.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
@@ -44,7 +44,7 @@ func ExampleRepository_Verify() {
 			log.Fatal(repaired, err)
 		}
 	}
-	w, err := byName.GetPart(ctx, "Sales", compoundkey.Fold("JUNE"))
+	w, err := byName.Get(ctx, "Sales", compoundkey.Fold("JUNE"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -32,8 +32,8 @@ func TestExplain(t *testing.T) {
 	if err := queue.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) })
-	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }).Unique()
+	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
+	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Unique: true})
 	r := harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{RowPrefix: "id", Intents: queue,
 		Key: func(v *staff) tables.Key {
 			return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}

@@ -145,8 +145,8 @@ func TestGoldenIndexRows(t *testing.T) {
 	g := &golden{}
 	full := intrapartition.NewIndex("name", func(e *goldenEmployee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.Name[:4]), compoundkey.Int(e.id(), 6))
-	})
-	kept := intrapartition.NewIndex("hired", func(e *goldenEmployee) compoundkey.Part { return compoundkey.Time(e.Hired) }).Keep("Age")
+	}, nil)
+	kept := intrapartition.NewIndex("hired", func(e *goldenEmployee) compoundkey.Part { return compoundkey.Time(e.Hired) }, &intrapartition.Options{Project: []string{"Age"}})
 	repo := goldenRepository(t, g, full, kept)
 	e := newGoldenEmployee()
 	if err := repo.Insert(ctx, e); err != nil {

@@ -24,18 +24,22 @@ type IndexDefinition[T any] struct {
 	repo *Repository[T]
 }
 
-// DefineIndex makes a definition. keys is pure.
-func DefineIndex[T any](name string, keys func(*T) []compoundkey.Part) IndexDefinition[T] {
-	return IndexDefinition[T]{name: name, keys: keys}
+// DefineIndex makes a definition. key is pure, and returns one key or several.
+func DefineIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K) IndexDefinition[T] {
+	return IndexDefinition[T]{name: name, keys: manyKeys(key)}
 }
 
-// OneKey turns a function that returns one key into one that returns several. A nil function stays nil, and is refused
-// when the index is attached.
-func OneKey[T any](key func(*T) compoundkey.Part) func(*T) []compoundkey.Part {
-	if key == nil {
-		return nil
+// manyKeys turns a key function into one that returns several keys. A nil function stays nil: Attach refuses it.
+func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoundkey.Part {
+	switch key := any(key).(type) {
+	case func(*T) compoundkey.Part:
+		if key != nil {
+			return func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }
+		}
+	case func(*T) []compoundkey.Part:
+		return key
 	}
-	return func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }
+	return nil
 }
 
 // PatternName returns the index's name.
@@ -114,7 +118,7 @@ func (d *IndexDefinition[T]) GroupOf(v *T, group func(*T) string) (string, error
 	if group != nil {
 		return group(v), nil
 	}
-	repo, err := d.Host("GroupBy")
+	repo, err := d.Host("GroupOf")
 	if err != nil {
 		return "", err
 	}

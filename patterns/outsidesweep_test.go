@@ -46,10 +46,13 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		return nil, err
 	}
 	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
-	everywhere := interpartition.NewIndex("everywhere", key).Keep("Name").In(c.copies).
-		GroupBy(func(*person) string { return interpartition.Organisation })
+	everywhere := interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
+		Group:   func(*person) string { return interpartition.Organisation },
+		Table:   c.copies,
+		Project: []string{"Name"},
+	})
 	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(c.queue), everywhere,
-		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key), halved{}, c.spill, &tally{})
+		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})
 	return c, err
 }
 

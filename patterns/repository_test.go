@@ -24,7 +24,7 @@ func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *int
 			return compoundkey.Part{}
 		}
 		return compoundkey.String(p.Email)
-	})
+	}, nil)
 	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil), email)), email
 }
 
@@ -47,7 +47,7 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	if other.Incarnation() != first {
 		t.Fatal("an upsert of an entity that is there began a new life of it")
 	}
-	if _, err := email.Get(ctx, "red", "ann@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.Get(ctx, "red", compoundkey.String("ann@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the old index row is left over: %v", err)
 	}
 	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrConflict)
@@ -100,7 +100,7 @@ func TestRepositoryUpdateUnderRivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := int64(91_000 + rivals*each)
-	got, err := email.Get(ctx, "red", fmt.Sprintf("ann%d@contoso.com", want))
+	got, err := email.Get(ctx, "red", compoundkey.String(fmt.Sprintf("ann%d@contoso.com", want)))
 	if err != nil || got.Salary != want {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -137,7 +137,7 @@ func TestRepositoryMendsDrift(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := email.Get(ctx, "red", e.Email); err != nil {
+	if _, err := email.Get(ctx, "red", compoundkey.String(e.Email)); err != nil {
 		t.Fatalf("the lost copy was not written again: %v", err)
 	}
 	lose()
@@ -177,7 +177,7 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatalf("the staged insert left no usable Meta: %v", err)
 	}
-	if _, err := email.Get(ctx, "red", "bob@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.Get(ctx, "red", compoundkey.String("bob@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the staged delete left the copy: %v", err)
 	}
 	if err := repo.StageReplace(ctx, x, e); err != nil {
@@ -232,7 +232,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	table := a.Table("Unused")
 	schema := personSchema(nil)
 	index := func(name string) *intrapartition.Index[person] {
-		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
 	attached := index("email")
 	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
@@ -246,7 +246,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	_, noKey := patterns.NewRepository(table, patterns.Schema[person]{})
 	_, twoNames := patterns.NewRepository(table, schema, index("email"), index("email"))
 	_, twice := patterns.NewRepository(table, schema, attached)
-	_, otherType := patterns.NewRepository(table, schema, intrapartition.NewIndex("x", func(*plain) compoundkey.Part { return compoundkey.Part{} }))
+	_, otherType := patterns.NewRepository(table, schema, intrapartition.NewIndex("x", func(*plain) compoundkey.Part { return compoundkey.Part{} }, nil))
 	_, ownPrefix := patterns.NewRepository(table, schema, index("person"))
 	_, badName := patterns.NewRepository(table, schema, index("e_mail"))
 	_, noIntents := patterns.NewRepository(table, schema, &spilled{property: "Photo"})
@@ -300,7 +300,7 @@ func TestRepositoryWithoutPatterns(t *testing.T) {
 
 // byEmail is the index of people.
 func byEmail() *intrapartition.Index[person] {
-	return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+	return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 }
 
 // TestRepositoryAddedIndex: an index that comes to a table with data, and programs with and without it side by side.
@@ -323,7 +323,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 	}
 	owns := func(address string, id int) {
 		t.Helper()
-		got, err := email.Get(ctx, "red", address)
+		got, err := email.Get(ctx, "red", compoundkey.String(address))
 		if err != nil || got.ID != id || got.Email != address {
 			t.Fatalf("%s is of %+v, %v", address, got, err)
 		}

@@ -32,17 +32,17 @@ func taggedSchema() patterns.Schema[tagged] {
 }
 
 func byTag() *intrapartition.Index[tagged] {
-	return intrapartition.NewMultiIndex("tag", func(v *tagged) []compoundkey.Part {
+	return intrapartition.NewIndex("tag", func(v *tagged) []compoundkey.Part {
 		var keys []compoundkey.Part
 		for _, tag := range v.Tags {
 			keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(v.ID, 4)))
 		}
 		return keys
-	})
+	}, nil)
 }
 
 func byAddress() *intrapartition.Index[tagged] {
-	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) })
+	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
 }
 
 func taggedRepository(t *testing.T, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[tagged] {
@@ -135,7 +135,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := without.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 2; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	stale := harness.Must[*tagged](t)(index.Get(ctx, "p", "a"))
+	stale := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("a")))
 	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.StageReplace(ctx, table.NewTransaction(), stale), tables.ErrConflict)
@@ -146,7 +146,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	read := harness.Must[*tagged](t)(index.Get(ctx, "p", "a"))
+	read := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("a")))
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Email = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 	}
 	_, err := with.Update(ctx, one.Key(), func(v *tagged) error { v.Age++; return nil })
 	harness.WantKind(t, err, tables.ErrDuplicate)
-	if got := harness.Must[*tagged](t)(index.Get(ctx, "p", "b")); got.ID != 2 {
+	if got := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("b"))); got.ID != 2 {
 		t.Fatalf("b is of %+v", got)
 	}
 }
@@ -187,7 +187,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 		Mail string
 	}
 	table := harness.NewTable(t, harness.Account(t))
-	mail := intrapartition.NewIndex("email", func(v *contractor) compoundkey.Part { return compoundkey.String(v.Mail) })
+	mail := intrapartition.NewIndex("email", func(v *contractor) compoundkey.Part { return compoundkey.String(v.Mail) }, nil)
 	contractors := harness.Must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) tables.Key {
 		return tables.Key{Partition: "p", Row: compoundkey.Join("contractor", compoundkey.Int(v.ID, 4))}
 	}}, mail))
@@ -195,7 +195,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.WantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), tables.ErrDuplicate)
-	if got := harness.Must[*contractor](t)(mail.Get(ctx, "p", "a")); got.ID != 1 {
+	if got := harness.Must[*contractor](t)(mail.Get(ctx, "p", compoundkey.String("a"))); got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
-	day := intrapartition.NewIndex("day", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Born.Format(time.DateOnly)) })
+	day := intrapartition.NewIndex("day", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Born.Format(time.DateOnly)) }, nil)
 	r := taggedRepository(t, table, day)
 	v := &tagged{ID: 1, Born: time.Date(2024, 1, 1, 0, 30, 0, 0, time.FixedZone("CET", 3600))}
 	if e := harness.WantKind(t, r.Insert(ctx, v), tables.ErrInvalid); e.Pattern != "day" {
@@ -240,7 +240,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	name := intrapartition.NewIndex("name", func(v *keyed) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.String(v.RowKey))
-	})
+	}, nil)
 	r := harness.Must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) tables.Key {
 		return tables.Key{Partition: v.PartitionKey, Row: v.RowKey}
 	}}, name))
@@ -249,7 +249,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 	}
 	get := func(n string) *keyed {
 		t.Helper()
-		return harness.Must[*keyed](t)(name.GetPart(ctx, "p", compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
+		return harness.Must[*keyed](t)(name.Get(ctx, "p", compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
 	}
 	v := get("Jones")
 	if v.RowKey != "1" {
@@ -297,7 +297,7 @@ func TestRepositoryUnreadableKeys(t *testing.T) {
 	if err := taggedRepository(t, table).Insert(ctx, &tagged{ID: 1, Age: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	narrow := intrapartition.NewIndex("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) })
+	narrow := intrapartition.NewIndex("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) }, nil)
 	r := taggedRepository(t, table, narrow)
 	v := harness.Must[*tagged](t)(r.Get(ctx, tables.Key{Partition: "p", Row: "id_0001"}))
 	if e := harness.WantKind(t, r.Replace(ctx, v), tables.ErrInvalid); e.Pattern != "age" {

@@ -27,7 +27,7 @@ func noteRepository(t *testing.T, table *tables.Table, attached ...driver.Patter
 }
 
 func byName() *intrapartition.Index[note] {
-	return intrapartition.NewIndex("name", func(n *note) compoundkey.Part { return compoundkey.String(n.Name) })
+	return intrapartition.NewIndex("name", func(n *note) compoundkey.Part { return compoundkey.String(n.Name) }, nil)
 }
 
 // TestKeptRowsAreNotWrittenAlone: no verb that looks at a single row changes a row of an entity that has others, or one
@@ -75,7 +75,7 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 			}
 		}
 	}
-	v := harness.Must[*note](t)(index.Get(ctx, "p", "Ann"))
+	v := harness.Must[*note](t)(index.Get(ctx, "p", compoundkey.String("Ann")))
 	harness.WantKind(t, notes.Replace(ctx, v), tables.ErrInvalid)
 	v = harness.Must[*note](t)(repo.Get(ctx, tables.Key{Partition: "p", Row: "id_1"}))
 	harness.WantKind(t, notes.Merge(ctx, v), tables.ErrInvalid)

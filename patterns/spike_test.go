@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.spill = &spilled{property: "Photo", over: 100, blobs: blobs}
-	w.email = intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) })
+	w.email = intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	// Attached in the order that is wrong for storing: the repository orders the stages itself.
 	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(w.log), w.sealed, w.email, halved{}, w.spill, &tally{}))
 	return w
@@ -127,7 +127,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	if n := len(w.blobNames(t)); n != 1 {
 		t.Fatalf("%d blobs", n)
 	}
-	got, err := w.email.Get(ctx, "red", "ann@contoso.com")
+	got, err := w.email.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestSpikeIntentsOutliveTheirWriter(t *testing.T) {
 			if names := w.blobNames(t); len(names) != 1 {
 				t.Fatalf("blobs are %q", names)
 			}
-			got, err := w.email.Get(ctx, "red", "ann@contoso.com")
+			got, err := w.email.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -214,7 +215,7 @@ func readEach() map[string]func(ctx context.Context, repo *members) (*member, er
 			return repo.Get(ctx, memberKey("red", 7))
 		},
 		"by email": func(ctx context.Context, repo *members) (*member, error) {
-			return repo.byEmail.Get(ctx, "red", "ann@contoso.com")
+			return repo.byEmail.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
 		},
 	}
 }

@@ -61,20 +61,20 @@ func openMembers(s *storagetest.Service, table string) (*members, error) {
 	m := &members{
 		byName: intrapartition.NewIndex("name", func(m *member) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(m.Name), compoundkey.Int(m.ID, 4))
-		}).Keep("Name", "Stamp"),
-		byTag: intrapartition.NewMultiIndex("tag", func(m *member) []compoundkey.Part {
+		}, &intrapartition.Options{Project: []string{"Name", "Stamp"}}),
+		byTag: intrapartition.NewIndex("tag", func(m *member) []compoundkey.Part {
 			var parts []compoundkey.Part
 			for _, tag := range m.Tags {
 				parts = append(parts, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(m.ID, 4)))
 			}
 			return parts
-		}),
+		}, nil),
 		byEmail: intrapartition.NewIndex("email", func(m *member) compoundkey.Part {
 			if m.Email == "" {
 				return compoundkey.Part{}
 			}
 			return compoundkey.String(m.Email)
-		}),
+		}, nil),
 	}
 	return m, m.open(s, table, m.byName, m.byTag, m.byEmail)
 }

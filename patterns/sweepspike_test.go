@@ -89,7 +89,7 @@ func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
 		return nil, err
 	}
 	p := &spikeProcess{
-		email: intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }),
+		email: intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil),
 		spill: &spilled{property: "Photo", over: 100, blobs: account.Container(w.container)},
 	}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(w.intents),
@@ -113,7 +113,7 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 	switch {
 	case err == nil:
 		email := "email_" + got.Email
-		copied, err := p.email.Get(ctx, "red", got.Email)
+		copied, err := p.email.Get(ctx, "red", compoundkey.String(got.Email))
 		if err != nil || personText(copied) != personText(got) {
 			return "", fmt.Errorf("by email: %v; own row: %s", err, personText(got))
 		}

@@ -278,8 +278,8 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 		key := func(v *staff) tables.Key {
 			return tables.Key{Partition: v.Department, Row: compoundkey.Join(prefix, compoundkey.Int(v.ID, 6))}
 		}
-		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }).In(shared)
-		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) })
+		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Table: shared})
+		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(table, patterns.Schema[staff]{Name: name, Key: key, RowPrefix: prefix, Intents: queue},
 			near, strangers{outside, name}))
 	}

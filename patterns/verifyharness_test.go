@@ -100,13 +100,17 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 		return nil, err
 	}
 	all := []driver.Pattern{
-		intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }),
+		intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil),
 		intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
-		}).Keep("Name"),
-		interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }),
-		interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }).
-			GroupBy(func(*staff) string { return interpartition.Organisation }).In(d.badge).Keep("Name").Unique(),
+		}, &intrapartition.Options{Project: []string{"Name"}}),
+		interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil),
+		interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
+			Group:   func(*staff) string { return interpartition.Organisation },
+			Table:   d.badge,
+			Project: []string{"Name"},
+			Unique:  true,
+		}),
 		&roster{d.table}, &marks{d.marks},
 	}
 	all = slices.DeleteFunc(all, func(p driver.Pattern) bool { return slices.Contains(o.without, p.PatternName()) })

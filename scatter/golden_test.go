@@ -133,7 +133,7 @@ func TestGoldenIntentNames(t *testing.T) {
 	a := must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
 	byTag := func() driver.Pattern {
-		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) })
+		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
 	}
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)

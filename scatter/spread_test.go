@@ -176,7 +176,7 @@ func TestPatternsCompose(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 2)
 	index := func() *intrapartition.Index[event] {
-		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) })
+		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
 	}
 	byTag, meter := index(), must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	p := must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
@@ -185,7 +185,7 @@ func TestPatternsCompose(t *testing.T) {
 	e := &event{Number: 12, Tag: "b"}
 	wantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
 	check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
-	found := must[*event](t)(byTag.Get(ctx, e.Key().Partition, "b"))
+	found := must[*event](t)(byTag.Get(ctx, e.Key().Partition, compoundkey.String("b")))
 	found.Tag = "b"
 	found.Text = "changed"
 	check(t, p.Replace(ctx, found))

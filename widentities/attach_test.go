@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -56,7 +57,7 @@ func TestFirstRowTooLarge(t *testing.T) {
 func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
 	l := widentities.New(nil)
-	broken := intrapartition.NewIndex[profile]("broken", nil)
+	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
 	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("a broken index beside it: %v", err)
 	}

@@ -28,7 +28,7 @@ type Survey struct {
 func openSurveys(account *tables.Account) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
 	byEmail := intrapartition.NewIndex("email", func(s *Survey) compoundkey.Part {
 		return compoundkey.String(s.Email)
-	})
+	}, nil)
 	wide := widentities.New(&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	surveys, err := patterns.NewRepository(account.Table("Surveys"), patterns.Schema[Survey]{
 		Key: func(s *Survey) tables.Key {
@@ -65,7 +65,7 @@ func Example() {
 	if err := surveys.Insert(ctx, june); err != nil { // 1 request: all rows, with those of the copy by email
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, "Sales", "jonesj@contoso.com") // 2 requests: the first row, and the others
+	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")) // 2 requests: the first row, and the others
 	if err != nil {
 		log.Fatal(err)
 	}

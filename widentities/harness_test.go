@@ -59,7 +59,7 @@ func start(s *storagetest.Service, table string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{byEmail: intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })}
+	p := &process{byEmail: intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)}
 	wide := widentities.New(&widentities.Options{FirstRow: []string{"Team", "ID", "Email"}})
 	p.profiles, err = patterns.NewRepository(account.Table(table), schema, wide, p.byEmail)
 	return p, err

@@ -22,10 +22,7 @@ func account(t testing.TB, s *storagetest.Service) *tables.Account {
 // program is one version of a program: what it has in the first row, what its index keeps.
 func program(t testing.TB, s *storagetest.Service, table string, first, keep []string) (*patterns.Repository[profile], *intrapartition.Index[profile]) {
 	t.Helper()
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
-	if keep != nil {
-		ix.Keep(keep...)
-	}
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, &intrapartition.Options{Project: keep})
 	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New(&widentities.Options{FirstRow: first}), ix)
 	check(t, err)
 	return r, ix
@@ -105,13 +102,13 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
 	check(t, older.Insert(t.Context(), v))
-	_, err := byEmail.Get(t.Context(), "red", "p1@contoso.com")
+	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
 	check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
 	check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
+	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
 }
@@ -128,13 +125,13 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
 	check(t, older.Insert(t.Context(), withNumbers(1, 310)))
-	_, err := byEmail.Get(t.Context(), "red", "p1@contoso.com")
+	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
 	check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
 	check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.Get(t.Context(), "red", "p1@contoso.com"); err != nil {
+	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
 }
@@ -170,7 +167,7 @@ func TestForeignRowBetween(t *testing.T) {
 func TestOldIndexKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
 	check(t, err)
 	v := withNumbers(1, 10)
@@ -182,7 +179,7 @@ func TestOldIndexKey(t *testing.T) {
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
-	if v, err := ix.Get(t.Context(), "red", "a\uFFFBb"); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := ix.Get(t.Context(), "red", compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
 	for d, err := range p.profiles.Verify(t.Context(), nil) {
@@ -194,7 +191,7 @@ func TestOldIndexKey(t *testing.T) {
 func TestReplacementCharacterInKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) })
+	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
 	check(t, err)
 	v := withNumbers(1, 10)
@@ -213,7 +210,7 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	got, err = p.profiles.Get(t.Context(), at(1))
 	check(t, err)
 	check(t, p.profiles.Delete(t.Context(), got))
-	if v, err := p.byEmail.Get(t.Context(), "red", "J\uFFFDrg"); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := p.byEmail.Get(t.Context(), "red", compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -53,7 +54,7 @@ func TestSizes(t *testing.T) {
 				t.Errorf("the read took %d requests, want %d", n, c.reads)
 			}
 			same(t, got, c.profile)
-			got, err = p.byEmail.Get(t.Context(), "red", c.profile.Email)
+			got, err = p.byEmail.Get(t.Context(), "red", compoundkey.String(c.profile.Email))
 			check(t, err)
 			same(t, got, c.profile)
 			keys, err := rowKeys(t.Context(), p)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -107,7 +108,7 @@ func found(ctx context.Context, p *process, states []*profile) error {
 	if is < 0 {
 		return fmt.Errorf("there is %.200s", textOf(got))
 	}
-	copied, err := p.byEmail.Get(ctx, "red", "p1@contoso.com")
+	copied, err := p.byEmail.Get(ctx, "red", compoundkey.String("p1@contoso.com"))
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}

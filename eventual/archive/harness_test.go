@@ -167,7 +167,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	}
 	p.ledger = account.Table(o.ledger)
 	email := func() driver.Pattern {
-		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) })
+		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
 	}
 	schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
 	attached := []driver.Pattern{email()}

@@ -57,13 +57,13 @@ func newEmployees(table *tables.Table) (*patterns.Repository[Employee], *indexes
 	x := &indexes{
 		email: intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 			return compoundkey.String(e.Email)
-		}),
+		}, nil),
 		name: intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.String(e.FirstName), id(e.ID))
-		}).Keep("Department", "ID", "FirstName", "LastName"),
+		}, &intrapartition.Options{Project: []string{"Department", "ID", "FirstName", "LastName"}}),
 		hired: intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.Time(e.HireDate), id(e.ID))
-		}),
+		}, nil),
 	}
 	repo, err := patterns.NewRepository(table, patterns.Schema[Employee]{
 		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },

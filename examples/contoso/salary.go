@@ -57,7 +57,7 @@ func openConfidentials(ctx context.Context, table *tables.Table, registry *encry
 	}
 	x.byNationalID = intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
 		return compoundkey.Tuple(x.beacon.Part(tables.String(e.NationalID)), id(e.ID))
-	})
+	}, nil)
 	x.repo, err = patterns.NewRepository(table, patterns.Schema[Confidential]{
 		Key:       func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",

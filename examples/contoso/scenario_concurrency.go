@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -29,7 +30,7 @@ func (c *company) refuseStale(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	second, err := c.indexes.email.Get(ctx, sales, first.Email)
+	second, err := c.indexes.email.Get(ctx, sales, compoundkey.String(first.Email))
 	if err != nil {
 		return err
 	}

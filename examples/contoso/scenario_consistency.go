@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -30,7 +31,7 @@ func (c *company) changeEmail(ctx context.Context, s *section) error {
 	var e *Employee
 	err := c.act(s, "read by email", func() (string, error) {
 		var err error
-		e, err = c.indexes.email.Get(ctx, sales, jonesEmail)
+		e, err = c.indexes.email.Get(ctx, sales, compoundkey.String(jonesEmail))
 		return "the copy is the whole employee", err
 	})
 	if err != nil {
@@ -49,10 +50,10 @@ func (c *company) changeEmail(ctx context.Context, s *section) error {
 	}
 	*c.employee(e.ID) = *e
 	return c.act(s, "read by the old email and by the new", func() (string, error) {
-		if _, err := c.indexes.email.Get(ctx, sales, jonesEmail); !errors.Is(err, tables.ErrNotFound) {
+		if _, err := c.indexes.email.Get(ctx, sales, compoundkey.String(jonesEmail)); !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("the old email still finds somebody: %w", err)
 		}
-		got, err := c.indexes.email.Get(ctx, sales, renamed)
+		got, err := c.indexes.email.Get(ctx, sales, compoundkey.String(renamed))
 		if err != nil {
 			return "", err
 		}

@@ -73,10 +73,12 @@ func (d *drifting) repository(employees *tables.Table, more ...driver.Pattern) (
 	schema := newSchema()
 	schema.Intents = d.queue
 	return patterns.NewRepository(employees, schema, append([]driver.Pattern{
-		intrapartition.NewIndex("email", byEmail),
+		intrapartition.NewIndex("email", byEmail, nil),
 		besideEmployees(),
-		interpartition.NewIndex("everybody", byEmail).
-			GroupBy(func(*Employee) string { return interpartition.Organisation }).In(d.emails),
+		interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
+			Group: func(*Employee) string { return interpartition.Organisation },
+			Table: d.emails,
+		}),
 	}, more...)...)
 }
 
@@ -293,7 +295,7 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 	}
 	hired := intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Time(e.HireDate), id(e.ID))
-	})
+	}, nil)
 	repo, err := d.repository(d.repo.Table(), hired)
 	if err != nil {
 		return err

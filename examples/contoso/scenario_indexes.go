@@ -32,7 +32,9 @@ func (c *company) askByEmail(ctx context.Context, s *section) error {
 		return err
 	}
 	return c.ask(ctx, s, question{text: jonesEmail + " in Sales", without: without,
-		with: reading(func(ctx context.Context) (*Employee, error) { return c.indexes.email.Get(ctx, sales, jonesEmail) })})
+		with: reading(func(ctx context.Context) (*Employee, error) {
+			return c.indexes.email.Get(ctx, sales, compoundkey.String(jonesEmail))
+		})})
 }
 
 func (c *company) askByEmailPrefix(ctx context.Context, s *section) error {

@@ -45,7 +45,7 @@ type roster struct {
 
 	blobs   *indexentities.InBlobs[Employee]     // option 1: a blob for each name of the organisation
 	beside  *indexentities.InPartition[Employee] // option 2: rows lastname_Jones beside the department's employees
-	outside *indexentities.Outside[Employee]     // option 3: one partition of a table of its own for the organisation
+	outside *indexentities.InTable[Employee]     // option 3: one partition of a table of its own for the organisation
 }
 
 func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
@@ -77,8 +77,8 @@ func (c *company) openRoster(ctx context.Context) (*roster, error) {
 		return nil, err
 	}
 	organisation := func(*Employee) string { return indexentities.Organisation }
-	r.outside = indexentities.NewOutside("lastname-row", lastName).GroupBy(organisation).In(lists)
-	r.blobs = indexentities.NewInBlobs("lastname-blob", lastName, blobs).GroupBy(organisation)
+	r.outside = indexentities.NewInTable("lastname-row", lastName, lists, &indexentities.Options[Employee]{Group: organisation})
+	r.blobs = indexentities.NewInBlobs("lastname-blob", lastName, blobs, &indexentities.Options[Employee]{Group: organisation})
 	schema := newSchema()
 	schema.Intents = r.queue
 	if r.repo, err = patterns.NewRepository(employees, schema, r.beside, r.outside, r.blobs); err != nil {
@@ -182,7 +182,7 @@ func (r *roster) askInDepartment(ctx context.Context, s *section) error {
 	}
 	return r.c.ask(ctx, s, question{text: "Jones in Sales, by row (option 2)", without: without,
 		with: finding(len(r.named(sales, "Jones")), func(ctx context.Context) iter.Seq2[*Employee, error] {
-			return r.beside.Find(ctx, sales, "Jones")
+			return r.beside.Find(ctx, sales, compoundkey.String("Jones"), nil)
 		})})
 }
 
@@ -196,10 +196,10 @@ func (r *roster) askAnywhere(ctx context.Context, s *section) error {
 	n := len(r.named("", "Jones"))
 	for _, q := range []question{
 		{text: "Jones anywhere, by row (option 3)", with: finding(n, func(ctx context.Context) iter.Seq2[*Employee, error] {
-			return r.outside.Find(ctx, indexentities.Organisation, "Jones")
+			return r.outside.Find(ctx, indexentities.Organisation, compoundkey.String("Jones"), nil)
 		})},
 		{text: "Jones anywhere, by blob (option 1)", with: finding(n, func(ctx context.Context) iter.Seq2[*Employee, error] {
-			return r.blobs.Find(ctx, indexentities.Organisation, "Jones")
+			return r.blobs.Find(ctx, indexentities.Organisation, compoundkey.String("Jones"), nil)
 		})},
 	} {
 		q.without = without
@@ -256,9 +256,9 @@ func (r *roster) compareLists(ctx context.Context, name string) error {
 	for _, x := range []struct {
 		list       string
 		department string // "" is the organisation, also for the lists
-		keys       func(ctx context.Context, group, text string) ([]tables.Key, error)
+		keys       func(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
 	}{{"option 1", "", r.blobs.Keys}, {"option 2", sales, r.beside.Keys}, {"option 3", "", r.outside.Keys}} {
-		got, err := x.keys(ctx, x.department, name)
+		got, err := x.keys(ctx, x.department, compoundkey.String(name))
 		if err != nil {
 			return err
 		}

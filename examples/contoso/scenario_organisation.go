@@ -66,9 +66,12 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 		return nil, err
 	}
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
-	d.everybody = interpartition.NewIndex("everybody", byEmail).
-		GroupBy(func(*Employee) string { return interpartition.Organisation }).In(emails).Unique()
-	d.department = interpartition.NewIndex("email", byEmail)
+	d.everybody = interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
+		Group:  func(*Employee) string { return interpartition.Organisation },
+		Table:  emails,
+		Unique: true,
+	})
+	d.department = interpartition.NewIndex("email", byEmail, nil)
 	d.repo, err = patterns.NewRepository(employees, patterns.Schema[Employee]{
 		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
@@ -130,7 +133,7 @@ func (d *directory) askByEmail(ctx context.Context, s *section) error {
 	}
 	return d.c.ask(ctx, s, question{text: "one email, anywhere", without: without,
 		with: reading(func(ctx context.Context) (*Employee, error) {
-			return d.everybody.Get(ctx, interpartition.Organisation, june)
+			return d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(june))
 		})})
 }
 
@@ -176,16 +179,16 @@ func (d *directory) changeEmail(ctx context.Context, s *section) error {
 		return err
 	}
 	if err := d.c.act(s, "found by the old email and by the new", func() (string, error) {
-		if _, err := d.everybody.Get(ctx, interpartition.Organisation, old); !errors.Is(err, tables.ErrNotFound) {
+		if _, err := d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(old)); !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("the old email still finds somebody: %w", err)
 		}
-		got, err := d.everybody.Get(ctx, interpartition.Organisation, e.Email)
+		got, err := d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(e.Email))
 		return "not found, found", same(got, e, err)
 	}); err != nil {
 		return err
 	}
 	return d.c.act(s, "found by email, and read herself", func() (string, error) {
-		got, err := d.department.Verified().Get(ctx, sales, e.Email)
+		got, err := d.department.Verified().Get(ctx, sales, compoundkey.String(e.Email))
 		return "what is read through Verified is never stale", same(got, e, err)
 	})
 }

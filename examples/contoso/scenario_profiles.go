@@ -125,7 +125,9 @@ func (f *files) askByID(ctx context.Context, s *section) error {
 // askByEmail: by hand, the whole partition is read, or an index is kept by hand, too.
 func (f *files) askByEmail(ctx context.Context, s *section) error {
 	email := f.june().Email
-	with := reading(func(ctx context.Context) (*Profile, error) { return f.byEmail.Get(ctx, sales, email) })
+	with := reading(func(ctx context.Context) (*Profile, error) {
+		return f.byEmail.Get(ctx, sales, compoundkey.String(email))
+	})
 	without := reading(func(ctx context.Context) (*Profile, error) {
 		first, err := f.hand.Entities().Query().Partition(sales).Where(tables.Eq("Email", email)).Select("Email").First(ctx)
 		if err != nil {
@@ -155,7 +157,7 @@ func (f *files) mergeOne(ctx context.Context, s *section) error {
 		return err
 	}
 	return f.c.act(s, "read by email", func() (string, error) {
-		got, err := f.byEmail.Get(ctx, sales, june.Email)
+		got, err := f.byEmail.Get(ctx, sales, compoundkey.String(june.Email))
 		return "the copy has it, too", sameProfile(got, june, err)
 	})
 }

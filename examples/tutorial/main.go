@@ -78,7 +78,7 @@ func openTable(ctx context.Context) (*tables.Table, error) {
 func openEmployees(table *tables.Table) (*patterns.Repository[Employee], *intrapartition.Index[Employee], error) {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	})
+	}, nil)
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
@@ -108,7 +108,7 @@ func printRows(ctx context.Context, out io.Writer, table *tables.Table) error {
 
 // changeEmail finds the employee by email, and stores another email.
 func changeEmail(ctx context.Context, out io.Writer, employees *patterns.Repository[Employee], byEmail *intrapartition.Index[Employee]) error {
-	found, err := byEmail.Get(ctx, "Sales", "jonesj@contoso.com")
+	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
 	if err != nil {
 		return err
 	}

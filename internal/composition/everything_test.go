@@ -35,7 +35,7 @@ func TestEverything(t *testing.T) {
 	if err := d.items.Insert(ctx, taken); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a number that is taken: %v", err)
 	}
-	found := must[*item](t)(d.name.GetPart(ctx, theSite, byName(a)))
+	found := must[*item](t)(d.name.Get(ctx, theSite, byName(a)))
 	b.Meta = found.Meta
 	check(t, d.items.Replace(ctx, b), d.agrees(ctx, []*item{b}, []*item{a}))
 	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
@@ -222,7 +222,7 @@ func TestEverythingUpgrades(t *testing.T) {
 		want = append(want, upgraded)
 	}
 	for _, v := range want {
-		check(t, sameItem(must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(must[*item](t)(d.name.GetPart(ctx, theSite, byName(v))), v))
+		check(t, sameItem(must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(must[*item](t)(d.name.Get(ctx, theSite, byName(v))), v))
 	}
 	check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
 	if report := must[patterns.RebuildReport](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {

@@ -100,10 +100,10 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
 	var kept []driver.Pattern
 	if w.within {
-		kept = append(kept, intrapartition.NewIndex("within", email))
+		kept = append(kept, intrapartition.NewIndex("within", email, nil))
 	}
 	if w.outside {
-		kept = append(kept, interpartition.NewIndex("outside", email))
+		kept = append(kept, interpartition.NewIndex("outside", email, nil))
 		schema.Intents = p.queue
 		if w.async {
 			schema.Intents = p.queue.Async()

@@ -48,7 +48,7 @@ type desk struct {
 	name, number *intrapartition.Index[item]
 	badge        *interpartition.Index[item]
 	team         *indexentities.InPartition[item]
-	teams        *indexentities.Outside[item]
+	teams        *indexentities.InTable[item]
 	crew         *indexentities.InBlobs[item]
 	count        *relationships.Count[item]
 	counted      *relationships.ParentCount[item, site]
@@ -132,10 +132,12 @@ func (d *desk) patterns(links ...driver.Pattern) ([]driver.Pattern, error) {
 		return nil, err
 	}
 	lean := append(slices.Clone(kept), "Number")
-	d.name = intrapartition.NewIndex("name", byName)
-	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) }).Keep(lean...)
-	d.badge = interpartition.NewIndex("badge", byName).In(d.copies).Keep(append(lean, "Photo")...)
-	d.team, d.teams, d.crew = indexentities.NewInPartition("team", byTeam), indexentities.NewOutside("teams", byTeam), indexentities.NewInBlobs("crew", byTeam, d.photos)
+	d.name = intrapartition.NewIndex("name", byName, nil)
+	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) },
+		&intrapartition.Options{Project: lean})
+	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{Table: d.copies, Project: append(lean, "Photo")})
+	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, nil)
+	d.crew = indexentities.NewInBlobs("crew", byTeam, d.photos, nil)
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
 	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
@@ -160,7 +162,7 @@ func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], 
 	}
 	name := intrapartition.NewIndex("name", func(v *itemV1) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.FullName), compoundkey.Int(v.ID, 6))
-	})
+	}, nil)
 	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })
 	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{RowPrefix: "item", Key: func(v *itemV1) tables.Key {
 		return plainKey(&item{Site: v.Site, ID: v.ID})

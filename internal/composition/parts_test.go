@@ -220,23 +220,23 @@ var kept = []string{heterogeneous.EntityType, "LoggedAt", "LogID", "Site", "ID",
 func parts() []part {
 	indexes := []part{
 		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) driver.Pattern {
-			return intrapartition.NewIndex(fmt.Sprint("name", n), byName)
+			return intrapartition.NewIndex(fmt.Sprint("name", n), byName, nil)
 		}},
 		{"interpartition.Index", func(_ testing.TB, k *kit, n int) driver.Pattern {
-			index := interpartition.NewIndex(fmt.Sprint("badge", n), byName)
+			var options interpartition.Options[item]
 			if k.wide {
-				return index.Keep(kept...)
+				options.Project = kept
 			}
-			return index
+			return interpartition.NewIndex(fmt.Sprint("badge", n), byName, &options)
 		}},
 		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) driver.Pattern {
 			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
 		}},
-		{"indexentities.Outside", func(_ testing.TB, _ *kit, n int) driver.Pattern {
-			return indexentities.NewOutside(fmt.Sprint("teams", n), byTeam)
+		{"indexentities.InTable", func(_ testing.TB, _ *kit, n int) driver.Pattern {
+			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, nil)
 		}},
 		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) driver.Pattern {
-			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container)
+			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, nil)
 		}},
 	}
 	return append(append(indexes, relations()...), storage()...)

@@ -30,16 +30,16 @@ func TestRefused(t *testing.T) {
 	count := func(sites *patterns.Repository[site]) driver.Pattern {
 		return relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	}
-	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }))
+	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }, nil))
 	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) tables.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
 		both []driver.Pattern
 		want string
 	}{
 		"one property encrypted and in a blob": {[]driver.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
-		"steps, and copies without a type":     {[]driver.Pattern{newType(), intrapartition.NewIndex("lean", byName).Keep("Name")}, `"lean"`},
+		"steps, and copies without a type":     {[]driver.Pattern{newType(), intrapartition.NewIndex("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
 		"parents with effects outside":         {[]driver.Pattern{count(outgoing)}, `"names"`},
-		"a source with effects outside":        {[]driver.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName)}, `"badge"`},
+		"a source with effects outside":        {[]driver.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName, nil)}, `"badge"`},
 		"a layout without EntityType in front": {[]driver.Pattern{newType(), widentities.New(nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
@@ -72,7 +72,7 @@ func TestRefusedOnWriting(t *testing.T) {
 	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)
 	}
-	whole := interpartition.NewIndex("badge", byName)
+	whole := interpartition.NewIndex("badge", byName, nil)
 	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []driver.Pattern{whole, widentities.New(nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {

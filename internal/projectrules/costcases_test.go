@@ -51,13 +51,13 @@ a change whose index key is taken, ErrDuplicate | without=1 | examples/contoso.T
 a change that removes a copy which is gone already | without=4 | intrapartition.TestRequestCounts | {"removal of a copy that is gone, read and Replace", «5»,
 the first change after a program without the index has written the entity | without=2, key in that index=12 | patterns.TestRepositoryStrayCopies | n != «2+12»
 # Indexes within a partition
-Get, GetPart |  | intrapartition.TestRequestCounts | {"Get", «1»,
-Get, GetPart |  | intrapartition.TestRequestCounts | {"GetPart", «1»,
-GetWhole |  | intrapartition.TestRequestCounts | {"GetWhole", «2»,
+Get |  | intrapartition.TestRequestCounts | {"Get", «1»,
+Get |  | intrapartition.TestRequestCounts | {"Get with a Tuple", «1»,
+GetFull |  | intrapartition.TestRequestCounts | {"GetFull", «2»,
 Range, Query | page=1 | intrapartition.TestRequestCounts | {"Range", «1»,
-GetPart, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a copy, and Replace", «3»,
-GetPart, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Merge", «3»,
-GetPart, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Delete", «3»,
+Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a copy, and Replace", «3»,
+Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Merge", «3»,
+Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Delete", «3»,
 # Indexes across partitions, and messages
 Insert, Replace, Delete | changed copy=2, step.reads=0, step.stay=2, step.come=0, remove=0 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … own += «step.stay + step.come + remove + 1»
 Insert, Replace, Delete | changed copy=3, step.reads=0, step.stay=1, step.come=1, step.gone=1, remove=1 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … remove := step.gone … own += «step.stay + step.come + remove + 1»
@@ -65,11 +65,9 @@ the same with Unique | without=7, new key=1, key that goes=1, step.reads=0, step
 the same with Async | step.reads=0 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2»
 Upsert, or Replace of what was read through the index |  | interpartition.TestRequestCounts | {"Upsert", none, func(*employee) error { return c.repo.Upsert(ctx, jones()) }, 0, 2, 2, «1»},
 Upsert, or Replace of what was read through the index |  | interpartition.TestRequestCounts | {"Replace of what was read through an index", through, replace(rename), 2, 0, 0, «1»},
-Get, GetPart |  | interpartition.TestRequestCountsOfReads | {"Get", «1»,
-Get, GetPart |  | interpartition.TestRequestCountsOfReads | {"GetPart", «1»,
-GetWhole, Verified().Get, Verified().GetPart |  | interpartition.TestRequestCountsOfReads | {"GetWhole", «2»,
-GetWhole, Verified().Get, Verified().GetPart |  | interpartition.TestRequestCountsOfReads | {"Verified.Get", «2»,
-GetWhole, Verified().Get, Verified().GetPart |  | interpartition.TestRequestCountsOfReads | {"Verified.GetPart", «2»,
+Get |  | interpartition.TestRequestCountsOfReads | {"Get", «1»,
+GetFull, Verified().Get |  | interpartition.TestRequestCountsOfReads | {"GetFull", «2»,
+GetFull, Verified().Get |  | interpartition.TestRequestCountsOfReads | {"Verified.Get", «2»,
 Range, Query | page=1 | interpartition.TestRequestCountsOfReads | {"Range", «1»,
 Range, Query | page=1 | interpartition.TestRequestCountsOfReads | {"Query", «1»,
 Verified().Range | page=1, entity=3 | interpartition.TestRequestCountsOfReads | {"Verified.Range", «1 + 3»,
@@ -85,8 +83,8 @@ the worker's part for a message that comes again after the move |  | eventual/ar
 # Lists, and copies of other entities' properties
 a write with indexentities.NewInPartition | list that the entity is in or enters=1 | indexentities.TestRequestCounts | {world{option: inPartition}, «2», 2, 3, 3, 2},
 a write with indexentities.NewInPartition | list that the entity is in or enters=2 | indexentities.TestRequestCounts | {world{option: inPartition}, 2, 2, «3», 3, 2},
-a change of a value with NewOutside or NewInBlobs | list that it enters or leaves=1 | indexentities.TestRequestCounts | {world{option: outside}, «6», 1, 8, 2, 6},
-a change of a value with NewOutside or NewInBlobs | list that it enters or leaves=2 | indexentities.TestRequestCounts | {world{option: inBlobs}, 6, 1, «8», 2, 6},
+a change of a value with NewInTable or NewInBlobs | list that it enters or leaves=1 | indexentities.TestRequestCounts | {world{option: outside}, «6», 1, 8, 2, 6},
+a change of a value with NewInTable or NewInBlobs | list that it enters or leaves=2 | indexentities.TestRequestCounts | {world{option: inBlobs}, 6, 1, «8», 2, 6},
 either with Async |  | indexentities.TestRequestCounts | {world{option: outside, async: true}, «3», 1, 3, 2, 3},
 either with Async |  | indexentities.TestRequestCounts | {world{option: inBlobs, async: true}, 3, 1, «3», 2, 3},
 Keys |  | indexentities.TestRequestCounts | {"Keys", «1»,

@@ -11,49 +11,30 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Outside is an index whose lists are rows in partitions of their own. It belongs to the one Repository that it was given
+// InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository that it was given
 // to; before that its reads are tables.ErrInvalid.
-type Outside[T any] struct {
+type InTable[T any] struct {
 	index[T]
 	table *tables.Table // nil for the entities' own
 }
 
-// NewOutside makes an index with its lists in partitions of their own, the guide's option 3. name begins their partition
-// keys: letters, digits, '-' and '.'. value is pure; it returns the zero Part for an entity that is in no list. The
-// repository needs a Schema.Intents.
-func NewOutside[T any](name string, value func(*T) compoundkey.Part) *Outside[T] {
-	return NewMultiOutside(name, patterns.OneKey(value))
-}
-
-// NewMultiOutside makes such an index by several values of an entity, such as its tags. Repeated ones count once.
-func NewMultiOutside[T any](name string, values func(*T) []compoundkey.Part) *Outside[T] {
-	x := &Outside[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, values)}}
+// NewInTable makes an index with its lists in partitions of their own, the guide's option 3: in a table that may be in
+// another account, or, if table is nil, in the entities' own. name begins their partition keys: letters, digits, '-' and
+// '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones count once. It returns the
+// zero Part for an entity that is in no list. The repository needs a Schema.Intents.
+func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
+	x := &InTable[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, value), group: options.groupOf()}, table: table}
 	x.shelves = x
 	return x
 }
 
-// GroupBy makes a partition of lists for each value of group, in place of one for each of the entities' partitions. For one
-// partition for the whole organisation, group returns Organisation. It is pure. It returns x, and is called before x is given
-// to a repository.
-func (x *Outside[T]) GroupBy(group func(*T) string) *Outside[T] {
-	x.group = group
-	return x
-}
-
-// In puts the lists into another table, which may be in another account. It returns x, and is called before x is given to
-// a repository.
-func (x *Outside[T]) In(table *tables.Table) *Outside[T] {
-	x.table = table
-	return x
-}
-
 // OutsideKeys implements driver.IntentContributor: the lists that the entity enters or leaves.
-func (x *Outside[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
+func (x *InTable[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
 	return x.changed(change)
 }
 
 // Reconcile implements driver.IntentContributor.
-func (x *Outside[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+func (x *InTable[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -63,7 +44,7 @@ func (x *Outside[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) er
 
 // agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
 // nothing to write.
-func (x *Outside[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation, place string, in bool) error {
+func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation, place string, in bool) error {
 	for attempt := 0; ; {
 		l, err := rows.read(ctx, place)
 		if err != nil {
@@ -94,7 +75,7 @@ func (x *Outside[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconci
 	}
 }
 
-func (x *Outside[T]) rows() (rowLists, error) {
+func (x *InTable[T]) rows() (rowLists, error) {
 	repo, err := x.Host("Rows")
 	if err != nil {
 		return rowLists{}, err
@@ -106,28 +87,28 @@ func (x *Outside[T]) rows() (rowLists, error) {
 }
 
 // partition is the partition key of a group's lists.
-func (x *Outside[T]) partition(group string) string {
+func (x *InTable[T]) partition(group string) string {
 	if group == Organisation {
 		return compoundkey.Join(x.PatternName())
 	}
 	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
 }
 
-func (x *Outside[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *InTable[T]) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(x.partition(group), compoundkey.Join("", value))
 }
 
-func (x *Outside[T]) checkOwn(place string) error { return checkRowPlace(x.PatternName(), place) }
+func (x *InTable[T]) checkOwn(place string) error { return checkRowPlace(x.PatternName(), place) }
 
-func (x *Outside[T]) load(ctx context.Context, place string) ([]string, error) {
+func (x *InTable[T]) load(ctx context.Context, place string) ([]string, error) {
 	return loadRows(ctx, x.rows, place)
 }
 
-func (x *Outside[T]) idOf(entity tables.Key) string { return joinKey(entity) }
+func (x *InTable[T]) idOf(entity tables.Key) string { return joinKey(entity) }
 
-func (x *Outside[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
+func (x *InTable[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
 
-func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		rows, err := x.rows()
 		if err != nil {
@@ -142,13 +123,13 @@ func (x *Outside[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements driver.Auditor. Requests: 1 for each page of lists, those of all groups where GroupBy has made them.
-func (x *Outside[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+// Held implements driver.Auditor. Requests: 1 for each page of lists, those of all groups where Options.Group has made them.
+func (x *InTable[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
-func (x *Outside[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+func (x *InTable[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
 	if x.group != nil || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.PatternName())
