@@ -39,27 +39,27 @@ func Parse(address string) (Token, error) {
 	const op = "Parse"
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
-		return Token{}, invalidf(op, "", "it is not the http(s) address of a table")
+		return Token{}, invalidf(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
 	}
 	if u.EscapedPath() != u.Path { // sent unescaped, it could become another address
-		return Token{}, invalidf(op, "", "the path of the address has characters that no name of an account or table has")
+		return Token{}, invalidf(op, "", "the address's path has characters that are illegal in the names of accounts and tables")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 {
-		return Token{}, invalidf(op, "", "the address has no table")
+		return Token{}, invalidf(op, "", "the address names no table; its path must end with the table's name")
 	}
 	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
 	if !isTableName(table) {
-		return Token{}, invalidf(op, "", "the last part of the address is the name of no table")
+		return Token{}, invalidf(op, "", "the last part of the address is not a legal table name: 3 to 63 ASCII letters and digits")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Token{}, invalidf(op, "", "the address has no legible query")
+		return Token{}, invalidf(op, "", "the address's query is malformed")
 	}
 	values := map[string]string{}
 	for name, list := range query {
 		if !known[name] || len(list) != 1 {
-			return Token{}, invalidf(op, "", "a parameter of the query is there twice, or is not of a signature for a table")
+			return Token{}, invalidf(op, "", "a parameter of the query occurs twice, or does not belong to a table's signature")
 		}
 		values[name] = list[0]
 	}
@@ -69,9 +69,9 @@ func Parse(address string) (Token, error) {
 	}
 	switch {
 	case !strings.EqualFold(values[paramTable], table):
-		return Token{}, invalidf(op, "", "the signature is for another table")
+		return Token{}, invalidf(op, "", "the signature is for another table than the address")
 	case u.Scheme == "http" && !t.fields.plain:
-		return Token{}, invalidf(op, "", "the signature is for HTTPS only, and the address is not")
+		return Token{}, invalidf(op, "", "the signature is for HTTPS only, and the address is http")
 	}
 	text := encode(query)
 	t.query = func() string { return text }
@@ -92,16 +92,16 @@ func readFields(values map[string]string) (fields, error) {
 	}
 	var ok bool
 	if f.permissions, ok = parsePermission(values[paramPermissions]); !ok {
-		return f, fieldError("sp has a letter that is no permission of a table's signature")
+		return f, fieldError("sp must have only the letters r, a, u and d, in this order")
 	}
 	if f.policy == "" && (f.permissions == 0 || values[paramExpiry] == "") {
-		return f, fieldError("it has no policy, and not both of permissions and expiry")
+		return f, fieldError("it has no policy (si), so it needs both permissions (sp) and expiry (se)")
 	}
 	if f.start, ok = parseTime(values[paramStart]); !ok {
-		return f, fieldError("st is no time")
+		return f, fieldError("st is not a time in the form of a signature")
 	}
 	if f.expiry, ok = parseTime(values[paramExpiry]); !ok {
-		return f, fieldError("se is no time")
+		return f, fieldError("se is not a time in the form of a signature")
 	}
 	first := tables.Key{Partition: values[paramFirstPartition], Row: values[paramFirstRow]}
 	last := tables.Key{Partition: values[paramLastPartition], Row: values[paramLastRow]}

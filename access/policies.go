@@ -52,10 +52,10 @@ type Policies struct {
 // NewPolicies returns the policies of a table. It makes no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
-		return nil, invalidf("NewPolicies", "", "the table is nil")
+		return nil, invalidf("NewPolicies", "", "the table is nil; make it with Account.Table")
 	}
 	if !isTableName(table.Name()) {
-		return nil, invalidf("NewPolicies", table.Name(), "no table has this name")
+		return nil, invalidf("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}
 	if options != nil && options.UnsafeSettle != 0 {
@@ -93,10 +93,10 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
 			if list.index(policy.ID) >= 0 {
-				return p.failure(op, tables.ErrExists, "the policy")
+				return p.failure(op, tables.ErrExists, "a policy with this ID")
 			}
 			if len(list.withoutLocks()) >= MaxPolicies {
-				return p.failure(op, tables.ErrTooLarge, fmt.Sprintf("a table has at most %d policies, and it has them", MaxPolicies))
+				return p.failure(op, tables.ErrTooLarge, fmt.Sprintf("the table has %d policies already, the maximum; revoke one first", MaxPolicies))
 			}
 			return nil
 		},
@@ -125,7 +125,7 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 		refuse: func(list acl) error {
 			// If there is a lock, its holder may have removed the policy and died before that was certain to last.
 			if list.index(id) < 0 && list.lock() == "" {
-				return p.failure(op, tables.ErrNotFound, "the policy")
+				return p.failure(op, tables.ErrNotFound, "a policy with this ID")
 			}
 			return nil
 		},
@@ -141,11 +141,11 @@ func checkPolicy(p Policy) error {
 	}
 	switch {
 	case p.Permissions&^Everything != 0:
-		return fmt.Errorf("permission %v", p.Permissions)
+		return fmt.Errorf("Policy.Permissions is %v; it must be a combination of Query, Add, Update and Delete", p.Permissions)
 	case p.Start.Nanosecond() != 0 || p.Expiry.Nanosecond() != 0:
-		return errors.New("start and expiry of a policy are in whole seconds")
+		return errors.New("Policy.Start or Expiry has a fraction of a second; truncate them to whole seconds")
 	case !p.Start.IsZero() && !p.Expiry.IsZero() && !p.Start.Before(p.Expiry):
-		return errors.New("the policy ends before it starts")
+		return errors.New("Policy.Expiry is not after Policy.Start; it must be")
 	}
 	return nil
 }
@@ -204,12 +204,12 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	// The SDK reads a response without a body, one that was cut off, as an empty list; the next write would then
 	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
-		return nil, p.failure(op, tables.ErrGarbled, "an answer without a list")
+		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies")
 	}
 	list := acl(answer.SignedIdentifiers)
 	for _, s := range list {
 		if idOf(s) == "" {
-			return nil, p.failure(op, tables.ErrGarbled, "a policy without id")
+			return nil, p.failure(op, tables.ErrGarbled, "a policy in the response has no ID")
 		}
 	}
 	return list, nil

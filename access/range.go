@@ -37,7 +37,7 @@ func Partitions(span compoundkey.Span) Range {
 	case err != nil:
 		return Range{err: err}
 	case span.From() == "" && span.To() == "":
-		return Range{err: errors.New("the span is all keys: WholeTable() says so")}
+		return Range{err: errors.New("the span contains all keys; use WholeTable to allow the whole table")}
 	}
 	return makeRange(tables.Key{Partition: span.From()}, tables.Key{Partition: last})
 }
@@ -73,7 +73,7 @@ func Through(first, last tables.Key) Range {
 
 // errEmptyKey: the signature is the same for an empty bound and for none, so the token's holder could remove the
 // bound.
-var errEmptyKey = errors.New("a range cannot end at, or be bound to, the empty key: the signature does not tell it from no bound at all")
+var errEmptyKey = errors.New("a bound of the range is the empty key, which a signature does not distinguish from no bound; use other keys")
 
 // lastOf returns the last key that a token for the span includes, "" for a span without end.
 func lastOf(span compoundkey.Span) (string, error) {
@@ -81,13 +81,13 @@ func lastOf(span compoundkey.Span) (string, error) {
 	case span.Err() != nil:
 		return "", span.Err()
 	case span.Empty():
-		return "", errors.New("the span is empty")
+		return "", errors.New("the span is empty; it must contain a key")
 	case span.To() == "":
 		return "", nil
 	}
 	last, _ := before(span.To())
 	if compoundkey.Compare(last, span.From()) < 0 {
-		return "", fmt.Errorf("the span lies within the keys that go on with %U or more, where a token cannot end", fill)
+		return "", fmt.Errorf("the span contains only keys that continue with %U or higher, where a token cannot end; use a wider span", fill)
 	}
 	return last, nil
 }
@@ -106,7 +106,7 @@ func makeRange(first, last tables.Key) Range {
 		return Range{err: errEmptyKey}
 	case last.Partition == "": // no end
 	case order > 0 || order == 0 && last.Row != "" && compoundkey.Compare(first.Row, last.Row) > 0:
-		return Range{err: errors.New("the range is empty: it ends before it begins")}
+		return Range{err: errors.New("the range ends before it begins; give the first key first")}
 	}
 	return Range{made: true, spk: first.Partition, srk: first.Row, epk: last.Partition, erk: last.Row}
 }
@@ -114,7 +114,7 @@ func makeRange(first, last tables.Key) Range {
 // Err returns what is wrong with the range, or nil.
 func (r Range) Err() error {
 	if r.err == nil && !r.made {
-		return errors.New("there is no range: WholeTable() is the whole table")
+		return errors.New("the Range is the zero Range; use WholeTable to allow the whole table")
 	}
 	return r.err
 }

@@ -73,13 +73,13 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	const op = "NewSigner"
 	switch {
 	case account == nil:
-		return nil, invalidf(op, "", "the account is nil")
+		return nil, invalidf(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
 	case key == "":
 		return nil, invalid(op, "", ErrNoSharedKey)
 	case account.Name() == "":
 		return nil, invalidf(op, "", "the account does not know its name, which a signature contains: make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
-		return nil, invalidf(op, "", "the tables are Cosmos DB's, which have no order of keys for a range to be in")
+		return nil, invalidf(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so ranges do not work there")
 	}
 	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
 	if err != nil {
@@ -136,11 +136,11 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 		StartPartitionKey: g.Range.spk, StartRowKey: g.Range.srk, EndPartitionKey: g.Range.epk, EndRowKey: g.Range.erk,
 	})
 	if err != nil {
-		return Token{}, invalidf("Sign", g.Table, "the SDK does not sign it")
+		return Token{}, invalidf("Sign", g.Table, "the SDK refused to sign the grant")
 	}
 	query, err := url.ParseQuery(signed)
 	if err != nil {
-		return Token{}, invalidf("Sign", g.Table, "the SDK's token is not legible")
+		return Token{}, invalidf("Sign", g.Table, "the token that the SDK made cannot be parsed")
 	}
 	// The SDK signs these bounds but omits them from the token, which the service then refuses.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
@@ -158,23 +158,23 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 func (s *Signer) check(g *Grant) error {
 	switch {
 	case !isTableName(g.Table):
-		return errors.New("the grant has no table, or a name that no table has")
+		return errors.New("Grant.Table is empty or not a legal table name; it must have 3 to 63 ASCII letters and digits")
 	case g.Range.Err() != nil:
-		return fmt.Errorf("the range: %w", g.Range.Err())
+		return fmt.Errorf("Grant.Range: %w", g.Range.Err())
 	case g.Permissions&^Everything != 0:
-		return fmt.Errorf("permission %v", g.Permissions)
+		return fmt.Errorf("Grant.Permissions is %v; it must be a combination of Query, Add, Update and Delete", g.Permissions)
 	case g.Policy == "" && g.Permissions == 0:
-		return errors.New("the grant has neither permissions nor a policy")
+		return errors.New("the grant has neither Permissions nor a Policy; set one of them")
 	case g.Lifetime < 0 || g.Lifetime > 0 && g.Lifetime < time.Second:
-		return fmt.Errorf("a lifetime of %v: times are in whole seconds", g.Lifetime)
+		return fmt.Errorf("Grant.Lifetime is %v; it must be in whole seconds and not negative", g.Lifetime)
 	case g.Policy != "" && checkPolicyID(g.Policy) != nil:
 		return checkPolicyID(g.Policy)
 	case !g.InsecureHTTP && strings.HasPrefix(s.account.Endpoints().Table, "http:"):
-		return errors.New("the account is reached without TLS, and the grant is for HTTPS only: Azurite on this machine needs InsecureHTTP")
+		return errors.New("the account's endpoint is http, and the grant is for HTTPS only; set Grant.InsecureHTTP for Azurite on this machine")
 	}
 	start, expiry := s.times(g)
 	if !start.IsZero() && !expiry.IsZero() && !start.Before(expiry) {
-		return errors.New("the token would end before it starts")
+		return errors.New("the token would expire before its start; set an earlier Grant.Start or a longer Lifetime")
 	}
 	return nil
 }
@@ -203,13 +203,13 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 func checkPolicyID(id string) error {
 	switch n := unitsOf(id); {
 	case id == "" || !utf8.ValidString(id):
-		return errors.New("the id of a policy is empty, or not valid UTF-8")
+		return errors.New("the policy ID is empty or not valid UTF-8")
 	case n > maxPolicyID:
-		return fmt.Errorf("the id of a policy has %d UTF-16 units: it has at most %d", n, maxPolicyID)
+		return fmt.Errorf("the policy ID has %d UTF-16 units; it must have 1 to %d", n, maxPolicyID)
 	case strings.HasPrefix(id, lockPrefix):
-		return fmt.Errorf("the id of a policy begins with %s, which is the library's", lockPrefix)
+		return fmt.Errorf("the policy ID begins with %s, which is reserved for the library; choose another ID", lockPrefix)
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF }):
-		return errors.New("the id of a policy has a control character, or U+FFFE or U+FFFF, which XML cannot hold")
+		return errors.New("the policy ID has a control character, U+FFFE or U+FFFF, which XML cannot hold; use other characters")
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 			return err
 		}
 	}
-	return p.failure(op, tables.ErrConflict, "others change the policies all the time")
+	return p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
 // awaitUnlocked reads the list until no other process holds the lock: there is none, or it is older than its holder
@@ -111,7 +111,7 @@ func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Tim
 			return since, nil, err
 		}
 	}
-	return since, nil, p.failure(op, tables.ErrConflict, "others change the policies all the time")
+	return since, nil, p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
 // try tries to acquire the lock and to make the change. done is false if another process holds the lock, or ours has

@@ -75,10 +75,10 @@ func decodeDocument(text []byte) (*document, error) {
 		Marks []map[string]json.RawMessage `json:"marks"`
 	}
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return nil, fmt.Errorf("%d bytes are no series", len(text))
+		return nil, fmt.Errorf("the blob's %d bytes are not the JSON of a series", len(text))
 	}
 	if raw.V != documentVersion {
-		return nil, fmt.Errorf("a series of version %d; this program knows %d", raw.V, documentVersion)
+		return nil, fmt.Errorf("the blob has format version %d, and this build reads version %d; use a newer build", raw.V, documentVersion)
 	}
 	d := &document{write: raw.Write}
 	for name := range raw.Slots {
@@ -110,11 +110,11 @@ func (d *document) sort() {
 func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
 	for name, text := range map[string]*string{"id": &m.hash, "call": &m.call, "slot": &m.slot} {
 		if json.Unmarshal(raw[name], text) != nil {
-			return m, fmt.Errorf("a mark without %s", name)
+			return m, fmt.Errorf("a mark in the blob has no member %s", name)
 		}
 	}
 	if json.Unmarshal(raw["at"], &m.at) != nil {
-		return m, errors.New("a mark without at")
+		return m, errors.New("a mark in the blob has no time in member at")
 	}
 	m.delta, err = decodeValue(raw, "delta")
 	return m, err
@@ -126,17 +126,17 @@ func decodeValue(object map[string]json.RawMessage, name string) (tables.Value, 
 	if text, ok := object[name+annotation]; ok {
 		var known bool
 		if typ, known = edm.ParseType([]byte(strings.Trim(string(text), `"`))); !known {
-			return tables.Value{}, fmt.Errorf("%s has a type that is not known", name)
+			return tables.Value{}, fmt.Errorf("slot %s in the blob has a type that this build does not know", name)
 		}
 	}
 	raw := object[name]
 	switch {
 	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
-		return tables.Value{}, fmt.Errorf("%s has no value", name)
+		return tables.Value{}, fmt.Errorf("member %s in the blob has no value", name)
 	case raw[0] == '"':
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
-			return tables.Value{}, fmt.Errorf("%s is no text", name)
+			return tables.Value{}, fmt.Errorf("member %s in the blob is not a string", name)
 		}
 		if typ == edm.TypeNull {
 			typ = edm.TypeString

@@ -59,7 +59,7 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	}
 	s.document, s.etag = *d, azcore.ETag(ex.Header.Get("ETag"))
 	if s.etag == "" {
-		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: errors.New("a blob without an ETag")}
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: errors.New("the response has no ETag")}
 	}
 	return s, nil
 }

@@ -92,11 +92,11 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	rows, ok := c.shelf.(*rowShelf)
 	switch {
 	case !ok:
-		return false, c.failed(op, key, invalid(fmt.Errorf("the series are in blobs, which are in no transaction")))
+		return false, c.failed(op, key, invalid(fmt.Errorf("the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows")))
 	case x == nil || x.Table() == nil:
-		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction was not made by NewTransaction")))
+		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction is nil or was not made by Table.NewTransaction")))
 	case !x.Table().Same(c.Table()):
-		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction is on another table")))
+		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction is on another table; make it with Table().NewTransaction")))
 	}
 	known, _, err := rows.known(ctx, m)
 	if err != nil || known {

@@ -11,11 +11,11 @@ import (
 
 // ErrOverflow is the cause if the type of the slots cannot hold the sum; the error is also tables.ErrInvalid. The
 // slot is unchanged.
-var ErrOverflow = errors.New("the sum overflows the type of the slots")
+var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot is unchanged")
 
 // ErrOtherAddition is the cause if the operation's ID was counted before with another slot or delta; the error is
 // also tables.ErrExists. Nothing was counted by this call.
-var ErrOtherAddition = errors.New("the operation was counted with another slot or delta")
+var ErrOtherAddition = errors.New("the operation's ID was counted before with another slot or delta; use an ID for one addition only")
 
 // invalid is the error of bad input.
 func invalid(err error) error {
@@ -75,5 +75,5 @@ func unknownBeside(unsure, err error) error {
 	if unsure == nil {
 		return err
 	}
-	return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: fmt.Errorf("an attempt was not answered, and then: %w", err)}
+	return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: fmt.Errorf("an earlier attempt got no response and may have been applied; the next one failed: %w", err)}
 }

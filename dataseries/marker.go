@@ -40,7 +40,7 @@ type mark struct {
 
 func newMark(l *layout, key tables.Key, slot int, delta tables.Value, operation string) (*mark, error) {
 	if operation == "" {
-		return nil, invalid(errors.New("the operation has no name"))
+		return nil, invalid(errors.New("the operation's ID is empty; give each operation its own ID"))
 	}
 	if n := edm.Units(operation); n > longestOperation {
 		return nil, invalid(&edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})

@@ -56,14 +56,14 @@ func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Ser
 		return nil, &tables.Error{Op: "New", Kind: tables.ErrInvalid, Err: err}
 	}
 	if table == nil {
-		return refuse(errors.New("the table is nil"))
+		return refuse(errors.New("the table is nil; make it with Account.Table"))
 	}
 	l, err := newLayout(prefix, slots, o)
 	if err != nil {
 		return refuse(err)
 	}
 	if o.MaxAttempts < 0 {
-		return refuse(fmt.Errorf("%d attempts", o.MaxAttempts))
+		return refuse(fmt.Errorf("Options.MaxAttempts is %d; it must be 0 (meaning 20) or more", o.MaxAttempts))
 	}
 	codec, err := tables.NewCodec[cell[V]]()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Series[V]) SetMany(ctx context.Context, key tables.Key, values map[int]
 
 func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values map[int]V) error {
 	if len(values) == 0 {
-		return s.failed(op, key, invalid(errors.New("there is no value to set")))
+		return s.failed(op, key, invalid(errors.New("the map of values is empty; give at least one")))
 	}
 	encoded := make([]slotValue, 0, len(values))
 	for _, slot := range slices.Sorted(maps.Keys(values)) {
@@ -154,7 +154,7 @@ func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 
 func (s *Series[V]) check(key tables.Key, slot int) error {
 	if slot < 0 || slot >= s.layout.slots {
-		return invalid(fmt.Errorf("slot %d: the series has %d, from 0 on", slot, s.layout.slots))
+		return invalid(fmt.Errorf("slot %d does not exist: the series has %d slots, counted from 0", slot, s.layout.slots))
 	}
 	return s.checkKey(key)
 }

@@ -36,19 +36,19 @@ func newLayout(prefix string, slots int, o *Options) (layout, error) {
 	l := layout{prefix: prefix, slots: slots, digits: len(strconv.Itoa(max(slots-1, 0))), perRow: slots}
 	switch {
 	case slots < 1 || slots > MaxSlots:
-		return l, fmt.Errorf("a series of %d slots: it has 1 to %d", slots, MaxSlots)
+		return l, fmt.Errorf("slots is %d; a series must have 1 to %d", slots, MaxSlots)
 	case o.Digits != 0 && (o.Digits < l.digits || o.Digits > 9):
-		return l, fmt.Errorf("%d digits for %d slots: it is %d to 9, or 0 for just as many as are needed", o.Digits, slots, l.digits)
+		return l, fmt.Errorf("Options.Digits is %d for %d slots; it must be %d to 9, or 0 for as many as are needed", o.Digits, slots, l.digits)
 	case o.SlotsPerRow < 0 || o.SlotsPerRow > MaxSlotsPerRow:
-		return l, fmt.Errorf("%d slots a row: it is 1 to %d", o.SlotsPerRow, MaxSlotsPerRow)
+		return l, fmt.Errorf("Options.SlotsPerRow is %d; it must be 1 to %d, or 0 for one row", o.SlotsPerRow, MaxSlotsPerRow)
 	case o.SlotsPerRow != 0 && o.Container != nil:
-		return l, fmt.Errorf("the slots are in rows or in a blob, and both are declared")
+		return l, fmt.Errorf("Options.SlotsPerRow and Options.Container are both set; set only one")
 	case o.SlotsPerRow == 0 && o.Container == nil && slots > MaxSlotsPerRow:
 		return l, fmt.Errorf("%d slots do not fit in one row, which holds %d; declare Options.SlotsPerRow, or a Container", slots, MaxSlotsPerRow)
 	case o.SlotsPerRow != 0 && (slots-1)/o.SlotsPerRow >= tables.MaxTransactionOperations:
-		return l, fmt.Errorf("%d slots, %d a row, are more than %d rows", slots, o.SlotsPerRow, tables.MaxTransactionOperations)
+		return l, fmt.Errorf("%d slots with %d in a row need more than %d rows; increase Options.SlotsPerRow", slots, o.SlotsPerRow, tables.MaxTransactionOperations)
 	case strings.HasPrefix(prefix, "_tp"):
-		return l, fmt.Errorf("prefix %q: names that begin with _tp are the library's", prefix)
+		return l, fmt.Errorf("prefix %q begins with _tp, which is reserved for the library; choose another prefix", prefix)
 	}
 	if o.Digits != 0 {
 		l.digits = o.Digits
@@ -73,7 +73,7 @@ func (l *layout) slotOf(property string) (int, error) {
 		return -1, nil
 	}
 	if len(number) != l.digits {
-		return -1, fmt.Errorf("property %s: the numbers of this series have %d digits", property, l.digits)
+		return -1, fmt.Errorf("the stored property %s has a number of another width than the %d digits of this series; set Options.Digits as before", property, l.digits)
 	}
 	slot, err := strconv.Atoi(number)
 	if err != nil || slot >= l.slots {
@@ -93,7 +93,7 @@ func (l *layout) rowOf(key tables.Key, slot int) tables.Key {
 // check returns an error if key is illegal for a series.
 func (l *layout) check(key tables.Key) error {
 	if strings.HasPrefix(key.Row, markerPrefix) {
-		return fmt.Errorf("the row key begins like those of markers")
+		return fmt.Errorf("the row key begins with the prefix of AddOnce's markers; choose another row key")
 	}
 	if !l.several() {
 		return nil
@@ -102,7 +102,7 @@ func (l *layout) check(key tables.Key) error {
 		return &edm.SizeError{What: "the row key of a series of several rows", Size: n, Limit: longestRow, Unit: "UTF-16 units"}
 	}
 	if _, number := firstRow(key.Row); number >= 0 {
-		return fmt.Errorf("the row key ends like that of another series' further row")
+		return fmt.Errorf("the row key ends with '!' and digits, like the further row of a series; choose another row key")
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (l *layout) take(values []tables.Value, p tables.Properties, number int) (f
 			continue
 		}
 		if slot/l.perRow != number {
-			return false, fmt.Errorf("property %s is in row %d, and belongs into row %d: SlotsPerRow was changed", p[i].Name, number, slot/l.perRow)
+			return false, fmt.Errorf("property %s is stored in row %d and must be in row %d; set Options.SlotsPerRow as before", p[i].Name, number, slot/l.perRow)
 		}
 		values[slot], found = p[i].Value, true
 	}

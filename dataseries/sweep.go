@@ -117,7 +117,7 @@ func (s *sweeping) resume(table, prefix string) error {
 		err = json.Unmarshal(text, &at)
 	}
 	if err != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return invalid(errors.New("a token that does not belong to this sweep"))
+		return invalid(errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Token, or \"\" to begin"))
 	}
 	s.at = at
 	s.report = SweepReport{Old: at.Old, Removed: at.Removed, token: s.Resume}
@@ -235,7 +235,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 func dateOf(h http.Header) (time.Time, error) {
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
-		return now, garbled(tables.Key{}, errors.New("an answer without a date"))
+		return now, garbled(tables.Key{}, errors.New("the response has no Date header"))
 	}
 	return now.UTC(), nil
 }

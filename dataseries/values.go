@@ -43,7 +43,7 @@ func (s *Series[V]) encode(v V) (tables.Value, error) {
 	}
 	value := p.Get(cellName)
 	if value.IsNull() {
-		return value, invalid(errors.New("a value that is no property: a slot cannot be emptied"))
+		return value, invalid(errors.New("the value is stored as no property (nil or null); a slot cannot be emptied"))
 	}
 	if err := edm.Value(value).Check(); err != nil {
 		return value, invalid(err)

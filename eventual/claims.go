@@ -54,10 +54,10 @@ func claimMetadata(e *envelope, queue string) map[string]*string {
 
 // errClaimGone: the blob with the body does not exist. On a redelivery this means that the message was handled: the
 // worker deletes the blob just before the message.
-var errClaimGone = errors.New("the blob that holds the body is gone")
+var errClaimGone = errors.New("the blob that holds the message's body does not exist; send the message again")
 
 // errForeignClaim: the blob of a message's body must be named by that message's ID.
-var errForeignClaim = errors.New("the claim names the body of another message")
+var errForeignClaim = errors.New("the message's claim names the body of another message; only Queue.Send makes claims")
 
 // claimsOwn reports whether the claim names the blob that belongs to the message's ID.
 func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.MatchString(e.ID) }
@@ -101,7 +101,7 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.name, q.signing)
 	if err != nil {
-		return "", false, invalidf(op, q.name, "a message of type %q cannot be written as JSON", e.Type)
+		return "", false, invalidf(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
 	}
 	if fits {
 		return text, false, nil
@@ -116,7 +116,7 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 	small := *e
 	small.Body, small.Claim = nil, &claim{Blob: e.ID, Length: len(e.Body), SHA256: hex.EncodeToString(sum[:])}
 	if !claimName.MatchString(e.ID) {
-		return "", false, invalidf(op, q.name, "message id of %d bytes: it cannot be the name of a blob", len(e.ID))
+		return "", false, invalidf(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
 	}
 	if text, fits, err = small.encode(q.name, q.signing); err != nil || !fits {
 		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body", e.Type, maxInline)
@@ -156,9 +156,9 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	case !e.claimsOwn():
 		return nil, errForeignClaim
 	case c.Length < 0 || c.Length > maxBody:
-		return nil, fmt.Errorf("the claim's body has %d bytes: it has at most %d", c.Length, maxBody)
+		return nil, fmt.Errorf("the message's claim says %d bytes; a body has at most %d", c.Length, maxBody)
 	case q.claims == nil:
-		return nil, errors.New("the body is in a blob, and the account has no blob endpoint")
+		return nil, errors.New("the message's body is in a blob, and the account has no blob endpoint; set Endpoints.Blob")
 	}
 	answer, err := q.claimBlob(c).DownloadStream(ctx, nil)
 	if wire.HasCode(err, "BlobNotFound") {
@@ -178,11 +178,11 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	sum := sha256.Sum256(body)
 	switch {
 	case len(body) > c.Length:
-		return nil, fmt.Errorf("the blob that holds the body has more than the %d bytes that were sent", c.Length)
+		return nil, fmt.Errorf("the blob of the message's body has more than the %d bytes that were sent; another program has changed it, so send the message again", c.Length)
 	case len(body) < c.Length:
-		return nil, fmt.Errorf("the blob that holds the body has %d bytes, and %d were sent", len(body), c.Length)
+		return nil, fmt.Errorf("the blob of the message's body has %d bytes, and %d were sent; another program has changed it, so send the message again", len(body), c.Length)
 	case hex.EncodeToString(sum[:]) != c.SHA256:
-		return nil, errors.New("the blob that holds the body is not the one that was sent: its hash differs")
+		return nil, errors.New("the blob of the message's body has another hash than the body that was sent; another program has changed it, so send the message again")
 	}
 	return body, nil
 }

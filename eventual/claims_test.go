@@ -100,14 +100,14 @@ func TestRefusedMessages(t *testing.T) {
 		kind        error
 		says        string
 	}{
-		"own type":  {"tablepatterns.poison", 1, 0, tables.ErrInvalid, "library's own"},
+		"own type":  {"tablepatterns.poison", 1, 0, tables.ErrInvalid, "reserved for the library"},
 		"no type":   {"", 1, 0, tables.ErrInvalid, "empty"},
 		"long type": {strings.Repeat("x", 201), 1, 0, tables.ErrInvalid, "201 bytes"},
 		"control":   {"a\nb", 1, 0, tables.ErrInvalid, "control character"},
 		"not UTF-8": {"a\xff", 1, 0, tables.ErrInvalid, "UTF-8"},
 		"channel":   {"a", struct{ Secret chan int }{}, 0, tables.ErrInvalid, "/Secret (chan int)"},
 		"too large": {"a", strings.Repeat("x", 16<<20-1), 0, tables.ErrTooLarge, "16777217 bytes"},
-		"negative":  {"a", 1, -1, tables.ErrInvalid, "delay of -1ns"},
+		"negative":  {"a", 1, -1, tables.ErrInvalid, "Delay is -1ns"},
 		"long":      {"a", 1, 7*24*time.Hour + 1, tables.ErrInvalid, "168h"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestSpoiledClaims(t *testing.T) {
 		reason string
 	}{
 		"gone":    {"", ""},
-		"other":   {strings.Repeat("x", len(large)+2), "its hash differs"},
+		"other":   {strings.Repeat("x", len(large)+2), "another hash"},
 		"shorter": {"x", "has 1 bytes, and 66002 were sent"},
 		"longer":  {large + large, "more than the 66002 bytes"},
 	} {
@@ -175,7 +175,7 @@ func TestFirstDeliveryWithoutClaim(t *testing.T) {
 	check(t, err)
 	w := newWorker(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1})
 	must[int](t)(w.Drain(t.Context()))
-	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the blob that holds the body is gone" {
+	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the blob that holds the message's body does not exist; send the message again" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -47,7 +47,7 @@ func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, 
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
-		return report, invalidf(op, q.name, "the account has no blob endpoint")
+		return report, invalidf(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
 	}
 	prefix := claimPrefix
 	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
@@ -57,7 +57,7 @@ func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, 
 			return report, failure(op, q.claimsName, err)
 		}
 		if page.Date == nil || page.Segment == nil {
-			return report, failure(op, q.claimsName, errors.New("the list of blobs has no date, or no blobs"))
+			return report, failure(op, q.claimsName, errors.New("the response to the list of blobs has no Date header or no list"))
 		}
 		old := q.oldClaims(page.Segment.BlobItems, *page.Date, &report)
 		if len(old) == 0 {

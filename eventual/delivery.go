@@ -64,7 +64,7 @@ func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 		if d.options.patient {
 			wait = d.queue.visibility // a newer build with a handler may be being deployed
 		}
-		return verdict.Verdict{Delay: wait}, fmt.Errorf("no handler for messages of type %q", e.Type)
+		return verdict.Verdict{Delay: wait}, fmt.Errorf("no handler for messages of type %q; give one to NewWorker", e.Type)
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
@@ -82,7 +82,7 @@ func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 // tooMany returns an error for a message that was delivered too often; its handler is not called then.
 func (d *delivery) tooMany() error {
 	if d.attempts() > d.options.MaxDequeues {
-		return fmt.Errorf("dequeued %d times", d.attempts())
+		return fmt.Errorf("dequeued %d times; MaxDequeues is %d", d.attempts(), d.options.MaxDequeues)
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bo
 
 // Reasons why a message cannot be read. None of them shows any of its text.
 var (
-	errNoEnvelope = errors.New("the message is neither the JSON of an envelope nor base64 of it")
-	errNoType     = errors.New("the envelope has no type")
+	errNoEnvelope = errors.New("the message is neither the JSON of an envelope nor base64 of it; send messages with Queue.Send")
+	errNoType     = errors.New("the envelope has no member type; name the type of a handler")
 )
 
 // decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other programs
@@ -89,7 +89,7 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 		return nil, errNoEnvelope
 	}
 	if head.Version != 0 && head.Version != envelopeVersion {
-		return nil, fmt.Errorf("version %d of the envelope, and this build reads version %d", head.Version, envelopeVersion)
+		return nil, fmt.Errorf("the envelope has version %d, and this build reads version %d; run workers of the newer build", head.Version, envelopeVersion)
 	}
 	var e envelope
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -115,15 +115,15 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 func checkType(messageType string) error {
 	switch {
 	case messageType == "":
-		return errors.New("the message type is empty")
+		return errors.New("the message type is empty; give the type of a handler")
 	case len(messageType) > maxType:
-		return fmt.Errorf("a message type of %d bytes: it has at most %d", len(messageType), maxType)
+		return fmt.Errorf("the message type has %d bytes; it must have at most %d", len(messageType), maxType)
 	case strings.ToValidUTF8(messageType, "") != messageType:
-		return errors.New("the message type is not UTF-8")
+		return errors.New("the message type is not valid UTF-8")
 	}
 	for _, c := range messageType {
 		if c < ' ' || c >= 0x7f && c < 0xa0 {
-			return fmt.Errorf("message type %q has a control character", messageType)
+			return fmt.Errorf("message type %q has a control character; use printable characters", messageType)
 		}
 	}
 	return nil

@@ -64,10 +64,10 @@ func TestForeignEnvelopes(t *testing.T) {
 		`{"type":7}`:                    "neither",
 		`{"v":"1","type":"ship"}`:       "neither",
 		`{"type":"a","sent":"tuesday"}`: "neither",
-		`{"id":"A7","body":1}`:          "no type",
-		`{"v":7,"kind":"ship"}`:         "version 7 of the envelope",
-		`{"v":7,"type":{"of":"ship"}}`:  "version 7 of the envelope",
-		`{"v":-1,"type":"ship"}`:        "version -1 of the envelope",
+		`{"id":"A7","body":1}`:          "no member type",
+		`{"v":7,"kind":"ship"}`:         "the envelope has version 7",
+		`{"v":7,"type":{"of":"ship"}}`:  "the envelope has version 7",
+		`{"v":-1,"type":"ship"}`:        "the envelope has version -1",
 	} {
 		if _, err := decodeEnvelope(text, "m", inserted); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%q: %v, want %q", text, err, reason)

@@ -139,11 +139,11 @@ func (q *Queue) putIntent(ctx context.Context, intent driver.Intent) (*holding, 
 		h.envelope = e
 	}
 	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() != nil {
-		return nil, &tables.Error{Op: op, Table: q.name, Err: fmt.Errorf("the put of the intent was given up, so the change was not begun: %w", context.Cause(ctx))}
+		return nil, &tables.Error{Op: op, Table: q.name, Err: fmt.Errorf("the context ended while the intent was put on the queue, so the change was not begun: %w", context.Cause(ctx))}
 	}
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		return nil, &tables.Error{Op: op, Table: q.name, Kind: tables.ErrUnavailable,
-			Err: fmt.Errorf("no answer to the put of the intent, so the change was not begun: %v", err)}
+			Err: fmt.Errorf("no response to the put of the intent on the queue, so the change was not begun; repeat it: %v", err)}
 	}
 	return h, err
 }

@@ -16,12 +16,12 @@ func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Con
 		return invalidf(op, q.name, "%w", err)
 	}
 	if !strings.HasPrefix(messageType, ownTypes) {
-		return invalidf(op, q.name, "message type %q: the library's own begin with %q", messageType, ownTypes)
+		return invalidf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.internal[messageType] != nil {
-		return invalidf(op, q.name, "message type %q has a handler already", messageType)
+		return invalidf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
 	}
 	q.internal[messageType] = h
 	return nil

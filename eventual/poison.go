@@ -135,7 +135,7 @@ func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 	}
 	var p poisonEntry
 	if json.Unmarshal(body, &p, jsontext.AllowInvalidUTF8(true)) != nil {
-		return unreadable(errors.New("its body is not that of an entry"))
+		return unreadable(errors.New("the message's body is not that of an entry of a poison queue; Purge can delete it"))
 	}
 	return &PoisonMessage{EntryID: e.ID, ID: p.ID, Type: p.Type, Queue: p.Queue, Shard: p.Shard, Reason: p.Reason, Stack: p.Stack,
 		Dequeues: p.Dequeues, Sent: p.Sent, PoisonedAt: p.PoisonedAt, Original: p.Original}, e, nil

@@ -112,7 +112,7 @@ func TestLargeEntries(t *testing.T) {
 	drain(t, q, nil)
 	wantClaims(t, q, 1)
 	e := entries(t, q)
-	if len(e) != 1 || e[0].Reason != `no handler for messages of type "nobody's"` || string(e[0].Body()) != `"`+body+`"` {
+	if len(e) != 1 || e[0].Reason != `no handler for messages of type "nobody's"; give one to NewWorker` || string(e[0].Body()) != `"`+body+`"` {
 		t.Fatalf("%+v", e)
 	}
 	if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
@@ -143,7 +143,7 @@ func TestForeignEntries(t *testing.T) {
 		}
 	}
 	n, err := q.Poison().Requeue(t.Context(), nil)
-	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: its body is not that of an entry") {
+	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: the message's body is not that of an entry of a poison queue") {
 		t.Errorf("%d, %v", n, err)
 	}
 	if got := must[int](t)(q.Length(t.Context())); got != 3 {

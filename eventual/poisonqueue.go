@@ -30,7 +30,7 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if max < 1 {
-		return nil, invalidf(op, p.Name(), "max is %d", max)
+		return nil, invalidf(op, p.Name(), "max is %d; it must be 1 or more", max)
 	}
 	count := int32(min(max, batch))
 	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})

@@ -19,7 +19,7 @@ import (
 const longestPostponement = 5 * time.Minute
 
 // errUnknownRepository: no repository of this name has its intents on the queue in this program.
-var errUnknownRepository = errors.New("run workers of the build that has it")
+var errUnknownRepository = errors.New("run workers of the build that makes this repository")
 
 // attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the message
 // is untrusted input: it is limited by the number of releases that can have taken place, so that a message that kills

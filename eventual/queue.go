@@ -81,15 +81,15 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	switch {
 	case account == nil:
-		return nil, invalidf(op, name, "the account is nil")
+		return nil, invalidf(op, name, "the account is nil; make one with tables.NewAccount")
 	case account.QueueService() == nil:
-		return nil, invalidf(op, name, "the account has no queue endpoint")
+		return nil, invalidf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
 	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
 		return nil, invalidf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
 	case o.Shards < 0 || o.Shards > maxShards:
-		return nil, invalidf(op, name, "%d shards: a queue has 1 to %d", o.Shards, maxShards)
+		return nil, invalidf(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
-		return nil, invalidf(op, name, "a visibility timeout of %v: it is whole seconds from 1s to %v", o.VisibilityTimeout, longestHidden)
+		return nil, invalidf(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
 	}
 	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
 		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
@@ -112,15 +112,15 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 // checkName checks the service's rule for names of queues and containers.
 func checkName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
-		return fmt.Errorf("queue or container name %q of %d characters: it has 3 to 63", name, len(name))
+		return fmt.Errorf("queue or container name %q has %d characters; it must have 3 to 63", name, len(name))
 	}
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("queue or container name %q: it has only lower-case ASCII letters, digits and hyphens", name)
+			return fmt.Errorf("queue or container name %q must have only lower-case ASCII letters, digits and hyphens", name)
 		}
 	}
 	if name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
-		return fmt.Errorf("queue or container name %q: its hyphens stand single, and not at an end", name)
+		return fmt.Errorf("queue or container name %q must not begin or end with a hyphen, nor have two in a row", name)
 	}
 	return nil
 }

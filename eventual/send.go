@@ -30,7 +30,7 @@ type SendOptions struct {
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, o *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
-		return "", invalidf("Send", q.name, "message type %q: types that begin with %q are the library's own", messageType, ownTypes)
+		return "", invalidf("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 	}
 	e, err := q.newEnvelope("Send", messageType, body)
 	if err != nil {
@@ -56,7 +56,7 @@ func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error)
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, invalidf(op, q.name, "the body of a message of type %q is a %T, which cannot be written as JSON%s", messageType, body, whereJSON(err))
+		return nil, invalidf(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
 	}
 	if len(raw) > maxBody {
 		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON: it has at most %d", messageType, len(raw), maxBody)
@@ -95,7 +95,7 @@ type placed struct {
 func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
-		return placed{}, invalidf(op, q.name, "a delay of %v: it is from 0 to %v", delay, longestHidden)
+		return placed{}, invalidf(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
 	}
 	since, shard := time.Now(), q.shardOf(e.ID)
 	text, claimed, err := q.seal(ctx, op, q.shardNames[shard], e)

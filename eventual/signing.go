@@ -45,7 +45,7 @@ const (
 func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	const op = "NewSigningKeys"
 	if len(keys) == 0 || len(keys) > maxSigningKeys {
-		return nil, invalidf(op, "", "%d keys: give 1 to %d", len(keys), maxSigningKeys)
+		return nil, invalidf(op, "", "got %d keys; give 1 to %d", len(keys), maxSigningKeys)
 	}
 	var own [][]byte
 	for i, key := range keys {
@@ -72,7 +72,7 @@ const (
 func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {
-		return nil, invalidf(op, "", "the table is nil")
+		return nil, invalidf(op, "", "the table is nil; make it with Account.Table")
 	}
 	key := tables.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
 	rows := table.Entities()
@@ -92,7 +92,7 @@ func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*
 	secret, ok := row.Get(signingProperty).Bytes()
 	if !ok || len(secret) < leastSigningKey {
 		return nil, &tables.Error{Op: op, Table: table.Name(), Key: key, Kind: tables.ErrGarbled,
-			Err: fmt.Errorf("property %s is not a Binary of at least %d bytes", signingProperty, leastSigningKey)}
+			Err: fmt.Errorf("property %s of the row is not a Binary of at least %d bytes; delete the row to have a new key made", signingProperty, leastSigningKey)}
 	}
 	return NewSigningKeys(secret)
 }

@@ -88,9 +88,9 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 		}
 		switch {
 		case strings.HasPrefix(messageType, ownTypes):
-			return nil, invalidf(op, q.name, "message type %q: types that begin with %q are the library's own", messageType, ownTypes)
+			return nil, invalidf(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 		case h == nil:
-			return nil, invalidf(op, q.name, "the handler of message type %q is nil", messageType)
+			return nil, invalidf(op, q.name, "the handler of message type %q is nil; give a function", messageType)
 		}
 	}
 	var o WorkerOptions
@@ -102,7 +102,7 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 	}
 	t, err := newTelemetry(o.MeterProvider, o.TracingProvider)
 	if err != nil {
-		return nil, invalidf(op, q.name, "the meter provider: %w", err)
+		return nil, invalidf(op, q.name, "WorkerOptions.MeterProvider failed to make an instrument: %w", err)
 	}
 	if o.Logger == nil {
 		o.Logger = q.account.Logger()
@@ -112,7 +112,7 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 
 func (o *WorkerOptions) setDefaults() error {
 	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.DeploymentTimeout) < 0 {
-		return errors.New("a negative option: Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout are 0 or more")
+		return errors.New("an option of WorkerOptions is negative; Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout must be 0 (meaning the default) or more")
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = standardConcurrency
@@ -127,7 +127,7 @@ func (o *WorkerOptions) setDefaults() error {
 		o.MinPoll = min(standardMinPoll, o.MaxPoll)
 	}
 	if o.MinPoll > o.MaxPoll {
-		return fmt.Errorf("a MinPoll of %v: it is at most MaxPoll, which is %v", o.MinPoll, o.MaxPoll)
+		return fmt.Errorf("WorkerOptions.MinPoll is %v; it must be at most MaxPoll, which is %v", o.MinPoll, o.MaxPoll)
 	}
 	if o.StopTimeout == 0 {
 		o.StopTimeout = standardStopTimeout

@@ -56,10 +56,10 @@ func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOpt
 	}
 	current, err := s.calendar.periodOf(s.schema.Now())
 	if err != nil {
-		return report, invalidf(op, "", "the clock shows %w", err)
+		return report, invalidf(op, "", "Schema.Now: %w", err)
 	}
 	if current.before(to) {
-		return report, invalidf(op, s.tableName(current), "before %s is the present period, %s", to.label(), current.label())
+		return report, invalidf(op, s.tableName(current), "before is in period %s, which is later than the present one, %s; give a time in the first period to keep", to.label(), current.label())
 	}
 	m, err := s.close(ctx, to, options, &report)
 	if err != nil {

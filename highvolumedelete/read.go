@@ -212,7 +212,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 		var held []*T
 		for v, err := range all {
 			if err == nil && len(held) == limit {
-				e := invalidf("Between", table, "more than %d entities in the period, which is not read in order of time", limit)
+				e := invalidf("Between", table, "the period has more than %d entities, and must be held in memory to be sorted; set ReadOptions.Limit, or Schema.RowOrder", limit)
 				e.Kind, err = tables.ErrTooLarge, e
 			}
 			if err != nil {
@@ -230,7 +230,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 	}
 }
 
-var errRowOrder = errors.New("the rows of a partition are not in the order that Schema.RowOrder says")
+var errRowOrder = errors.New("the rows of a partition are not in the order of Schema.RowOrder; set it to Unordered")
 
 // checked passes a sequence on as long as it is in order.
 func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *tables.Table) iter.Seq2[*T, error] {

@@ -69,11 +69,11 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
 	case account == nil || schema.Time == nil || schema.Open == nil:
-		return nil, invalidf(op, "", "it needs an account, a Schema.Time and a Schema.Open")
+		return nil, invalidf(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
 	case int(schema.Unit) >= len(layouts):
-		return nil, invalidf(op, "", "%v is no unit", schema.Unit)
+		return nil, invalidf(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
 	case schema.RowOrder > NewestFirst:
-		return nil, invalidf(op, "", "RowOrder(%d) is no order", schema.RowOrder)
+		return nil, invalidf(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
 	}
 	if err := checkName(schema.Name); err != nil {
 		return nil, invalidf(op, "", "%w", err)
@@ -103,12 +103,12 @@ const maxName = 63 - labelLength
 
 func checkName(name string) error {
 	if len(name) == 0 || len(name) > maxName {
-		return fmt.Errorf("a Schema.Name of %d characters: it has 1 to %d", len(name), maxName)
+		return fmt.Errorf("Schema.Name has %d characters; it must have 1 to %d", len(name), maxName)
 	}
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("the Schema.Name %q: it has only ASCII letters and digits and begins with a letter", name)
+			return fmt.Errorf("Schema.Name %q must have only ASCII letters and digits, and begin with a letter", name)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	case err != nil:
 		return nil, err
 	case repo == nil || repo.Table().Name() != name:
-		return nil, invalidf("Open", name, "Schema.Open returned a repository of another table, or none")
+		return nil, invalidf("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
 	}
 	o := opened[T]{repo: repo}
 	if err := staysWithin(repo); err != nil {
@@ -173,11 +173,11 @@ func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range repo.Patterns() {
 		if x, ok := p.(driver.OutsideCopyContributor); ok {
 			if table := x.OutsideTable(); table == nil || !table.Same(repo.Table()) {
-				return fmt.Errorf("pattern %q keeps copies in another table, which would stay there when the period is dropped", p.PatternName())
+				return fmt.Errorf("pattern %q stores copies in another table, which Drop would not remove; let Schema.Open use patterns that store in the period's table only", p.PatternName())
 			}
 		}
 		if _, ok := p.(driver.IntentContributor); ok {
-			return fmt.Errorf("pattern %q has effects that may be outside of the table, and would stay there when the period is dropped", p.PatternName())
+			return fmt.Errorf("pattern %q may store outside of the period's table, which Drop would not remove; let Schema.Open use patterns that store in that table only", p.PatternName())
 		}
 	}
 	return nil

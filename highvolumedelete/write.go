@@ -105,11 +105,11 @@ func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 // place finds the period of an entity, and its repository.
 func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], error) {
 	if v == nil {
-		return period{}, nil, invalidf(op, "", "the entity is nil")
+		return period{}, nil, invalidf(op, "", "the entity is nil; give a pointer to a value")
 	}
 	at := s.schema.Time(v)
 	if at.IsZero() { // a forgotten time would make a table for the year 1
-		return period{}, nil, invalidf(op, "", "its time is the zero time")
+		return period{}, nil, invalidf(op, "", "Schema.Time returned the zero time; set the entity's time")
 	}
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
@@ -166,16 +166,16 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	now := s.schema.Now()
 	current, err := s.calendar.periodOf(now)
 	if err != nil {
-		return invalidf(op, "", "the clock shows %w", err)
+		return invalidf(op, "", "Schema.Now: %w", err)
 	}
 	switch {
 	case current.before(p):
 		if ahead := s.calendar.start(p).Sub(now); ahead > s.schema.Early {
-			return invalidf(op, s.tableName(p), "%w: it begins in %v", ErrEarly, ahead.Round(time.Second))
+			return invalidf(op, s.tableName(p), "%w: it begins in %v, and Schema.Early is %v", ErrEarly, ahead.Round(time.Second), s.schema.Early)
 		}
 	case p.before(current):
 		if behind := now.Sub(s.calendar.end(p)); s.schema.Late != 0 && behind > s.schema.Late {
-			return invalidf(op, s.tableName(p), "%w: it ended %v ago", ErrLate, behind.Round(time.Second))
+			return invalidf(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late is %v", ErrLate, behind.Round(time.Second), s.schema.Late)
 		}
 		m, err := s.recent(ctx, check)
 		if err != nil {
@@ -191,7 +191,7 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 // permissionTerm is the visibility timeout of a lease under which requests can be sent for exactly trust.
 const permissionTerm = trust * 6 / 5
 
-var errCreated = errors.New("the table was created, or not")
+var errCreated = errors.New("the outcome of creating the table is unknown")
 
 // create creates a period's table unless the mark has closed the period. It reads the mark again, and sends the
 // request within ten seconds. A lease enforces that by checking both clocks before each request: a timer would fire
@@ -247,7 +247,7 @@ func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 	n := 0
 	for p := first; !last.before(p); p = p.next() {
 		if n++; n > maxPrepared {
-			return invalidf(op, "", "more than %d periods at once", maxPrepared)
+			return invalidf(op, "", "the range has more than %d periods; call Prepare for shorter ranges", maxPrepared)
 		}
 	}
 	for p := first; !last.before(p); p = p.next() {

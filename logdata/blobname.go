@@ -25,14 +25,14 @@ func maxTime() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
 // checkPrefix returns an error if a blob name cannot begin with the prefix.
 func checkPrefix(prefix string) error {
 	if prefix == "" || utf8.RuneCountInString(prefix) > maxPrefix || !utf8.ValidString(prefix) {
-		return fmt.Errorf("the prefix has %d characters; it has 1 to %d, of UTF-8", utf8.RuneCountInString(prefix), maxPrefix)
+		return fmt.Errorf("the prefix has %d characters; it must have 1 to %d, in valid UTF-8", utf8.RuneCountInString(prefix), maxPrefix)
 	}
 	if strings.ContainsFunc(prefix, unicode.IsControl) || strings.Contains(prefix, `\`) {
-		return fmt.Errorf("prefix %q has a control character or a backslash", prefix)
+		return fmt.Errorf("prefix %q has a control character or a backslash, which a blob name must not have", prefix)
 	}
 	for segment := range strings.SplitSeq(prefix, "/") {
 		if segment == "" || strings.HasSuffix(segment, ".") {
-			return fmt.Errorf("prefix %q has a segment that is empty or ends in a dot", prefix)
+			return fmt.Errorf("prefix %q has a segment that is empty or ends in a dot; each part between slashes must have another last character", prefix)
 		}
 	}
 	return nil

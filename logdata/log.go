@@ -42,13 +42,13 @@ func New(c *container.Client, prefix string, o *Options) (*Log, error) {
 		period = o.Period
 	}
 	if c == nil {
-		return nil, invalidf(op, "", "the container is nil; an account without a blob endpoint has none")
+		return nil, invalidf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
 	}
 	if err := checkPrefix(prefix); err != nil {
 		return nil, invalidf(op, "", "%w", err)
 	}
 	if period < time.Minute || period%time.Minute != 0 || time.Hour%period != 0 {
-		return nil, invalidf(op, "", "a period of %v: it is whole minutes, and divides an hour", period)
+		return nil, invalidf(op, "", "Options.Period is %v; it must be in whole minutes and divide an hour, such as 5m or 10m", period)
 	}
 	return &Log{container: c, prefix: prefix, period: period}, nil
 }
@@ -117,7 +117,7 @@ func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	}
 	if !from.Before(to) {
 		return from, to, &tables.Error{Op: op, Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("the range from %v up to %v has no times", from, to)}
+			Err: fmt.Errorf("the range from %v up to %v is empty; from must be before to", from, to)}
 	}
 	return from, to, nil
 }

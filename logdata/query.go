@@ -45,7 +45,7 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) it
 			}
 		}
 		if q.concurrency < 0 {
-			yield(Record{}, invalidf("Query", l.prefix, "Concurrency is %d", q.concurrency))
+			yield(Record{}, invalidf("Query", l.prefix, "QueryOptions.Concurrency is %d; it must be 0 (meaning 8) or more", q.concurrency))
 			return
 		}
 		if err := q.run(ctx, yield); err != nil {
@@ -173,7 +173,7 @@ func (q *query) peek() (*Blob, error) {
 		}
 		if b.format != "" && b.format != strconv.Itoa(formatVersion) {
 			return nil, &tables.Error{Op: "Query", Table: b.Name, Kind: tables.ErrGarbled,
-				Err: fmt.Errorf("version %q of the format, and this build reads version %d", b.format, formatVersion)}
+				Err: fmt.Errorf("the blob has format version %q, and this build reads version %d; use a newer build", b.format, formatVersion)}
 		}
 		q.peeked = &b
 	}

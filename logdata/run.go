@@ -235,5 +235,5 @@ func notAccepted(err error) error {
 		return err
 	}
 	return &tables.Error{Op: "Write", Table: e.Table, Kind: tables.ErrUnavailable, Code: e.Code,
-		Err: fmt.Errorf("an append before it has no answer yet: %w", e.Err)}
+		Err: fmt.Errorf("the record was not sent, since the outcome of an earlier append is unknown; write it again later: %w", e.Err)}
 }

@@ -63,7 +63,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 	for attempt := 0; ; attempt++ {
 		if number > maxNumber {
 			return nil, &tables.Error{Op: "Write", Table: w.log.periodPrefix(period), Kind: tables.ErrTooLarge,
-				Err: fmt.Errorf("a period has %d blobs at most", maxNumber)}
+				Err: fmt.Errorf("the period has no free blob number; it has at most %d blobs, so set a larger WriterOptions.BlobBytes or a shorter Options.Period", maxNumber)}
 		}
 		s.name = w.log.blobName(period, number)
 		err := w.create(ctx, s)

@@ -150,7 +150,7 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 }
 
 // errCutOff: the end of the response is missing.
-var errCutOff = errors.New("the answer was cut off")
+var errCutOff = errors.New("the response was cut off")
 
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
 	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
@@ -167,7 +167,7 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 		return piece{size: offset}, nil // Azurite's response for a range after the end
 	}
 	if err != nil || last < first || first != offset || last-first >= count {
-		return piece{}, fmt.Errorf("%w: the answer is not of the range that was asked for", tables.ErrGarbled)
+		return piece{}, fmt.Errorf("%w: the response has another range than the requested one", tables.ErrGarbled)
 	}
 	data := make([]byte, last-first+1)
 	if _, err := io.ReadFull(answer.Body, data); err != nil {
@@ -182,7 +182,7 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 // contentRange reads "bytes 0-9/100".
 func contentRange(text *string) (first, last, size int64, err error) {
 	if text == nil {
-		return 0, 0, 0, errors.New("no Content-Range")
+		return 0, 0, 0, errors.New("the response has no Content-Range header")
 	}
 	span, all, _ := strings.Cut(strings.TrimPrefix(*text, "bytes "), "/")
 	from, to, _ := strings.Cut(span, "-")
@@ -195,7 +195,7 @@ func contentRange(text *string) (first, last, size int64, err error) {
 		}
 	}
 	if first < 0 || last < first-1 || size <= last {
-		return 0, 0, 0, errors.New("a Content-Range that makes no sense")
+		return 0, 0, 0, errors.New("the response's Content-Range header is malformed")
 	}
 	return first, last, size, nil
 }

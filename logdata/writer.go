@@ -58,14 +58,14 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 		{"BlobAppends", &all.BlobAppends, maxAppends, maxAppends},
 	} {
 		if *n.value < 0 || n.limit > 0 && *n.value > n.limit {
-			return all, fmt.Errorf("%s is %d; it is not below 0, nor over the service's limit", n.name, *n.value)
+			return all, fmt.Errorf("WriterOptions.%s is %d; it must be 0 (meaning the default) or more, and within the service's limit", n.name, *n.value)
 		}
 		if *n.value == 0 {
 			*n.value = n.zero
 		}
 	}
 	if all.Interval < 0 || all.BlobBytes < 0 {
-		return all, errors.New("the Interval or BlobBytes is below 0")
+		return all, errors.New("WriterOptions.Interval or BlobBytes is negative; it must be 0 (meaning the default) or more")
 	}
 	if all.Interval == 0 {
 		all.Interval = defaultInterval
@@ -151,7 +151,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 	}
 	at := r.Time.UTC().Round(0) // without the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
-		return invalidf(op, w.log.prefix, "the time %v; a record is of the years 1 to 9999", at)
+		return invalidf(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
 	}
 	limit := min(w.options.BlockBytes, w.options.BufferBytes)
 	if len(r.Data)+minFrame > limit {
@@ -177,7 +177,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 
 func (w *Writer) tooLarge(size, limit int) error {
 	return &tables.Error{Op: "Write", Table: w.log.prefix, Kind: tables.ErrTooLarge,
-		Err: fmt.Errorf("a record of %d bytes; as it is stored, it has %d at most", size, limit)}
+		Err: fmt.Errorf("the record has %d bytes as stored; it must have at most %d", size, limit)}
 }
 
 // accept queues a record as soon as there is room for it.
@@ -189,7 +189,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 			return failure("Write", w.log.prefix, err, false)
 		}
 		if w.closed {
-			return invalidf("Write", w.log.prefix, "the writer is closed")
+			return invalidf("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
 		}
 		if err := w.err; err != nil {
 			w.err = nil

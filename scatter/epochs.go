@@ -111,15 +111,15 @@ func (l *layout) store(r *record, o Order) {
 	r.Version, r.Order, r.Horizon, r.Epochs = recordVersion, o.name, l.horizon, strings.Join(lines, "\n")
 }
 
-var errOtherOrder = errors.New("the table's record is of another Order")
+var errOtherOrder = errors.New("the table's record was written with another Order; use the same Order in all programs")
 
 // read checks the record and returns its layout.
 func (r *record) read(o Order) (*layout, error) {
 	if r.Version != recordVersion {
-		return nil, fmt.Errorf("a record of version %d, this build reads version %d", r.Version, recordVersion)
+		return nil, fmt.Errorf("the record has version %d, and this build reads version %d; use a newer build", r.Version, recordVersion)
 	}
 	if r.Order != o.name {
-		return nil, fmt.Errorf("%w: %q, and the program's is %q", errOtherOrder, r.Order, o.name)
+		return nil, fmt.Errorf("%w: it has %q, and this program's is %q", errOtherOrder, r.Order, o.name)
 	}
 	l := &layout{horizon: r.Horizon}
 	last := int64(-1)
@@ -128,12 +128,12 @@ func (r *record) read(o Order) (*layout, error) {
 		position, err1 := strconv.ParseInt(from, 10, 64)
 		partitions, err2 := strconv.Atoi(n)
 		if err1 != nil || err2 != nil || position <= last || partitions < 1 || partitions > MaxPartitions {
-			return nil, fmt.Errorf("line %d of the record's %d characters makes no sense", len(l.epochs), len(r.Epochs))
+			return nil, fmt.Errorf("line %d of the record, which has %d characters, is malformed", len(l.epochs), len(r.Epochs))
 		}
 		l.epochs, last = append(l.epochs, epoch{position, partitions}), position
 	}
 	if l.epochs[0].from != 0 || last > l.horizon || l.horizon > o.limit {
-		return nil, fmt.Errorf("the record's epochs lie between %d and %d, and its horizon at %d", l.epochs[0].from, last, l.horizon)
+		return nil, fmt.Errorf("the record's epochs begin between %d and %d, and its horizon is %d; they must begin at 0 and end below the horizon", l.epochs[0].from, last, l.horizon)
 	}
 	return l, nil
 }

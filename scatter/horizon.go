@@ -77,7 +77,7 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 			return nil, nil
 		}
 		if ahead := s.order.ahead(position, s.now()); s.order.isTime() && ahead > s.ahead {
-			return nil, fmt.Errorf("the entity's time is %v ahead of the clock, at most %v", ahead, s.ahead)
+			return nil, fmt.Errorf("the entity's time is %v ahead of the clock; it may be at most %v (Options.Ahead)", ahead, s.ahead)
 		}
 		next := &layout{horizon: s.order.behind(position), epochs: []epoch{{0, s.first}}}
 		if l != nil {
@@ -111,7 +111,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 			return l, nil
 		}
 		if len(next.epochs) > maxEpochs {
-			return nil, failure(op, s.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("%d epochs, at most %d", len(next.epochs), maxEpochs))
+			return nil, failure(op, s.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("the record would have %d epochs; it has at most %d", len(next.epochs), maxEpochs))
 		}
 		switch last = s.write(ctx, r, next); {
 		case last == nil:
@@ -121,7 +121,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 			return nil, last
 		}
 	}
-	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("the record was changed by others %d times: %w", s.attempts, last))
+	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("concurrent writers changed the record in each of %d attempts; try again: %w", s.attempts, last))
 }
 
 // write stores a layout in place of the record that was read, or as the first one.

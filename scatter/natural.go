@@ -43,7 +43,7 @@ type Natural[T any] struct {
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...driver.Pattern) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
-		return nil, invalid(op, table, errors.New("it needs a table, a Name, a RowPrefix, a Partition and a Row"))
+		return nil, invalid(op, table, errors.New("NaturalSchema lacks a table, Name, RowPrefix, Partition or Row; set all of them"))
 	}
 	if _, err := compoundkey.Encode(schema.Name); err != nil {
 		return nil, invalid(op, table, err)
@@ -92,7 +92,7 @@ func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, spa
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
 		if len(naturals) > MaxPartitions {
-			yield(nil, failure(op, n.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("%d natural keys, at most %d", len(naturals), MaxPartitions)))
+			yield(nil, failure(op, n.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("got %d natural keys; one Range reads at most %d", len(naturals), MaxPartitions)))
 			return
 		}
 		partitions := make([]string, len(naturals))

@@ -60,7 +60,7 @@ func ByNumber(prefix string, width int, step int64) Order {
 	}
 	o := Order{prefix: prefix, name: "number:" + strconv.Itoa(width), width: width, limit: 1, step: step}
 	if width < 1 || width > 18 {
-		o.err = fmt.Errorf("an Order of numbers of %d digits: they have 1 to 18", width)
+		o.err = fmt.Errorf("ByNumber: width is %d; it must be 1 to 18", width)
 		return o
 	}
 	for range width {
@@ -71,11 +71,11 @@ func ByNumber(prefix string, width int, step int64) Order {
 
 func (o Order) checked() Order {
 	if o.prefix == "" {
-		o.err = errors.New("an Order without a prefix of the row keys")
+		o.err = errors.New("the Order has no prefix; give the prefix of the row keys to ByTime, ByTimeDesc or ByNumber")
 	} else if _, err := compoundkey.Encode(o.prefix); err != nil {
 		o.err = err
 	} else if o.step <= 0 {
-		o.err = errors.New("an Order with a step below zero, or below 100 ns")
+		o.err = errors.New("the Order's step is negative or below 100 ns; give 0 for the default")
 	}
 	return o
 }
@@ -91,7 +91,7 @@ func (o Order) position(row string) (int64, error) {
 	rest, ok := strings.CutPrefix(row, o.prefix+"_")
 	digits := len(rest) >= o.width && (len(rest) == o.width || rest[o.width] == '_') && strings.Trim(rest[:o.width], "0123456789") == ""
 	if !ok || !digits {
-		return 0, fmt.Errorf("the row key is not %q, and %d digits, and nothing or \"_\" behind them", o.prefix+"_", o.width)
+		return 0, fmt.Errorf("the row key must begin with %q and %d digits, and then end or go on with \"_\"", o.prefix+"_", o.width)
 	}
 	// 19 digits fit into an int64 except for those above the last time.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)

@@ -110,7 +110,7 @@ func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error)
 	case err != nil:
 		return tables.Key{}, err
 	case l == nil:
-		return tables.Key{}, failure(op, s.Repository().Table(), tables.ErrNotFound, errors.New("the row key lies behind the horizon"))
+		return tables.Key{}, failure(op, s.Repository().Table(), tables.ErrNotFound, errors.New("the row key is above the horizon, so no entity has it yet"))
 	}
 	return s.place(l, position, row), nil
 }
@@ -120,7 +120,7 @@ func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error)
 func (s *Spread[T]) Prepare(ctx context.Context, v *T) error {
 	const op = "Prepare"
 	if v == nil {
-		return invalid(op, s.Repository().Table(), errors.New("the entity is nil"))
+		return invalid(op, s.Repository().Table(), errors.New("the entity is nil; give a pointer to a value"))
 	}
 	return s.reachEntity(ctx, op, v)
 }
@@ -189,7 +189,7 @@ func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *R
 func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	if r.Table().Account().IsCosmos() {
 		return func(yield func(*T, error) bool) {
-			yield(nil, invalid("Range", r.Table(), errors.New("queries of Cosmos DB come back in no order, and cannot be merged")))
+			yield(nil, invalid("Range", r.Table(), errors.New("Cosmos DB returns rows in no order, so partitions cannot be merged; query them one by one")))
 		}
 	}
 	if options == nil {

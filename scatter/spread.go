@@ -107,15 +107,15 @@ func (s *Spread[T]) check(table *tables.Table) error {
 	}
 	switch {
 	case table == nil:
-		return errors.New("it needs a table")
+		return errors.New("the table is nil; make it with Account.Table")
 	case s.row == nil:
-		return errors.New("it needs a Schema.Row")
+		return errors.New("Schema.Row is nil; set it to a function that returns the row key")
 	case s.order.limit == 0:
-		return errors.New("it needs a Schema.Order")
+		return errors.New("Schema.Order is not set; make it with ByTime, ByTimeDesc or ByNumber")
 	case s.order.err != nil:
 		return s.order.err
 	case s.attempts < 0 || s.ahead < 0:
-		return fmt.Errorf("a MaxAttempts of %d and an Ahead of %v", s.attempts, s.ahead)
+		return fmt.Errorf("Schema.MaxAttempts is %d and Options.Ahead %v; both must be 0 (meaning the default) or more", s.attempts, s.ahead)
 	}
 	if _, err := compoundkey.Encode(s.name); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Spread[T]) check(table *tables.Table) error {
 
 func checkPartitions(n int) error {
 	if n < 1 || n > MaxPartitions {
-		return fmt.Errorf("%d partitions: there are 1 to %d", n, MaxPartitions)
+		return fmt.Errorf("the number of partitions is %d; it must be 1 to %d", n, MaxPartitions)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func NewCodec[T any]() (*Codec[T], error) {
 		return &Codec[T]{c}, nil
 	}
 	if c.typ.Kind() != reflect.Struct {
-		return nil, Invalidf("NewCodec", "%s is not a struct", c.typ)
+		return nil, Invalidf("NewCodec", "%s is not a struct; use a struct or Entity", c.typ)
 	}
 	plan, err := fields.New(c.typ, storedTypes)
 	if err != nil {

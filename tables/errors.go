@@ -19,7 +19,7 @@ var (
 	// ErrNotFound: the entity does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrMissingReference: the entity refers to another entity that does not exist; Error.Pattern names the pattern that requires it.
-	ErrMissingReference = errors.New("what the entity refers to is not there")
+	ErrMissingReference = errors.New("an entity that this one refers to does not exist")
 	// ErrExists: an insert found an entity with the same keys, or Create found the table.
 	ErrExists = errors.New("already exists")
 	// ErrConflict: another writer has changed the entity since it was read, so the write was not applied; read it again, and repeat.

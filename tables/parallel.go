@@ -36,7 +36,7 @@ func (o *ParallelOptions[T]) concurrency() int {
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	if q.partition != nil {
 		return func(yield func(*T, error) bool) {
-			yield(nil, Invalidf("AllPartitions", "the query names a partition with Partition; leave that out"))
+			yield(nil, Invalidf("AllPartitions", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
 		}
 	}
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))

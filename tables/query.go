@@ -131,7 +131,7 @@ func (q *query) plan() (_ Plan, err error) {
 		}
 	}()
 	if q.src == nil {
-		return Plan{}, Invalidf("Query", "the query is of no table: it was not made by Query()")
+		return Plan{}, Invalidf("Query", "the query has no table; make it with Query of Rows or a repository")
 	}
 	if err := q.src.Table.usable(); err != nil {
 		return Plan{}, Invalid("Query", err)

@@ -61,7 +61,7 @@ func (c *RawCodec) facts(v any) *rowFacts {
 }
 
 // errPartial is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
-var errPartial = errors.New("it was read through a projection, and replacing it would remove what was not read; read it whole, or Merge")
+var errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
 
 // check refuses writes that would lose data: replacing a row with a value read through a projection, and changing one
 // row of several that a repository keeps consistent. merges says that a merge of the partial value is harmless.
@@ -74,7 +74,7 @@ func (f *rowFacts) check(verb wire.Verb, merges bool) error {
 	case f.partial && verb == wire.VerbReplace:
 		return errPartial
 	case f.partial && verb == wire.VerbMerge && !merges:
-		return errors.New("it was read through a projection, and merging it would write zero values over what was not read; merge an Entity with what changes")
+		return errors.New("the value was read through a projection, and a merge would overwrite the properties that were not read with zero values; merge an Entity with the changed properties")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (x *Transaction) fail(key Key, err error) {
 // and make a new one.
 func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if x.table == nil {
-		return nil, Invalidf("Commit", "the transaction is of no table: it was not made by NewTransaction")
+		return nil, Invalidf("Commit", "the transaction has no table; make it with Table.NewTransaction")
 	}
 	if err := x.usable(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (x *Transaction) usable() error {
 	case x.err != nil:
 		return x.err
 	case x.committed:
-		return Invalidf("Commit", "the transaction was committed before")
+		return Invalidf("Commit", "the transaction was committed before; make a new one")
 	}
 	return nil
 }

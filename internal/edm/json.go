@@ -125,7 +125,7 @@ func FromText(t Type, text []byte) (Value, error) {
 		}
 		n, err := strconv.ParseInt(string(text), 10, bits)
 		if err != nil {
-			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), t)
 		}
 		return Value{typ: t, num: uint64(n)}, nil
 	case TypeDouble:
@@ -138,11 +138,11 @@ func FromText(t Type, text []byte) (Value, error) {
 		return dateTimeOfTicks(ticks), nil
 	case TypeGuid:
 		if len(text) != 36 {
-			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), t)
 		}
 		u, err := uuid.ParseBytes(text)
 		if err != nil {
-			return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), t)
 		}
 		return Guid(u), nil
 	case TypeBoolean:
@@ -153,7 +153,7 @@ func FromText(t Type, text []byte) (Value, error) {
 			return Boolean(false), nil
 		}
 	}
-	return Value{}, fmt.Errorf("%d characters are no %s", len(text), t)
+	return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), t)
 }
 
 func parseBinary(text []byte) (Value, error) {
@@ -164,7 +164,7 @@ func parseBinary(text []byte) (Value, error) {
 	}
 	n, err := base64.StdEncoding.Decode(decoded, text)
 	if err != nil {
-		return Value{}, fmt.Errorf("%d characters are no base64", len(text))
+		return Value{}, fmt.Errorf("the text of %d characters is not base64", len(text))
 	}
 	return Binary(decoded[:n]), nil
 }
@@ -181,12 +181,12 @@ func parseDouble(text []byte) (Value, error) {
 	for _, c := range text {
 		// ParseFloat also takes what no other reader does: inf, 0x1p3, 1_000.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return Value{}, fmt.Errorf("%d characters are no %s", len(text), TypeDouble)
+			return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), TypeDouble)
 		}
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		return Value{}, fmt.Errorf("%d characters are no %s", len(text), TypeDouble)
+		return Value{}, fmt.Errorf("the text of %d characters is not an %s", len(text), TypeDouble)
 	}
 	return Double(f), nil
 }
@@ -198,7 +198,7 @@ func FromNumber(t Type, text []byte) (Value, error) {
 		if t == TypeInt32 || t == TypeInt64 || t == TypeDouble {
 			return FromText(t, text)
 		}
-		return Value{}, fmt.Errorf("a number is no %s", t)
+		return Value{}, fmt.Errorf("got a number, want %s", t)
 	}
 	for _, c := range text {
 		if c == '.' || c == 'e' || c == 'E' {
@@ -223,5 +223,5 @@ func (v Value) Retype(t Type) (Value, error) {
 	case (v.typ == TypeInt32 || v.typ == TypeInt64) && t == TypeDouble:
 		return Double(float64(int64(v.num))), nil
 	}
-	return Value{}, fmt.Errorf("a %s is no %s", v.typ, t)
+	return Value{}, fmt.Errorf("got %s, want %s", v.typ, t)
 }

@@ -69,16 +69,16 @@ func PropertySize(name string, v Value) int {
 // CheckName tells whether a property may have this name: a C# identifier of at most 255 units.
 func CheckName(name string) error {
 	if name == "" {
-		return fmt.Errorf("a property name is empty")
+		return fmt.Errorf("a property name is empty; give a name")
 	}
 	if n := Units(name); n > MaxNameUnits {
-		return fmt.Errorf("a property name of %d characters is longer than %d", n, MaxNameUnits)
+		return fmt.Errorf("a property name has %d characters; it must have at most %d", n, MaxNameUnits)
 	}
 	for i, r := range name {
 		letter := r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)
 		inner := unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r) || unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Cf, r)
 		if r == utf8.RuneError || !letter && (i == 0 || !inner) {
-			return fmt.Errorf("property name %q: character %q at byte %d does not belong in an identifier", name, r, i)
+			return fmt.Errorf("property name %q has %[2]q at byte %[3]d; a name must be an identifier of letters, digits and underscores", name, r, i)
 		}
 	}
 	return nil
@@ -102,7 +102,7 @@ func IsPlainName(name string) bool {
 func (v Value) Check() error {
 	switch v.typ {
 	case TypeNull:
-		return fmt.Errorf("it has no value")
+		return fmt.Errorf("the property has no value; leave it out or set one")
 	case TypeString:
 		if len(v.string) > MaxStringUnits {
 			if n := Units(v.string); n > MaxStringUnits {
@@ -118,7 +118,7 @@ func (v Value) Check() error {
 		}
 	case TypeDateTime:
 		if ticks := int64(v.num); ticks < minDateTimeTicks || ticks > maxDateTimeTicks {
-			return fmt.Errorf("a date outside of 1601 to 9999")
+			return fmt.Errorf("the date is outside of the years 1601 to 9999, which the service stores")
 		}
 	}
 	return nil

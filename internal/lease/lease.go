@@ -26,7 +26,7 @@ import (
 )
 
 // ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
-var ErrLost = errors.New("the message's visibility timeout has run out, and another holder may have it")
+var ErrLost = errors.New("the message's visibility timeout has expired, and another process may hold the message")
 
 // marginShare: the margin is the visibility timeout divided by it.
 const marginShare = 6

@@ -59,7 +59,7 @@ func (p *parser) advance() (err error) {
 }
 
 func (p *parser) unexpected(wanted string) error {
-	return &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("%s where %s should stand", p.token.kind, wanted)}
+	return &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("got %s, want %s", p.token.kind, wanted)}
 }
 
 func (p *parser) atWord(word string) bool { return p.token.kind == kindWord && p.token.text == word }
@@ -186,13 +186,13 @@ func (p *parser) operand() (operand, error) {
 	case at.text == "true" || at.text == "false":
 		o.value = edm.Boolean(at.text == "true")
 	case at.text == "null":
-		err = at.invalid("the service knows no null; not (Name ne '') finds entities without Name")
+		err = at.invalid("the service does not support null; not (Name ne '') finds entities without Name")
 	case at.text == "not":
-		err = at.invalid("not stands before a condition, not before an operand")
+		err = at.invalid("not must precede a condition, not an operand")
 	case edm.IsPlainName(at.text) || edm.CheckName(at.text) == nil:
 		o.property = at.text
 	default:
-		err = at.invalid("neither a property name nor a literal")
+		err = at.invalid("got neither a property name nor a literal")
 	}
 	if err != nil {
 		return operand{}, err
@@ -206,10 +206,10 @@ func (o operand) alone(at token) (Expr, error) {
 		if b, ok := o.value.Bool(); ok {
 			return Constant(b), nil
 		}
-		return nil, at.invalid("a literal that is compared with nothing")
+		return nil, at.invalid("the literal is not compared with a property; write Property eq literal")
 	}
 	if _, isOp := ParseOp(o.property); isOp || o.property == "and" || o.property == "or" {
-		return nil, at.invalid("an operator where a property or a literal should stand")
+		return nil, at.invalid("got an operator, want a property or a literal")
 	}
 	return Comparison{o.property, Eq, edm.Boolean(true)}, nil
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // errRepeatedName is the error of an answer that says something twice: it does not say which of the two holds.
-var errRepeatedName = errors.New("a name is there twice")
+var errRepeatedName = errors.New("an entity has a property name twice")
 
 // nameTable knows the names of the rows of one answer: what each means, whether the row at hand had it already, and
 // which one came next in the row before. Rows are mostly alike, so the guess is mostly right, and a name costs one
@@ -73,7 +73,7 @@ func (t *nameTable) nextRow() { t.row, t.last = t.row+1, 0 }
 // is valid until the next call.
 func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	if len(raw) < 2 {
-		return nil, errors.New("a name is cut")
+		return nil, errors.New("a property name is cut off")
 	}
 	i := t.entries[t.last].next
 	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(raw[1:len(raw)-1]) {

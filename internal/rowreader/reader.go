@@ -79,7 +79,7 @@ func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 		return err
 	}
 	if !slices.Contains(seen, "value") {
-		return Garbled(errors.New("a page without value"))
+		return Garbled(errors.New("the page has no member value"))
 	}
 	return r.end()
 }
@@ -103,7 +103,7 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 }
 
 // ErrNoETag is the error of a row that has none.
-var ErrNoETag = errors.New("no ETag, or half of one")
+var ErrNoETag = errors.New("the ETag is missing or cut off")
 
 // Garbled makes err a wire.ErrGarbled. It hides the syntax error's excerpt of the answer: it may hold a secret property.
 func Garbled(err error) error {
@@ -153,7 +153,7 @@ func (r *Reader[P]) readRow() error {
 		return err
 	}
 	if keys != 2 {
-		return errors.New("an entity without keys")
+		return errors.New("an entity has no PartitionKey or RowKey")
 	}
 	if r.later {
 		r.setAside()

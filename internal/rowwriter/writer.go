@@ -98,7 +98,7 @@ func checkRepeats[P any](properties []P, access edm.Access[P]) error {
 }
 
 func repeated(name string) error {
-	return fmt.Errorf("property %s is there twice; an entity has a property once", name)
+	return fmt.Errorf("property %s occurs twice; give each property once", name)
 }
 
 // Append appends the JSON of a row of the given size, with the write ID if the row has room for it.

@@ -20,7 +20,7 @@ func (a *Address) replaceStub(u *url.URL) error {
 	stub := a.Table + "(PartitionKey='" + StubKey + "',RowKey='" + StubKey + "')"
 	prefix, ok := strings.CutSuffix(u.Path, stub)
 	if !ok {
-		return errors.New("the SDK addressed an entity in a way that is not known")
+		return errors.New("the SDK addressed an entity in an unknown form; use the version of the SDK in this module's go.mod")
 	}
 	escaped := (&url.URL{Path: prefix}).EscapedPath()
 	u.Path = prefix + a.Table + "(PartitionKey='" + doubleQuotes(a.PartitionKey) + "',RowKey='" + doubleQuotes(a.RowKey) + "')"

@@ -23,7 +23,7 @@ type BatchFailure struct {
 }
 
 // ErrGarbled is the error of an answer that is cut off or makes no sense: what became of the write is unknown.
-var ErrGarbled = errors.New("the answer is cut off or garbled")
+var ErrGarbled = errors.New("the response is cut off or garbled")
 
 func garbled(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
