@@ -189,7 +189,7 @@ func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *R
 func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	if r.Table().Account().IsCosmos() {
 		return func(yield func(*T, error) bool) {
-			yield(nil, invalid("Range", r.Table(), errors.New("Cosmos DB returns rows in no order, so partitions cannot be merged; query them one by one")))
+			yield(nil, invalid("Range", r.Table(), errors.New("queries of Cosmos DB return rows in no order, so partitions cannot be merged; query them one by one")))
 		}
 	}
 	if options == nil {
