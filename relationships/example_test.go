@@ -9,10 +9,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -63,7 +63,7 @@ func open(table *tables.Table, name string, intents driver.IntentRunner, kept fu
 // transaction.
 func Example() {
 	ctx := context.Background()
-	departments, employees := open(exampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []driver.Pattern {
+	departments, employees := open(harness.ExampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []driver.Pattern {
 		return []driver.Pattern{relationships.NewParentCount("employees", departments,
 			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
@@ -95,7 +95,7 @@ func Example() {
 func ExampleNewCount() {
 	ctx := context.Background()
 	count := relationships.NewCount[Employee]("employeecount", nil)
-	_, employees := open(exampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{count} })
+	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{count} })
 	for id := range 3 {
 		if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: id}); err != nil {
 			log.Fatal(err)
@@ -113,7 +113,7 @@ func ExampleNewCount() {
 // One to many across partitions: a project, and its members in several departments.
 func ExampleNewMembers() {
 	ctx := context.Background()
-	table := exampleTable("ExampleMembers")
+	table := harness.ExampleTable("ExampleMembers")
 	queue, err := eventual.NewQueue(table.Account(), "example-members", nil)
 	if err == nil {
 		err = queue.Create(ctx)
@@ -153,7 +153,7 @@ func ExampleNewMembers() {
 // One to many, denormalized: every employee has her department's manager, and one request reads both.
 func Example_denormalized() {
 	ctx := context.Background()
-	table := exampleTable("ExampleDenormalized")
+	table := harness.ExampleTable("ExampleDenormalized")
 	queue, err := eventual.NewQueue(table.Account(), "example-denormalized", nil)
 	if err == nil {
 		err = queue.Create(ctx)
@@ -196,7 +196,7 @@ func Example_denormalized() {
 // A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
 func ExampleReference_Join() {
 	ctx := context.Background()
-	departments, employees := open(exampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
+	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
 	for i, department := range []string{"Sales", "Marketing"} {
 		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
 			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
@@ -237,7 +237,7 @@ type Photo struct {
 // One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
 func ExampleNewPair() {
 	ctx := context.Background()
-	_, employees := open(exampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
+	_, employees := open(harness.ExampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}
@@ -279,13 +279,13 @@ type Holder struct {
 // One to one by a stored key, in two tables.
 func ExampleReference() {
 	ctx := context.Background()
-	table := exampleTable("ExamplePassports")
+	table := harness.ExampleTable("ExamplePassports")
 	passports, err := patterns.NewRepository(table, patterns.Schema[Passport]{
 		Key: func(p *Passport) tables.Key { return tables.Key{Partition: p.Country, Row: p.Number} }})
 	if err != nil {
 		log.Fatal(err)
 	}
-	holders, err := patterns.NewRepository(exampleTable("ExampleHolders"), patterns.Schema[Holder]{
+	holders, err := patterns.NewRepository(harness.ExampleTable("ExampleHolders"), patterns.Schema[Holder]{
 		Key: func(h *Holder) tables.Key { return tables.Key{Partition: h.Country, Row: h.Email} }})
 	if err != nil {
 		log.Fatal(err)
@@ -311,21 +311,4 @@ func ExampleReference() {
 	fmt.Println(passport.Number, back.Email)
 	// Output:
 	// 123 june@contoso.com
-}
-
-// exampleTable creates a table on the service that the tests share.
-func exampleTable(name string) *tables.Table {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	table := account.Table(name)
-	if err := table.Create(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	return table
 }
