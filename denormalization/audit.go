@@ -9,13 +9,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Facts implements driver.Auditor. With Find the holders are not known to the source: then there are none, and Held
+// facts is Audit.Expected of a source. With Find the holders are not known to the source: then there are none, and held
 // compares.
-func (s *sourceEnd[S, H]) Facts(entity any) ([]driver.Fact, error) {
-	if err := s.ready(); err != nil {
+func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
+	s, err := end.ready()
+	if err != nil {
 		return nil, err
 	}
-	source := entity.(*S)
 	keys, err := s.holdersOf(source)
 	if err != nil || len(keys) == 0 {
 		return nil, err
@@ -31,12 +31,13 @@ func (s *sourceEnd[S, H]) Facts(entity any) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// Held implements driver.Auditor. With Find it yields only holders that are not in step, each of which is held without
+// held is Audit.List of a source. With Find it yields only holders that are not in step, each of which is held without
 // reason; it keeps the sources that it meets in memory. Requests: 1 for each page of the holders' table; with Find 1 more
 // for each source.
-func (s *sourceEnd[S, H]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
-		if err := s.ready(); err != nil {
+		s, err := end.ready()
+		if err != nil {
 			yield(driver.Fact{}, err)
 			return
 		}
@@ -69,7 +70,7 @@ func (s *sourceEnd[S, H]) Held(ctx context.Context, scope driver.Scope) iter.Seq
 }
 
 // scan reads the holders that may have copies of sources in the scope.
-func (s *sourceEnd[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*H, error] {
+func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*H, error] {
 	query := s.holders.Query()
 	if scope.Partitions != nil && s.inPartition {
 		return query.AllPartitions(ctx, scope.Partitions, nil)
@@ -78,14 +79,14 @@ func (s *sourceEnd[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq
 }
 
 // fact is what a holder has of a source.
-func (s *sourceEnd[S, H]) fact(holder *H, source tables.Key) driver.Fact {
+func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	digest, err := s.digest(holder)
 	return driver.Fact{Place: placeOf(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
 // isWrong reports whether a holder is not in step with the source that it refers to. seen are sources that were read before,
 // nil for those that are not there.
-func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
+func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
 		var err error
@@ -98,11 +99,12 @@ func (s *sourceEnd[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, h
 	return !right, err
 }
 
-// Look implements driver.Auditor. A holder that is not there cannot hold anything, and is taken for one that is in step.
+// look is Audit.Read of a source. A holder that is not there cannot hold anything, and is taken for one that is in step.
 // Requests: 1; with Find, and for a holder that is not there, 1 more.
-func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (end sourceEnd[S, H]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := parsePlace(place)
-	if err = errors.Join(err, s.ready()); err != nil {
+	s, readyErr := end.ready()
+	if err = errors.Join(err, readyErr); err != nil {
 		return driver.Fact{}, false, err
 	}
 	holder, err := s.holders.Get(ctx, key)
@@ -125,7 +127,7 @@ func (s *sourceEnd[S, H]) Look(ctx context.Context, place string, entity tables.
 }
 
 // lookWithout looks at a holder that does not exist.
-func (s *sourceEnd[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
+func (s *linked[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
 	if s.link.Find != nil {
 		return driver.Fact{}, false, nil
 	}

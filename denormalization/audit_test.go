@@ -13,10 +13,10 @@ import (
 )
 
 // held collects what an auditor holds, as texts.
-func held(t testing.TB, a driver.Auditor, scope driver.Scope) []string {
+func held[T any](t testing.TB, a *seen[T], scope driver.Scope) []string {
 	t.Helper()
 	var all []string
-	for fact, err := range a.Held(t.Context(), scope) {
+	for fact, err := range a.Audit.List(t.Context(), scope) {
 		check(t, err, fact.Err)
 		all = append(all, textOfFact(fact))
 	}
@@ -28,11 +28,11 @@ func textOfFact(f driver.Fact) string {
 	return fmt.Sprintf("%q for %q: %x", f.Place, f.Entity.Row, f.Digest)
 }
 
-func facts(t testing.TB, a driver.Auditor, entities ...any) []string {
+func facts[T any](t testing.TB, a *seen[T], entities ...*T) []string {
 	t.Helper()
 	var all []string
 	for _, e := range entities {
-		for _, fact := range must[[]driver.Fact](t)(a.Facts(e)) {
+		for _, fact := range must[[]driver.Fact](t)(a.Audit.Expected(e)) {
 			all = append(all, textOfFact(fact))
 		}
 	}
@@ -77,7 +77,7 @@ func TestAudit(t *testing.T) {
 func (t tested) looks(who tables.Key, name string, wantHeld, wantInStep bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
-	fact, is, err := t.details.Look(t.Context(), place, who)
+	fact, is, err := t.details.Audit.Read(t.Context(), place, who)
 	check(t, err)
 	if is != wantHeld {
 		t.Errorf("department %s holds something of %s: %v, want %v", name, who.Row, is, wantHeld)
@@ -97,7 +97,7 @@ func TestMend(t *testing.T) {
 	w := newWorld(t, s, inPartition)
 	p := must[*process](t)(w.start(s))
 	check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
-	mender := p.details.(driver.Mender)
+	mender := p.details.Audit
 	place := "Sales\t" + departmentKey("Sales", "A").Row
 	says := func(wanted bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return wanted, err }
@@ -105,13 +105,13 @@ func TestMend(t *testing.T) {
 	manager := func() string {
 		return must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))).ManagerName
 	}
-	check(t, mender.Mend(ctx, place, kwok().key(), says(false, nil)), mender.Mend(ctx, place, jones().key(), says(true, nil)))
-	if err := mender.Mend(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
+	check(t, mender.Remove(ctx, place, kwok().key(), says(false, nil)), mender.Remove(ctx, place, jones().key(), says(true, nil)))
+	if err := mender.Remove(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
 		t.Fatalf("error is %v, manager %q", err, manager())
 	}
 	// The employee is written while it is being mended: then she is asked for once more.
 	asked := 0
-	check(t, mender.Mend(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
+	check(t, mender.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
 		if asked++; asked == 1 {
 			check(t, p.employees.Upsert(ctx, jones()))
 			return false, nil
@@ -121,11 +121,11 @@ func TestMend(t *testing.T) {
 	if asked != 2 || manager() != "Jones" {
 		t.Fatalf("asked %d times, manager %q", asked, manager())
 	}
-	check(t, mender.Mend(ctx, place, jones().key(), says(false, nil)))
+	check(t, mender.Remove(ctx, place, jones().key(), says(false, nil)))
 	if manager() != "" {
 		t.Fatalf("the manager is %q", manager())
 	}
-	check(t, mender.Mend(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
+	check(t, mender.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
 }
 
 // TestAuditOfFanOut: only members that are not in step are held without reason, each at its own place.
@@ -143,7 +143,7 @@ func TestAuditOfFanOut(t *testing.T) {
 		})
 		check(t, err)
 	}
-	city := p.city.(driver.Auditor)
+	city := p.city
 	if got := held(t, city, driver.Scope{}); len(got) != 1 {
 		t.Fatalf("held: %q", got)
 	}
@@ -151,12 +151,12 @@ func TestAuditOfFanOut(t *testing.T) {
 		t.Fatalf("asked for: %q", asked)
 	}
 	for id, want := range map[int]bool{0: false, 1: true, 2: false, 3: false, 9: false} {
-		_, wrong, err := city.Look(ctx, "members\t"+memberKey(id).Row, london.Key())
+		_, wrong, err := city.Audit.Read(ctx, "members\t"+memberKey(id).Row, london.Key())
 		if check(t, err); wrong != want {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	check(t, p.city.(driver.IntentContributor).Reconcile(ctx, &driver.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	check(t, city.Reconcile(ctx, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
 	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}

@@ -52,10 +52,10 @@ func TestCopyMovesTheReference(t *testing.T) {
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
 	copies := denormalization.New("other", link, nil)
-	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "other members", Key: p.members.KeyOf, Intents: p.queue}, copies.Holder())
+	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "other members", Key: patterns.HostOf(p.members).KeyOf, Intents: p.queue}, copies.Holder())
 	check(t, err)
 	repo := must[*patterns.Repository[office]](t)(patterns.NewRepository(p.offices.Table(),
-		patterns.Schema[office]{Name: "others", Key: p.offices.KeyOf, Intents: p.queue}, copies.Source()))
+		patterns.Schema[office]{Name: "others", Key: patterns.HostOf(p.offices).KeyOf, Intents: p.queue}, copies.Source()))
 	check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err = worker.Drain(ctx)

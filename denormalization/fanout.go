@@ -10,13 +10,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // fanOut brings the holders of one source into agreement with it, several at the same time.
 type fanOut[S, H any] struct {
-	*relation[S, H]
+	*linked[S, H]
 	*crew
 	key    tables.Key
 	source *S // as it was seen, nil when it did not exist
@@ -32,13 +31,12 @@ type namedBy struct {
 	keys map[tables.Key]bool
 }
 
-func (r *relation[S, H]) newFanOut(of *driver.Reconciliation) (*fanOut[S, H], error) {
-	source, _ := of.Entity.(*S)
+func (r *linked[S, H]) newFanOut(key tables.Key, source *S) (*fanOut[S, H], error) {
 	keys, err := r.holdersOf(source)
 	if err != nil {
 		return nil, err
 	}
-	return &fanOut[S, H]{relation: r, crew: newCrew(r.options.Concurrency), key: of.Key, source: source, named: setOf(keys), other: map[tables.Key]namedBy{}}, nil
+	return &fanOut[S, H]{linked: r, crew: newCrew(r.options.Concurrency), key: key, source: source, named: setOf(keys), other: map[tables.Key]namedBy{}}, nil
 }
 
 func setOf(keys []tables.Key) map[tables.Key]bool {
@@ -182,7 +180,7 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 }
 
 // holderError says of which holder an error is: what is reported of an intent names the source.
-func (r *relation[S, H]) holderError(key tables.Key, err error) error {
+func (r *linked[S, H]) holderError(key tables.Key, err error) error {
 	where := fmt.Errorf("the holder (%q, %q) in %s: %w", key.Partition, key.Row, r.holders.Table().Name(), err)
 	var e *tables.Error
 	if !errors.As(err, &e) {

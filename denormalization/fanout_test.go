@@ -50,7 +50,7 @@ type offices struct {
 type officeProcess struct {
 	offices *patterns.Repository[office]
 	members *patterns.Repository[member]
-	city    driver.Pattern // the link's Source
+	city    *seen[office] // the link's Source
 	queue   *eventual.Queue
 }
 
@@ -67,7 +67,7 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.city = copies.Source()
+	p.city = &seen[office]{pattern: copies.Source()}
 	p.offices, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Intents: queue,
 		Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
@@ -297,15 +297,15 @@ func TestPanicOfACopy(t *testing.T) {
 		return tables.Key{}, false
 	}
 	copies := denormalization.New("panics", link, nil)
-	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "panicking members", Intents: p.queue, Key: p.members.KeyOf}, copies.Holder())
+	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "panicking members", Intents: p.queue, Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
 	check(t, err)
-	source := copies.Source()
-	_, err = patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: p.offices.KeyOf}, source)
+	source := &seen[office]{pattern: copies.Source()}
+	_, err = patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: patterns.HostOf(p.offices).KeyOf}, source)
 	check(t, err)
 	defer func() {
 		if recover() == nil {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = source.(driver.IntentContributor).Reconcile(ctx, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = source.Reconcile(ctx, &driver.Reconciliation[office]{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }

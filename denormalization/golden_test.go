@@ -33,12 +33,12 @@ func TestGoldenIntents(t *testing.T) {
 	r := &recorder{}
 	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
 	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(),
-		patterns.Schema[department]{Key: p.departments.KeyOf, Intents: r}, manager.Holder()))
+		patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf, Intents: r}, manager.Holder()))
 	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(),
-		patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: r}, manager.Source()))
-	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(f.members.Table(), patterns.Schema[member]{Key: f.members.KeyOf, Intents: r}, city.Holder()))
+		patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: r}, manager.Source()))
+	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(f.members.Table(), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf, Intents: r}, city.Holder()))
 	places := must[*patterns.Repository[office]](t)(patterns.NewRepository(f.offices.Table(),
-		patterns.Schema[office]{Key: f.offices.KeyOf, Intents: r}, city.Source()))
+		patterns.Schema[office]{Key: patterns.HostOf(f.offices).KeyOf, Intents: r}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
 	check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))

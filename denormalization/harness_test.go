@@ -114,8 +114,31 @@ func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
 type process struct {
 	employees   *patterns.Repository[employee]
 	departments *patterns.Repository[department]
-	details     driver.Auditor // the link's Source
+	details     *seen[employee] // the link's Source
 	queue       *eventual.Queue
+	carryOut    func(context.Context, driver.Intent) error // an intent of an employee
+}
+
+// seen is a pattern whose functions a test can call.
+type seen[T any] struct {
+	driver.Implementation[T]
+	pattern patterns.Pattern[T]
+}
+
+func (p *seen[T]) Attach(host driver.Host[T]) (implementation driver.Implementation[T], err error) {
+	p.Implementation, err = p.pattern.Attach(host)
+	return p.Implementation, err
+}
+
+// registered is a runner that tells what a repository has registered.
+type registered struct {
+	driver.IntentRunner
+	reconcile *func(context.Context, driver.Intent) error
+}
+
+func (r registered) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
+	*r.reconcile = reconcile
+	return r.IntentRunner.Register(repository, reconcile)
 }
 
 const visibility = 10 * time.Second
@@ -140,10 +163,12 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if p.departments, err = w.openDepartments(account, intents, copies.Holder()); err != nil {
 		return nil, err
 	}
-	details := copies.Source()
-	p.details = details.(driver.Auditor)
+	p.details = &seen[employee]{pattern: copies.Source()}
+	if intents != nil {
+		intents = registered{intents, &p.carryOut}
+	}
 	p.employees, err = patterns.NewRepository(account.Table(w.employees), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: intents,
-		MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, details)
+		MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
 	return p, err
 }
 
@@ -159,7 +184,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
-func (w *world) openDepartments(account *tables.Account, intents driver.IntentRunner, attached ...driver.Pattern) (*patterns.Repository[department], error) {
+func (w *world) openDepartments(account *tables.Account, intents driver.IntentRunner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
 	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}

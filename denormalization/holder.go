@@ -5,57 +5,61 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// holderEnd is what both kinds of Holder share.
-type holderEnd[S, H any] struct{ *relation[S, H] }
+// holder is the pattern of a link's holders.
+type holder[S, H any] struct{ *relation[S, H] }
+
+// holderEnd is that pattern in its repository.
+type holderEnd[S, H any] struct {
+	*relation[S, H]
+	host driver.Host[H]
+}
+
+func (h holderEnd[S, H]) ready() (*linked[S, H], error) { return h.relation.ready(nil, h.host) }
 
 // holderSuffix ends the name of a link's Holder: both ends may be in one repository, where names differ.
 const holderSuffix = ".holder"
 
-// PatternName returns the name of the link with a suffix.
-func (h *holderEnd[S, H]) PatternName() string { return h.name + holderSuffix }
+func (r *relation[S, H]) holderName() string { return r.name + holderSuffix }
 
-// Attach is called by NewRepository of the holders, with nil where the link is free again.
-func (h *holderEnd[S, H]) Attach(host driver.Host) error {
-	if host == nil {
-		h.holders = nil
-		return nil
+// Attach implements patterns.Pattern; NewRepository of the holders calls it.
+func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], error) {
+	end := holderEnd[S, H]{h.relation, host}
+	implementation := driver.Implementation[H]{Name: h.holderName(), Binding: &h.ofHolder, Prior: end.prior, Complete: end.complete}
+	if h.inPartition {
+		implementation.Companions, implementation.Fits = end.companions, staysInside[H]
+	} else {
+		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
 	}
-	holders, err := attachTo(h.relation, host, h.holders, h.inPartition)
-	if err == nil && h.sources != nil {
-		err = h.checkTables(h.sources.Table(), holders.Table())
+	if err := h.check(); err != nil {
+		return implementation, err
 	}
-	if err != nil {
-		return err
-	}
-	if known := holders.PropertyNames(); known != nil {
+	if known := host.PropertyNames(); known != nil {
 		for _, name := range h.link.Properties {
 			if !slices.Contains(known, name) {
-				return fmt.Errorf("Link.Properties names property %s, which %s does not have", name, holders.EntityType())
+				return implementation, fmt.Errorf("Link.Properties names property %s, which %s does not have", name, reflect.TypeFor[H]())
 			}
 		}
 	}
-	codec, err := tables.NewCodec[H]()
-	if err != nil {
-		return err
+	if l, err := end.ready(); err == nil {
+		return implementation, h.checkTables(l.sources.Table(), host.Table())
 	}
-	h.codec, h.holders = codec, holders
-	return nil
+	return implementation, nil
 }
 
-// Remember notes the source and the copy of a holder as it was read: a change that leaves both as they are needs nothing.
-func (h *holderEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	holder := entity.(*H)
+// prior notes the source and the copy of a holder as it was read: a change that leaves both as they are needs nothing.
+func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
-	if source, is := h.link.SourceOf(holder); is {
+	if source, is := h.link.SourceOf(entity); is {
 		place = placeOf(source)
 	}
-	digest, err := h.digest(holder)
+	digest, err := h.digest(entity)
 	if err != nil {
 		return []string{place}, nil
 	}
@@ -68,34 +72,32 @@ type completion[S any] struct {
 	sources []*S     // those of them that exist
 }
 
-// Complete implements driver.Completer: it fills in the copy of a holder that is inserted, or that a change gives another
-// source or other properties of the copy.
-func (h *holderEnd[S, H]) Complete(ctx context.Context, c *driver.Change) error {
-	c.Note(h.PatternName(), nil)
+// complete fills in the copy of a holder that is inserted, or that a change gives another source or other properties of the copy.
+func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) error {
+	c.Note(nil)
 	if isBy(ctx, bySource, h.relation) {
 		return nil // the source has written the copy
 	}
-	if err := h.ready(); err != nil {
+	l, err := h.ready()
+	if err != nil {
 		return err
 	}
-	holder := c.Entity.(*H)
-	before := c.Remembered(h.PatternName())
-	if now, err := h.Remember(holder, nil); err != nil || c.Kind != driver.ChangeInsert && slices.Equal(now, before) {
+	if now, err := h.prior(c.Entity, nil); err != nil || c.Kind != driver.ChangeInsert && slices.Equal(now, c.Prior) {
 		return err
 	}
-	keys, err := h.candidates(c.Key, holder, before)
+	keys, err := l.candidates(c.Key, c.Entity, c.Prior)
 	if err != nil {
 		return err
 	}
 	done := &completion[S]{}
 	var chosen *S
 	for i, key := range keys {
-		source, err := h.read(ctx, key)
+		source, err := l.read(ctx, key)
 		if err != nil {
 			return err
 		}
-		if source == nil && i == 0 && h.holds(holder, key) && (h.link.Required || h.inPartition) {
-			return &tables.Error{Pattern: h.PatternName(), Kind: tables.ErrMissingReference,
+		if source == nil && i == 0 && h.holds(c.Entity, key) && (h.link.Required || h.inPartition) {
+			return &tables.Error{Pattern: h.holderName(), Kind: tables.ErrMissingReference,
 				Err: fmt.Errorf("the source (%q, %q) does not exist; insert it first, or let the holder refer to another one", key.Partition, key.Row)}
 		}
 		done.places = append(done.places, placeOf(key))
@@ -106,13 +108,13 @@ func (h *holderEnd[S, H]) Complete(ctx context.Context, c *driver.Change) error 
 			chosen = source
 		}
 	}
-	c.Note(h.PatternName(), done)
-	return h.fill(holder, chosen)
+	c.Note(done)
+	return l.fill(c.Entity, chosen)
 }
 
 // candidates returns the sources that a holder may belong to: the one that it refers to, and with Holders also the one whose copy
 // it had, which may still name it.
-func (h *holderEnd[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
+func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
 	var keys []tables.Key
 	if source, is := h.link.SourceOf(holder); is {
 		keys = append(keys, source)
@@ -141,7 +143,7 @@ func (h *holderEnd[S, H]) candidates(key tables.Key, holder *H, before []string)
 }
 
 // read reads a source as it is now, nil for none.
-func (r *relation[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
+func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	source, err := r.sources.Get(ctx, key)
 	if tables.IsAbsent(err) {
 		return nil, nil
@@ -150,7 +152,7 @@ func (r *relation[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 }
 
 // fill writes the copy of a source into a holder that is about to be stored, nil for none.
-func (h *holderEnd[S, H]) fill(holder *H, source *S) error {
+func (h *linked[S, H]) fill(holder *H, source *S) error {
 	if source != nil {
 		_, err := h.bring(holder, h.sources.KeyOf(source), source, true)
 		return err
@@ -163,25 +165,22 @@ func (h *holderEnd[S, H]) fill(holder *H, source *S) error {
 	return err
 }
 
-// holder is the Holder of a link whose holders are anywhere.
-type holder[S, H any] struct{ holderEnd[S, H] }
-
-// OutsideKeys implements driver.IntentContributor: the intent of a holder names the sources that it may belong to.
-func (h *holder[S, H]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	if done, _ := c.Noted(h.PatternName()).(*completion[S]); done != nil {
+// outsideKeys is for holders that are anywhere: the intent of a holder names the sources that it may belong to.
+func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]string, error) {
+	if done, _ := c.Noted().(*completion[S]); done != nil {
 		return done.places, nil
 	}
 	return nil, nil
 }
 
-// Reconcile implements driver.IntentContributor. It reads the sources again, since a source that was written after the holder
+// reconcile is for holders that are anywhere. It reads the sources again, since a source that was written after the holder
 // was completed and before the holder was committed has not found the holder.
-func (h *holder[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
-	if err := h.ready(); err != nil {
+func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[H]) error {
+	l, err := h.ready()
+	if err != nil {
 		return err
 	}
-	held, _ := r.Entity.(*H)
-	if held == nil {
+	if r.Entity == nil {
 		return nil
 	}
 	for _, place := range r.Keys {
@@ -189,18 +188,18 @@ func (h *holder[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) 
 		if err != nil {
 			return err
 		}
-		source, err := h.read(ctx, key)
+		source, err := l.read(ctx, key)
 		if err != nil {
-			return h.sourceError(key, err)
+			return l.sourceError(key, err)
 		}
-		right, err := h.isAsAsked(held, key, source, h.names(source, r.Key))
+		right, err := h.isAsAsked(r.Entity, key, source, h.names(source, r.Key))
 		if err != nil {
 			return err
 		}
 		if right {
 			continue
 		}
-		if err := h.agree(ctx, r.Key, key); err != nil {
+		if err := l.agree(ctx, r.Key, key); err != nil {
 			return err
 		}
 	}
@@ -209,13 +208,13 @@ func (h *holder[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) 
 
 // agree makes a holder as a source asks. Each attempt reads the holder, then the source, and writes under the holder's ETag. The
 // repository goes round again after a write, and reads the source again then.
-func (h *holder[S, H]) agree(ctx context.Context, key, source tables.Key) error {
+func (h *linked[S, H]) agree(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
 		if err != nil {
 			return h.sourceError(source, err)
 		}
-		f, err := h.newFanOut(&driver.Reconciliation{Key: source, Entity: entityOf(entity)})
+		f, err := h.newFanOut(source, entity)
 		if err != nil {
 			return err
 		}
@@ -227,16 +226,8 @@ func (h *holder[S, H]) agree(ctx context.Context, key, source tables.Key) error 
 	return nil
 }
 
-// entityOf is a source as patterns see it: nil for one that does not exist.
-func entityOf[S any](source *S) any {
-	if source == nil {
-		return nil
-	}
-	return source
-}
-
 // sourceError says of which source an error is: what is reported of an intent names the holder.
-func (r *relation[S, H]) sourceError(key tables.Key, err error) error {
+func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
 	where := fmt.Errorf("the source (%q, %q) in %s: %w", key.Partition, key.Row, r.sources.Table().Name(), err)
 	var e *tables.Error
 	if !errors.As(err, &e) {
@@ -245,18 +236,19 @@ func (r *relation[S, H]) sourceError(key tables.Key, err error) error {
 	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }
 
-// holderInPartition is the Holder of a link whose holders are in their sources' partitions.
-type holderInPartition[S, H any] struct{ holderEnd[S, H] }
-
-// Companions implements driver.CompanionContributor: it stages the sources that were read for the copy, unchanged. A source
+// companions is for holders in their sources' partitions: it stages the sources that were read for the copy, unchanged. A source
 // that has changed since, or that is being changed without having seen the holder, refuses one of the two transactions.
-func (h *holderInPartition[S, H]) Companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
-	done, _ := c.Noted(h.PatternName()).(*completion[S])
+func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
+	done, _ := c.Noted().(*completion[S])
 	if done == nil || c.Kind == driver.ChangeDelete {
 		return nil
 	}
+	l, err := h.ready()
+	if err != nil {
+		return err
+	}
 	for _, source := range done.sources {
-		if err := h.sources.StageReplace(by(ctx, byHolder, h.relation), x, source); err != nil {
+		if err := l.sources.Stage(by(ctx, byHolder, h.relation), driver.ChangeReplace, x, source); err != nil {
 			return err
 		}
 	}

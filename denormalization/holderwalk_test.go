@@ -211,8 +211,14 @@ type insideWalk struct {
 	blind   bool // the holder's transaction leaves the source out
 }
 
-// blindHolder is a Holder that does not write the source: it has no Companions.
-type blindHolder struct{ driver.Completer }
+// blindHolder is a Holder that does not write the source: its Companions do nothing.
+type blindHolder struct{ patterns.Pattern[department] }
+
+func (h blindHolder) Attach(host driver.Host[department]) (driver.Implementation[department], error) {
+	implementation, err := h.Pattern.Attach(host)
+	implementation.Companions = func(context.Context, *driver.Change[department], *tables.Transaction) error { return nil }
+	return implementation, err
+}
 
 func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
@@ -222,7 +228,7 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	p, copies := &walkProcess{}, denormalization.NewInPartition("manager", managing(), nil)
 	holder := copies.Holder()
 	if w.blind {
-		holder = blindHolder{holder.(driver.Completer)}
+		holder = blindHolder{holder}
 	}
 	p.departments, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[department]{RowPrefix: "dept",
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, holder)

@@ -68,6 +68,7 @@ func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *C
 
 func newCopies[S, H any](name string, link Link[S, H], options *Options, inPartition bool) *Copies[S, H] {
 	c := &Copies[S, H]{relation[S, H]{name: name, link: link, inPartition: inPartition}}
+	c.codec, c.codecErr = tables.NewCodec[H]()
 	if options != nil {
 		c.options = *options
 	}
@@ -76,21 +77,11 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 
 // Source returns the pattern of the sources' repository: it writes the copies when a source changes, and compares them for
 // Repository.Verify of the sources.
-func (c *Copies[S, H]) Source() driver.Pattern {
-	if c.inPartition {
-		return &sourceInPartition[S, H]{sourceEnd[S, H]{&c.relation}}
-	}
-	return &source[S, H]{sourceEnd[S, H]{&c.relation}}
-}
+func (c *Copies[S, H]) Source() patterns.Pattern[S] { return source[S, H]{&c.relation} }
 
 // Holder returns the pattern of the holders' repository: it fills in the copy of a holder that is inserted, or that changes
 // its source or its copy.
-func (c *Copies[S, H]) Holder() driver.Pattern {
-	if c.inPartition {
-		return &holderInPartition[S, H]{holderEnd[S, H]{&c.relation}}
-	}
-	return &holder[S, H]{holderEnd[S, H]{&c.relation}}
-}
+func (c *Copies[S, H]) Holder() patterns.Pattern[H] { return holder[S, H]{&c.relation} }
 
 // relation is what the two ends of a link share.
 type relation[S, H any] struct {
@@ -99,9 +90,17 @@ type relation[S, H any] struct {
 	options     Options
 	inPartition bool
 
-	codec   *tables.Codec[H]
-	sources *patterns.Repository[S] // nil until Source was given to a repository
-	holders *patterns.Repository[H] // nil until Holder was given to a repository
+	codec    *tables.Codec[H]
+	codecErr error
+	ofSource driver.Binding[S]
+	ofHolder driver.Binding[H]
+}
+
+// linked is a relation whose two ends were given to their repositories.
+type linked[S, H any] struct {
+	*relation[S, H]
+	sources driver.Host[S]
+	holders driver.Host[H]
 }
 
 // check tells what is wrong with a link.
@@ -112,6 +111,8 @@ func (r *relation[S, H]) check() error {
 		return errors.New("the link has both of Link.Holders and Link.Find, or none; set one of them")
 	case l.Copy == nil || l.SourceOf == nil:
 		return errors.New("the link lacks Link.Copy or Link.SourceOf; set both")
+	case r.codecErr != nil:
+		return r.codecErr
 	case len(l.Properties) == 0:
 		return errors.New("Link.Properties is empty; name the holder's properties that Link.Copy writes")
 	case r.options.Limit < 0 || r.options.Concurrency < 0:
@@ -122,24 +123,14 @@ func (r *relation[S, H]) check() error {
 	return nil
 }
 
-// attachTo holds what both ends check about the repository that they are given to.
-func attachTo[T any](r interface{ check() error }, host driver.Host, had *patterns.Repository[T], inPartition bool) (*patterns.Repository[T], error) {
-	repository, ok := host.(*patterns.Repository[T])
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("this end of the link is for a repository of %T, and it was given to one of %s", *new(T), host.EntityType())
-	case had != nil:
-		return nil, fmt.Errorf("this end of the link belongs to the repository on table %s already", had.Table().Name())
-	}
-	if err := r.check(); err != nil {
-		return nil, err
-	}
-	if inPartition {
-		if err := repository.CheckStage(); err != nil {
-			return nil, fmt.Errorf("NewInPartition writes source and holder in one transaction; use New: %w", err)
+// staysInside refuses the patterns of a repository for an end of a link in the partition, if one has effects outside of it.
+func staysInside[T any](all []driver.Implementation[T]) error {
+	for _, p := range all {
+		if p.Outside != nil || p.OutsideKeys != nil {
+			return fmt.Errorf("NewInPartition writes source and holder in one transaction; use New: pattern %q has effects outside of the partition, which a transaction cannot hold", p.Name)
 		}
 	}
-	return repository, nil
+	return nil
 }
 
 // checkTables refuses a link in the partition whose ends are on two tables.
@@ -150,15 +141,21 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	return nil
 }
 
-// ready is an error until both ends of the link were given to a repository.
-func (r *relation[S, H]) ready() error {
-	switch {
-	case r.sources == nil:
-		return errors.New("the link has no repository of sources; give Copies.Source to NewRepository of the sources")
-	case r.holders == nil:
-		return errors.New("the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
+// ready returns the link with both its repositories. Each end gives its own, which it has before NewRepository returns, and nil for
+// the other. It is an error until both ends were given to a repository.
+func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
+	var err error
+	if sources == nil {
+		if sources, err = r.ofSource.Host("", r.name); err != nil {
+			return nil, errors.New("the link has no repository of sources; give Copies.Source to NewRepository of the sources")
+		}
 	}
-	return nil
+	if holders == nil {
+		if holders, err = r.ofHolder.Host("", r.name); err != nil {
+			return nil, errors.New("the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
+		}
+	}
+	return &linked[S, H]{r, sources, holders}, nil
 }
 
 // limit is Options.Limit.
@@ -176,7 +173,7 @@ func (r *relation[S, H]) tooMany(source tables.Key) error {
 }
 
 // holdersOf returns the keys of the holders that a source names, each once.
-func (r *relation[S, H]) holdersOf(source *S) ([]tables.Key, error) {
+func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	if r.link.Holders == nil || source == nil {
 		return nil, nil
 	}
@@ -202,7 +199,7 @@ func (r *relation[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 }
 
 // checkSelf refuses an entity that is its own source.
-func (r *relation[S, H]) checkSelf(source, holder tables.Key) error {
+func (r *linked[S, H]) checkSelf(source, holder tables.Key) error {
 	if source == holder && r.sources.Table().Same(r.holders.Table()) {
 		return errors.New("an entity cannot hold a copy of itself")
 	}

@@ -16,14 +16,14 @@ import (
 type link = denormalization.Link[employee, department]
 
 // linked makes repositories of both ends of a link on the tables of a world.
-func linked(p *process, copies *denormalization.Copies[employee, department], attached ...driver.Pattern) (*patterns.Repository[employee], *patterns.Repository[department], error) {
+func linked(p *process, copies *denormalization.Copies[employee, department], attached ...patterns.Pattern[department]) (*patterns.Repository[employee], *patterns.Repository[department], error) {
 	departments, err := patterns.NewRepository(p.departments.Table(),
-		patterns.Schema[department]{Name: "other departments", Key: p.departments.KeyOf, Intents: p.queue}, append(attached, copies.Holder())...)
+		patterns.Schema[department]{Name: "other departments", Key: patterns.HostOf(p.departments).KeyOf, Intents: p.queue}, append(attached, copies.Holder())...)
 	if err != nil {
 		return nil, nil, err
 	}
 	employees, err := patterns.NewRepository(p.employees.Table(),
-		patterns.Schema[employee]{Name: "other employees", Key: p.employees.KeyOf, Intents: p.queue}, copies.Source())
+		patterns.Schema[employee]{Name: "other employees", Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue}, copies.Source())
 	return employees, departments, err
 }
 
@@ -78,7 +78,7 @@ func TestEffectsOutside(t *testing.T) {
 	_, _, err := linked(p, denormalization.NewInPartition("other", managing(), nil), denormalization.New("away", managing(), nil).Holder())
 	wantInvalid(t, err, "effects outside")
 	copies := denormalization.NewInPartition("other", managing(), nil)
-	_, err = patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: p.queue},
+	_, err = patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue},
 		copies.Source(), denormalization.New("away", managing(), nil).Source())
 	wantInvalid(t, err, "effects outside")
 }
@@ -87,48 +87,48 @@ func TestEffectsOutside(t *testing.T) {
 func TestBothEndsAreNeeded(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
-	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
-		source := made.Source()
-		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, Intents: p.queue}, source))
+	for _, made := range []func(string, link, *denormalization.Options) *denormalization.Copies[employee, department]{
+		denormalization.New[employee, department], denormalization.NewInPartition[employee, department],
+	} {
+		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
+		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue}, source))
 		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
-		_, err := source.(driver.Auditor).Facts(jones())
+		_, err := source.Audit.Expected(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
 		}
-		check(t, source.Attach(nil))
 		_, queue, err := connect(s, p.queue.Name())
 		check(t, err)
-		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: queue}, made.Holder()))
+		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf, Intents: queue}, made("other", managing(), nil).Holder()))
 		wantInvalid(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
 		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
-// TestLinkOfOneRepository: each end belongs to one repository of its type, and is free again where that did not come to be.
+// TestLinkOfOneRepository: each end belongs to one repository, and stays free where that did not come to be.
 func TestLinkOfOneRepository(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
-		departments := patterns.Schema[department]{Name: "strangers", Key: p.departments.KeyOf, Intents: &recorder{}}
-		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Source())
-		wantInvalid(t, err, "this end of the link is for")
-		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
+		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf, Intents: &recorder{}}
+		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
 		wantInvalid(t, err, "broken")
 		employees, _, err := linked(p, made)
 		check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
 		wantInvalid(t, err, "already")
-		_, err = patterns.NewRepository(employees.Table(), patterns.Schema[employee]{Name: "third", Key: p.employees.KeyOf, Intents: &recorder{}}, made.Source())
+		_, err = patterns.NewRepository(employees.Table(), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf, Intents: &recorder{}}, made.Source())
 		wantInvalid(t, err, "already")
 		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
 // broken is a pattern that no repository takes.
-type broken struct{ orphaned }
+type broken struct{}
 
-func (*broken) PatternName() string      { return "broken" }
-func (*broken) Attach(driver.Host) error { return errors.New("broken on purpose") }
+func (*broken) Attach(driver.Host[department]) (driver.Implementation[department], error) {
+	return driver.Implementation[department]{Name: "broken"}, errors.New("broken on purpose")
+}
 
 // TestRefusedChanges: what a link does not allow is refused before anything is sent.
 func TestRefusedChanges(t *testing.T) {

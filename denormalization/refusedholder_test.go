@@ -15,11 +15,11 @@ import (
 // orphaned is a pattern of the holders that does not find what a holder needs to be written.
 type orphaned struct{ refuses bool }
 
-func (*orphaned) PatternName() string                               { return "orphaned" }
-func (*orphaned) Attach(driver.Host) error                          { return nil }
-func (*orphaned) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
+func (o *orphaned) Attach(driver.Host[department]) (driver.Implementation[department], error) {
+	return driver.Implementation[department]{Name: "orphaned", Rows: o.rows}, nil
+}
 
-func (o *orphaned) ContributeRows(context.Context, *driver.Change) ([]driver.RowOperation, error) {
+func (o *orphaned) rows(context.Context, *driver.Change[department]) ([]driver.RowOperation, error) {
 	if o.refuses {
 		return nil, &tables.Error{Pattern: "orphaned", Kind: tables.ErrNotFound, Err: errors.New("the parent is not there")}
 	}

@@ -11,35 +11,43 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// sourceEnd is what both kinds of Source share.
-type sourceEnd[S, H any] struct{ *relation[S, H] }
+// source is the pattern of a link's sources.
+type source[S, H any] struct{ *relation[S, H] }
 
-// PatternName returns the name of the link.
-func (s *sourceEnd[S, H]) PatternName() string { return s.name }
-
-// Attach is called by NewRepository of the sources, with nil where the link is free again.
-func (s *sourceEnd[S, H]) Attach(host driver.Host) error {
-	if host == nil {
-		s.sources = nil
-		return nil
-	}
-	sources, err := attachTo(s.relation, host, s.sources, s.inPartition)
-	if err == nil && s.holders != nil {
-		err = s.checkTables(sources.Table(), s.holders.Table())
-	}
-	if err != nil {
-		return err
-	}
-	s.sources = sources
-	return nil
+// sourceEnd is that pattern in its repository.
+type sourceEnd[S, H any] struct {
+	*relation[S, H]
+	host driver.Host[S]
 }
 
-// Remember notes the holders of a source as it was read. What the link refuses never had any.
-func (s *sourceEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	if s.ready() != nil {
+func (s sourceEnd[S, H]) ready() (*linked[S, H], error) { return s.relation.ready(s.host, nil) }
+
+// Attach implements patterns.Pattern; NewRepository of the sources calls it.
+func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], error) {
+	end := sourceEnd[S, H]{s.relation, host}
+	implementation := driver.Implementation[S]{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
+		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: end.look}}
+	if s.inPartition {
+		implementation.Companions, implementation.Audit.Remove, implementation.Fits = end.companions, end.mend, staysInside[S]
+	} else {
+		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
+	}
+	if err := s.check(); err != nil {
+		return implementation, err
+	}
+	if l, err := end.ready(); err == nil {
+		return implementation, s.checkTables(host.Table(), l.holders.Table())
+	}
+	return implementation, nil
+}
+
+// prior notes the holders of a source as it was read. What the link refuses never had any.
+func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
+	l, err := s.ready()
+	if err != nil {
 		return nil, nil // each change of a source says so
 	}
-	keys, err := s.holdersOf(entity.(*S))
+	keys, err := l.holdersOf(entity)
 	if err != nil {
 		return nil, nil
 	}
@@ -51,17 +59,17 @@ func (s *sourceEnd[S, H]) Remember(entity any, _ tables.Properties) ([]string, e
 }
 
 // touched returns the holders that a change concerns: those that the source will have, then those that it had.
-func (s *sourceEnd[S, H]) touched(c *driver.Change) (now, before []tables.Key, err error) {
+func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, err error) {
 	named := map[tables.Key]bool{}
 	if c.Kind != driver.ChangeDelete {
-		if now, err = s.holdersOf(c.Entity.(*S)); err != nil {
+		if now, err = s.holdersOf(c.Entity); err != nil {
 			return nil, nil, err
 		}
 		for _, key := range now {
 			named[key] = true
 		}
 	}
-	for _, place := range c.Remembered(s.name) {
+	for _, place := range c.Prior {
 		key, err := parsePlace(place)
 		if err != nil {
 			return nil, nil, err
@@ -73,9 +81,6 @@ func (s *sourceEnd[S, H]) touched(c *driver.Change) (now, before []tables.Key, e
 	return now, before, nil
 }
 
-// source is the Source of a link whose holders are anywhere.
-type source[S, H any] struct{ sourceEnd[S, H] }
-
 // allHolders stands in an intent for all that Find yields.
 const allHolders = "*"
 
@@ -83,21 +88,22 @@ const allHolders = "*"
 // is: a writer that read it before, and is about to give it the copy of a source that this one follows, is refused then.
 const newlyNamed = placeSeparator + "new"
 
-// OutsideKeys implements driver.IntentContributor.
-func (s *source[S, H]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	if err := s.ready(); err != nil {
+// outsideKeys is for holders that are anywhere.
+func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
+	l, err := s.ready()
+	if err != nil {
 		return nil, err
 	}
 	places := []string{allHolders}
 	if s.link.Find == nil {
-		now, before, err := s.touched(c)
+		now, before, err := l.touched(c)
 		if err != nil {
 			return nil, err
 		}
-		places = s.placesOf(c, now, before)
+		places = placesOf(c, now, before)
 	}
 	if len(places) > 0 && c.Kind != driver.ChangeDelete {
-		if _, err := s.copyOf(c.Entity.(*S)); err != nil {
+		if _, err := s.copyOf(c.Entity); err != nil {
 			return nil, err // before anything is written
 		}
 	}
@@ -105,9 +111,9 @@ func (s *source[S, H]) OutsideKeys(_ context.Context, c *driver.Change) ([]strin
 }
 
 // placesOf names holders in an intent.
-func (s *source[S, H]) placesOf(c *driver.Change, now, before []tables.Key) []string {
+func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	had := map[string]bool{}
-	for _, place := range c.Remembered(s.name) {
+	for _, place := range c.Prior {
 		had[place] = true
 	}
 	var places []string
@@ -124,13 +130,14 @@ func (s *source[S, H]) placesOf(c *driver.Change, now, before []tables.Key) []st
 	return places
 }
 
-// Reconcile implements driver.IntentContributor. A holder that cannot be written does not keep the others from being
+// reconcile is for holders that are anywhere. A holder that cannot be written does not keep the others from being
 // written; the first such error is returned in the end, and the intent is carried out again.
-func (s *source[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
-	if err := s.ready(); err != nil {
+func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
+	l, err := s.ready()
+	if err != nil {
 		return err
 	}
-	f, err := s.newFanOut(r)
+	f, err := l.newFanOut(r.Key, r.Entity)
 	if err != nil {
 		return err
 	}
@@ -154,19 +161,17 @@ func (s *source[S, H]) Reconcile(ctx context.Context, r *driver.Reconciliation) 
 	return f.wait()
 }
 
-// sourceInPartition is the Source of a link whose holders are in their sources' partitions.
-type sourceInPartition[S, H any] struct{ sourceEnd[S, H] }
-
-// Companions implements driver.CompanionContributor: it stages the holders of the source. Each one that the source names is
+// companions is for holders in their sources' partitions: it stages the holders of the source. Each one that the source names is
 // written, also when nothing in it changes: a writer that read it before is refused then.
-func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
+func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // the source stays as it is
 	}
-	if err := s.ready(); err != nil {
+	l, err := s.ready()
+	if err != nil {
 		return err
 	}
-	now, before, err := s.touched(c)
+	now, before, err := l.touched(c)
 	if err != nil {
 		return err
 	}
@@ -174,7 +179,7 @@ func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *driver.Chan
 		if key.Partition != c.Key.Partition {
 			return fmt.Errorf("the holder (%q, %q) is not in the partition of its source; a link of New reaches it, one of NewInPartition does not", key.Partition, key.Row)
 		}
-		if err := s.stage(ctx, c, x, key, i < len(now)); err != nil {
+		if err := l.stage(ctx, c, x, key, i < len(now)); err != nil {
 			return err
 		}
 	}
@@ -182,7 +187,7 @@ func (s *sourceInPartition[S, H]) Companions(ctx context.Context, c *driver.Chan
 }
 
 // stage stages one holder, unless the change leaves it alone.
-func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *driver.Change, x *tables.Transaction, key tables.Key, names bool) error {
+func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.Get(ctx, key)
 	if tables.IsAbsent(err) {
 		return nil
@@ -190,27 +195,27 @@ func (s *sourceInPartition[S, H]) stage(ctx context.Context, c *driver.Change, x
 	if err != nil {
 		return err
 	}
-	source, _ := c.Entity.(*S)
-	changed, err := s.bring(holder, c.Key, source, names)
+	changed, err := s.bring(holder, c.Key, c.Entity, names)
 	if err != nil {
 		return fmt.Errorf("the holder (%q, %q): %w", key.Partition, key.Row, err)
 	}
 	if !changed && !names {
 		return nil
 	}
-	return s.holders.StageReplace(by(ctx, bySource, s.relation), x, holder)
+	return s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)
 }
 
-// Mend implements driver.Mender. Requests: 2, and those of wanted; 2 more for each conflict.
-func (s *sourceInPartition[S, H]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
-	if err := s.ready(); err != nil {
+// mend is Audit.Remove for holders in their sources' partitions. Requests: 2, and those of wanted; 2 more for each conflict.
+func (s sourceEnd[S, H]) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+	l, err := s.ready()
+	if err != nil {
 		return err
 	}
 	key, err := parsePlace(place)
 	if err != nil {
 		return err
 	}
-	_, err = s.holders.Update(by(ctx, bySource, s.relation), key, func(holder *H) error {
+	_, err = l.holders.Update(by(ctx, bySource, s.relation), key, func(holder *H) error {
 		if !s.holds(holder, entity) {
 			return errInStep
 		}

@@ -29,7 +29,7 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 			place := "Sales\t" + departmentKey("Sales", "A").Row
 			carryOut := func(e *employee) {
 				t.Helper()
-				check(t, p.employees.Reconcile(ctx, driver.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
+				check(t, p.carryOut(ctx, driver.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
 			}
 			etag := ""
 			for range 3 { // again and again

@@ -40,14 +40,14 @@ type customer struct {
 // same bytes by AES-GCM alone, under one key that is ready, and with the codec alone.
 func BenchmarkEntity(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
-	e := encryption.New("encryption", w.registry, nil)
-	must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
-		Key: func(c *customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, e))
+	r := must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
+		Key: func(c *customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, encryption.New[customer]("encryption", w.registry, nil)))
+	e := transformOf(r)
 	codec := must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
 	c := &customer{PartitionKey: "Sales", RowKey: "empid_000223", First: "June", Last: "Jones", Email: "jonesj@contoso.com", City: "Seattle", Street: "1 Main Street", Age: 40,
 		Orders: 12, Rating: 4.5, Since: time.Unix(1_700_000_000, 0), Number: "078-05-1120", Salary: 71_000, Badge: uuid.UUID{1}}
 	plain := must[tables.Properties](b)(codec.Encode(c))
-	change := &driver.Change{Key: aKey}
+	change := &driver.Change[customer]{Key: aKey}
 	stored := must[tables.Properties](b)(e.Store(b.Context(), change, plain))
 	block := must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
 	gcm := must[cipher.AEAD](b)(cipher.NewGCM(block))
@@ -109,14 +109,14 @@ func BenchmarkChecks(b *testing.B) {
 	required := func(context.Context, tables.Key) (map[string]string, error) {
 		return map[string]string{"tenant": "contoso"}, nil
 	}
-	var indexes []driver.Pattern
+	var indexes []patterns.Pattern[anything]
 	for i := range 4 {
 		indexes = append(indexes, intrapartition.NewIndex(fmt.Sprintf("index%d", i), func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }, nil))
 	}
 	cases := []struct {
 		name string
 		attached
-		entity any
+		entity *anything
 	}{{"nothing", loaderIn(b, w, "Employees", nil), nil}, {"signed", loaderIn(b, w, "Employees", &encryption.Options{Sign: sign}, indexes...), &anything{}},
 		{"context", loaderIn(b, w, "Employees", &encryption.Options{Context: required}), nil}}
 	turns := func(b *testing.B, sides []func()) {
@@ -145,7 +145,7 @@ func BenchmarkChecks(b *testing.B) {
 	write := []func(){func() { check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
 	read := []func(){func() { check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
 	for _, c := range cases {
-		change := &driver.Change{Key: aKey, Entity: c.entity}
+		change := &driver.Change[anything]{Key: aKey, Entity: c.entity}
 		stored := must[tables.Properties](b)(c.Store(b.Context(), change, plain))
 		write = append(write, func() { check(b, second(c.Store(b.Context(), change, plain))) })
 		read = append(read, func() { check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })

@@ -90,7 +90,7 @@ func TestErrorsHoldNoPlaintext(t *testing.T) {
 	check(t, table.Create(ctx))
 	r := must[*patterns.Repository[confidant]](t)(patterns.NewRepository(table, patterns.Schema[confidant]{
 		Key: func(c *confidant) tables.Key { return tables.Key{Partition: "p", Row: c.ID} },
-	}, encryption.New("encryption", w.registry, nil)))
+	}, encryption.New[confidant]("encryption", w.registry, nil)))
 	a := loaderIn(t, w, "Confidants", &encryption.Options{Resolver: func(_, _, name string) bool { return name == "Listed" || name == "Spoken" }})
 	read := func(id string, p ...tables.Property) error {
 		key := tables.Key{Partition: "p", Row: id}

@@ -39,7 +39,7 @@ func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Reposi
 	check(t, queue.Create(t.Context()))
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
-	}, encryption.New("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
+	}, encryption.New[employee]("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue
 }

@@ -79,7 +79,7 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	check(t, queue.Create(t.Context()))
 	x.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
-	}, encryption.New("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
+	}, encryption.New[employee]("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
 	check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
 }
@@ -197,7 +197,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	check(t, queue.Create(ctx))
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
-	}, encryption.New("encryption", w.registry, nil), lean))
+	}, encryption.New[employee]("encryption", w.registry, nil), lean))
 	must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
 		t.Helper()

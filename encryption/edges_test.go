@@ -23,21 +23,21 @@ import (
 // TestAttaching: one encryption serves one repository, and has a registry.
 func TestAttaching(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	e := encryption.New("encryption", w.registry, nil)
-	repository := func(e *encryption.Encryption) error {
+	e := encryption.New[employee]("encryption", w.registry, nil)
+	repository := func(e *encryption.Encryption[employee]) error {
 		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
 	check(t, repository(e))
 	if err := repository(e); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
-	check(t, e.Attach(nil), repository(e)) // given back, it serves another one
 	for what, registry := range map[string]*encryption.Registry{"none": nil, "one that was not made": {}} {
-		if err := repository(encryption.New("encryption", registry, nil)); !errors.Is(err, tables.ErrInvalid) {
+		if err := repository(encryption.New[employee]("encryption", registry, nil)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("registry: %s: %v", what, err)
 		}
 	}
-	if _, err := e.Store(t.Context(), &driver.Change{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != e.RefusesMerge().Error() {
+	transform := loader(t, nil).Transform
+	if _, err := transform.Store(t.Context(), &driver.Change[anything]{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
 		t.Errorf("a merge that comes all the same: %v", err)
 	}
 	type stamp struct {
@@ -45,7 +45,7 @@ func TestAttaching(t *testing.T) {
 		Secret string `encrypt:"true"`
 		Seal   []byte `table:"_encryptionSeal"`
 	}
-	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) tables.Key { return aKey }}, encryption.New("encryption", w.registry, nil))
+	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) tables.Key { return aKey }}, encryption.New[stamp]("encryption", w.registry, nil))
 	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a field by the seal's name: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ type Options struct {
 	Plain []string
 	// Sign says which of the other properties are signed, beside those with the tag `encrypt:"sign"`: they are stored as they are, and
 	// can be in conditions, and a read of one that somebody has changed, added or removed is ErrNotAuthentic. It is pure. What a
-	// driver.SealedContributor stores, such as type and version of package heterogeneous, is always signed.
+	// pattern seals (driver.Implementation.Seals), such as type and version of package heterogeneous, is always signed.
 	Sign func(partitionKey, rowKey, property string) bool
 	// Context returns what everything is bound to beyond the row, such as the tenant for which the request runs: pairs that
 	// are not stored, and that whoever reads must have. With others, a read is ErrNotAuthentic. It runs at each write and
@@ -46,15 +47,12 @@ type Options struct {
 }
 
 // Encryption is the pattern: it encrypts properties of the entities of the one Repository that it is given to.
-type Encryption struct {
+type Encryption[T any] struct {
 	hidden
-	name     string
-	registry *Registry
-	options  Options
-	host     driver.Host
-	tagged   []string // properties to encrypt, sorted
-	signed   []string // properties to sign, sorted
-	sealed   []string // those that other patterns have added, sorted
+	name       string
+	registry   *Registry
+	options    Options
+	repository driver.Binding[T]
 }
 
 // New makes the pattern. Properties are encrypted whose field has the tag
@@ -63,61 +61,78 @@ type Encryption struct {
 //
 // and those that Options.Resolver chooses. With `encrypt:"sign"`, and by Options.Sign, properties are signed only. It makes no
 // request.
-func New(name string, registry *Registry, o *Options) *Encryption {
-	if o == nil {
-		o = &Options{}
+func New[T any](name string, registry *Registry, options *Options) *Encryption[T] {
+	if options == nil {
+		options = &Options{}
 	}
-	e := &Encryption{name: name, registry: registry, options: *o}
-	e.options.Plain = slices.Clone(o.Plain)
+	e := &Encryption[T]{name: name, registry: registry, options: *options}
+	e.options.Plain = slices.Clone(options.Plain)
 	return e
 }
 
-// PatternName implements driver.Pattern.
-func (e *Encryption) PatternName() string { return e.name }
-
-// Attach implements driver.Pattern; NewRepository calls it.
-func (e *Encryption) Attach(host driver.Host) error {
-	if host == nil {
-		e.host, e.tagged, e.signed, e.sealed = nil, nil, nil, nil
-		return nil
-	}
-	switch {
-	case e.host != nil:
-		return fmt.Errorf("the encryption belongs to a repository on table %s already", e.host.Table().Name())
-	case e.registry == nil || e.registry.state == nil:
-		return errors.New("the encryption has no registry of data keys")
-	case e.options.Padding < 0 || e.options.Padding > maxPadding:
-		return fmt.Errorf("a padding of %d; it is at most %d", e.options.Padding, maxPadding)
-	}
-	all, err := taggedProperties(host.EntityType())
-	if err != nil {
-		return err
-	}
-	tagged, signed := all[tagEncrypt], all[tagSign]
-	if err := e.checkNames(host, tagged, signed); err != nil {
-		return err
-	}
-	if len(tagged)+len(signed) == 0 && e.options.Resolver == nil && e.options.Sign == nil {
-		return fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", host.EntityType())
-	}
-	e.host, e.tagged, e.signed = host, tagged, signed
-	for _, p := range patternsOf(host) {
-		if x, ok := p.(driver.SealedContributor); ok {
-			e.sealed = append(e.sealed, x.SealedProperties()...)
-		}
-	}
-	slices.Sort(e.sealed)
-	return nil
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (e *Encryption[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	c, err := e.cipherOf(host)
+	return driver.Implementation[T]{Name: e.name, Binding: &e.repository, Pattern: c,
+		Fits: func(all []driver.Implementation[T]) error {
+			for _, p := range all {
+				c.sealed = append(c.sealed, p.Seals...)
+			}
+			slices.Sort(c.sealed)
+			return fits(c, all)
+		},
+		Transform: &driver.Transform[T]{Stage: driver.StageEncrypt, Load: c.load, Filterable: c.filterable, RefusesMerge: errMerge, Protects: c.protects,
+			Store: func(ctx context.Context, change *driver.Change[T], p tables.Properties) (tables.Properties, error) {
+				if change.Kind == driver.ChangeMerge {
+					return nil, errMerge
+				}
+				return c.store(ctx, change.Key, copiesOf(host, change), change.DryRun, p)
+			},
+			Authentication: &driver.Authentication{Properties: []string{SealProperty}, ProvesCopy: c.provesCopy, NotAuthentic: ErrNotAuthentic}},
+	}, err
 }
 
-// checkNames refuses tags and names that do not fit the type, and patterns that do not fit the encryption.
-func (e *Encryption) checkNames(host driver.Host, tagged, signed []string) error {
-	known := host.PropertyNames()
-	for _, name := range slices.Concat(tagged, signed) {
+// rowCipher encrypts and decrypts the entities of one repository, whatever their type.
+type rowCipher struct {
+	registry *Registry
+	options  Options
+	table    string
+	tagged   []string // properties to encrypt, sorted
+	signed   []string // properties to sign, sorted
+	sealed   []string // those that other patterns have added, sorted
+}
+
+// cipherOf makes the rowCipher of a repository, and refuses a type that does not fit.
+func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
+	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table().Name()}
+	switch {
+	case e.registry == nil || e.registry.state == nil:
+		return c, errors.New("the encryption has no registry of data keys")
+	case e.options.Padding < 0 || e.options.Padding > maxPadding:
+		return c, fmt.Errorf("a padding of %d; it is at most %d", e.options.Padding, maxPadding)
+	}
+	entity := reflect.TypeFor[T]()
+	all, err := taggedProperties(entity)
+	if err != nil {
+		return c, err
+	}
+	c.tagged, c.signed = all[tagEncrypt], all[tagSign]
+	if err := c.checkNames(host.PropertyNames(), entity); err != nil {
+		return c, err
+	}
+	if len(c.tagged)+len(c.signed) == 0 && e.options.Resolver == nil && e.options.Sign == nil {
+		return c, fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", entity)
+	}
+	return c, nil
+}
+
+// checkNames refuses tags and names that do not fit the type, whose properties are known, nil for any.
+func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
+	for _, name := range slices.Concat(c.tagged, c.signed) {
 		if known != nil && !slices.Contains(known, name) {
-			return fmt.Errorf("property %s has the tag, and %s does not store it", name, host.EntityType())
+			return fmt.Errorf("property %s has the tag, and %s does not store it", name, entity)
 		}
-		if slices.Contains(e.options.Plain, name) && slices.Contains(tagged, name) {
+		if slices.Contains(c.options.Plain, name) && slices.Contains(c.tagged, name) {
 			return fmt.Errorf("property %s has the tag, and is to be plain", name)
 		}
 	}
@@ -126,35 +141,32 @@ func (e *Encryption) checkNames(host driver.Host, tagged, signed []string) error
 			return fmt.Errorf("property name %s is not for entities", name)
 		}
 	}
-	for _, p := range patternsOf(host) {
-		if other, ok := p.(*Encryption); ok && other != e {
-			return fmt.Errorf("%q encrypts properties of the same entities, and an entity has one seal", other.name)
-		}
-	}
-	return e.refuseSpilled(host, append(slices.Clone(tagged), known...), tagged)
-}
-
-// refuseSpilled refuses properties that another pattern takes out of the row before they can be encrypted.
-func (e *Encryption) refuseSpilled(host driver.Host, names, tagged []string) error {
-	for _, p := range patternsOf(host) {
-		t, ok := p.(driver.PropertyTransformer)
-		if !ok || t.Stage() != driver.StageSpill {
-			continue
-		}
-		for _, name := range append(names, p.PatternName()) { // of a property that nobody lists, it may be called by
-			chosen := slices.Contains(tagged, name) || e.options.Resolver != nil && !slices.Contains(e.options.Plain, name)
-			if chosen && !t.Filterable(name) {
-				return fmt.Errorf("property %s is to be encrypted, and pattern %q stores it elsewhere, in clear", name, p.PatternName())
-			}
-		}
-	}
 	return nil
 }
 
-// patternsOf are all patterns of the repository, those too that are attached later.
-func patternsOf(host driver.Host) []driver.Pattern {
-	if r, ok := host.(interface{ Patterns() []driver.Pattern }); ok {
-		return r.Patterns()
+// fits refuses a second encryption, and properties that another pattern takes out of the row before they can be encrypted.
+func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
+	var names []string
+	for _, p := range all {
+		if other, ok := p.Pattern.(*rowCipher); ok && other != c {
+			return fmt.Errorf("%q encrypts properties of the same entities, and an entity has one seal", p.Name)
+		}
+	}
+	codec, err := tables.NewCodec[T]()
+	if err != nil {
+		return err
+	}
+	names = append(slices.Clone(c.tagged), codec.PropertyNames()...)
+	for _, p := range all {
+		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
+			continue
+		}
+		for _, name := range append(names, p.Name) { // of a property that nobody lists, it may be called by
+			chosen := slices.Contains(c.tagged, name) || c.options.Resolver != nil && !slices.Contains(c.options.Plain, name)
+			if chosen && !p.Transform.Filterable(name) {
+				return fmt.Errorf("property %s is to be encrypted, and pattern %q stores it elsewhere, in clear", name, p.Name)
+			}
+		}
 	}
 	return nil
 }
@@ -168,28 +180,28 @@ func isOurs(name string) bool {
 }
 
 // declared reports whether a property is to be encrypted.
-func (e *Encryption) declared(key tables.Key, property string) bool {
-	if slices.Contains(e.tagged, property) {
+func (c *rowCipher) declared(key tables.Key, property string) bool {
+	if slices.Contains(c.tagged, property) {
 		return true
 	}
-	return e.options.Resolver != nil && !slices.Contains(e.options.Plain, property) && e.options.Resolver(key.Partition, key.Row, property)
+	return c.options.Resolver != nil && !slices.Contains(c.options.Plain, property) && c.options.Resolver(key.Partition, key.Row, property)
 }
 
 // signs reports whether a property that is not encrypted is to be signed.
-func (e *Encryption) signs(key tables.Key, property string) bool {
-	if slices.Contains(e.signed, property) || slices.Contains(e.sealed, property) {
+func (c *rowCipher) signs(key tables.Key, property string) bool {
+	if slices.Contains(c.signed, property) || slices.Contains(c.sealed, property) {
 		return true
 	}
-	return e.options.Sign != nil && e.options.Sign(key.Partition, key.Row, property)
+	return c.options.Sign != nil && c.options.Sign(key.Partition, key.Row, property)
 }
 
 // place is what the values of an entity are bound to. Names of tables do not differ by case.
-func (e *Encryption) place(ctx context.Context, key tables.Key) (place, error) {
-	at := place{scope: e.options.Scope, table: strings.ToLower(e.host.Table().Name()), partition: key.Partition, row: key.Row}
-	if e.options.Context == nil {
+func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
+	at := place{scope: c.options.Scope, table: strings.ToLower(c.table), partition: key.Partition, row: key.Row}
+	if c.options.Context == nil {
 		return at, nil
 	}
-	pairs, err := e.options.Context(ctx, key)
+	pairs, err := c.options.Context(ctx, key)
 	if err != nil {
 		return at, &tables.Error{Op: "Context", Kind: tables.ErrInvalid, Err: err}
 	}
@@ -197,38 +209,21 @@ func (e *Encryption) place(ctx context.Context, key tables.Key) (place, error) {
 	return at, nil
 }
 
-// Stage implements driver.PropertyTransformer.
-func (e *Encryption) Stage() driver.Stage { return driver.StageEncrypt }
-
-// RefusesMerge implements driver.PropertyTransformer, with the guide's reason.
-func (e *Encryption) RefusesMerge() error { return errMerge }
-
-// Filterable implements driver.PropertyTransformer.
-func (e *Encryption) Filterable(property string) bool {
-	if isOurs(property) || slices.Contains(e.tagged, property) {
+// filterable reports whether rows hold a property as it is.
+func (c *rowCipher) filterable(property string) bool {
+	if isOurs(property) || slices.Contains(c.tagged, property) {
 		return false
 	}
-	return e.options.Resolver == nil || slices.Contains(e.options.Plain, property)
+	return c.options.Resolver == nil || slices.Contains(c.options.Plain, property)
 }
 
-// Protects implements driver.PropertyProtector.
-func (e *Encryption) Protects(entity tables.Key, property string) driver.Protection {
+// protects returns how a property is protected.
+func (c *rowCipher) protects(entity tables.Key, property string) driver.Protection {
 	switch {
-	case e.declared(entity, property):
+	case c.declared(entity, property):
 		return driver.Encrypted
-	case e.signs(entity, property):
+	case c.signs(entity, property):
 		return driver.Signed
 	}
 	return driver.Unprotected
 }
-
-// SealProperties implements driver.CopyAuthenticator.
-func (e *Encryption) SealProperties() []string { return []string{SealProperty} }
-
-// NotAuthentic implements driver.CopyAuthenticator.
-func (e *Encryption) NotAuthentic() error { return ErrNotAuthentic }
-
-var (
-	_ driver.CopyAuthenticator = (*Encryption)(nil)
-	_ driver.PropertyProtector = (*Encryption)(nil)
-)

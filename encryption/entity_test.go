@@ -59,7 +59,7 @@ func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry,
 	t.Helper()
 	return must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
-	}, encryption.New("encryption", registry, o)))
+	}, encryption.New[anything]("encryption", registry, o)))
 }
 
 // TestResolver: what it chooses is encrypted, by key and property, and readers need no list.
@@ -118,7 +118,7 @@ func TestEveryValue(t *testing.T) {
 			p.Set(string(rune('A'+i)), v)
 		}
 		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
-		stored, err := e.Store(background(), &driver.Change{Key: key}, p)
+		stored, err := e.Store(background(), &driver.Change[anything]{Key: key}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
 		read := must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))

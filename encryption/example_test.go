@@ -38,7 +38,7 @@ func openPeople(ctx context.Context, account *tables.Account, registry *encrypti
 		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
 	}, nil)
 	people, err := patterns.NewRepository(account.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
-		encryption.New("encryption", registry, nil), byNumber)
+		encryption.New[Person]("encryption", registry, nil), byNumber)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +140,7 @@ func Example_rotation() {
 	next, err2 := encryption.NewLocalKey("2027", []byte("32 others out of a store of keys"))
 	keys := account.Table("ExampleRotatedKeys")
 	registry, err3 := encryption.NewRegistry(keys, encryption.NewChain(next, old), nil)
-	people, err4 := patterns.NewRepository(account.Table("ExampleRotated"), patterns.Schema[Person]{Key: keyOfPerson}, encryption.New("encryption", registry, nil))
+	people, err4 := patterns.NewRepository(account.Table("ExampleRotated"), patterns.Schema[Person]{Key: keyOfPerson}, encryption.New[Person]("encryption", registry, nil))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		log.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func FuzzEncryptedRow(f *testing.F) {
 		if read, err := a.Load(t.Context(), partOf(aKey), without(changed, encryption.SealProperty)); err == nil {
 			t.Fatalf("without its seal %v is read", read)
 		}
-		if proven, _ := a.ProvesCopy(t.Context(), partOf(aKey), a.table, aKey, changed); proven {
+		if proven, _ := a.Authentication.ProvesCopy(t.Context(), partOf(aKey), a.table, aKey, changed); proven {
 			t.Fatal("a copy is proven that the entity does not have")
 		}
 	})

@@ -136,7 +136,7 @@ func goldenIsRead(t *testing.T, file string) {
 	}
 	read := must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
 	for _, at := range g.Copies {
-		if proven, err := a.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
+		if proven, err := a.Authentication.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
 			t.Errorf("a copy in %v: %v, %v", at, proven, err)
 		}
 	}
@@ -214,7 +214,7 @@ func writeGolden(t *testing.T, file string) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}

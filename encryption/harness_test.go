@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -85,17 +84,17 @@ func (w *world) open(t testing.TB, wrapper encryption.KeyWrapper, o *encryption.
 }
 
 // employees opens a table of employees, which is made if its name is new.
-func (w *world) employees(t testing.TB, table string, o *encryption.Options, others ...driver.Pattern) *patterns.Repository[employee] {
+func (w *world) employees(t testing.TB, table string, o *encryption.Options, others ...patterns.Pattern[employee]) *patterns.Repository[employee] {
 	t.Helper()
 	r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table(table), w.registry, o, others...))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
 
-func employeesOf(table *tables.Table, registry *encryption.Registry, o *encryption.Options, others ...driver.Pattern) (*patterns.Repository[employee], error) {
+func employeesOf(table *tables.Table, registry *encryption.Registry, o *encryption.Options, others ...patterns.Pattern[employee]) (*patterns.Repository[employee], error) {
 	return patterns.NewRepository(table, patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
-	}, append([]driver.Pattern{encryption.New("encryption", registry, o)}, others...)...)
+	}, append([]patterns.Pattern[employee]{encryption.New[employee]("encryption", registry, o)}, others...)...)
 }
 
 // bags are the rows of a table as they are stored.

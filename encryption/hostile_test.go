@@ -136,7 +136,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			}
 			of := must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
 				Key: func(a *tagged) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
-			}, encryption.New("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
+			}, encryption.New[tagged]("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
 			p, err := encryption.Reencrypt(t.Context(), of, nil)
 			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
 				t.Errorf("by tags: %+v, %v", p, err)

@@ -79,13 +79,13 @@ func pkcs7(b []byte) (length, ok int) {
 }
 
 // loadLegacy decrypts an entity of the old libraries. A wrapping key that cannot be asked just now is the only other error.
-func (e *Encryption) loadLegacy(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
-	c, err := e.legacyCipher(ctx, key, p)
+func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
+	values, err := c.legacyCipher(ctx, key, p)
 	if err != nil {
 		return nil, err
 	}
-	names, listed := parseLegacyNames(c.open(legacyNames, p.Get(legacyNames)))
-	c.intact = c.intact && listed
+	names, listed := parseLegacyNames(values.open(legacyNames, p.Get(legacyNames)))
+	values.intact = values.intact && listed
 	out := make(tables.Properties, 0, len(p))
 	found := 0
 	for _, property := range p {
@@ -94,20 +94,20 @@ func (e *Encryption) loadLegacy(ctx context.Context, key tables.Key, p tables.Pr
 			continue
 		case slices.Contains(names, property.Name):
 			found++
-			property.Value = tables.String(c.open(property.Name, property.Value))
-		case isEncrypted(property) || e.declared(key, property.Name) && !e.options.AcceptPlaintext:
-			c.intact = false
+			property.Value = tables.String(values.open(property.Name, property.Value))
+		case isEncrypted(property) || c.declared(key, property.Name) && !c.options.AcceptPlaintext:
+			values.intact = false
 		}
 		out = append(out, property)
 	}
-	if !c.intact || found != len(names) {
+	if !values.intact || found != len(names) {
 		return nil, ErrNotAuthentic
 	}
 	return out, nil
 }
 
 // legacyCipher unwraps the content key. Where it cannot, the rest of the work is done with another one.
-func (e *Encryption) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
+func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
 	text, intact := p.Get(legacyMetadata).Text()
 	var l legacyEnvelope
 	if json.Unmarshal([]byte(text), &l) != nil || l.EncryptionAgent.Protocol != "1.0" || l.EncryptionAgent.EncryptionAlgorithm != "AES_CBC_256" || len(l.ContentEncryptionIV) != aes.BlockSize {
@@ -115,8 +115,8 @@ func (e *Encryption) legacyCipher(ctx context.Context, key tables.Key, p tables.
 	}
 	contentKey := make([]byte, keySize)
 	wrapped := WrappedKey{KeyID: l.WrappedContentKey.KeyID, Algorithm: l.WrappedContentKey.Algorithm, Bytes: l.WrappedContentKey.EncryptedKey}
-	if intact && e.options.Legacy.Holds(wrapped.KeyID, wrapped.Algorithm) {
-		unwrapped, err := e.options.Legacy.Unwrap(ctx, wrapped)
+	if intact && c.options.Legacy.Holds(wrapped.KeyID, wrapped.Algorithm) {
+		unwrapped, err := c.options.Legacy.Unwrap(ctx, wrapped)
 		switch {
 		case err == nil && len(unwrapped) == keySize:
 			contentKey = unwrapped

@@ -9,21 +9,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Load implements driver.PropertyTransformer. Whatever is not as Store has left it is ErrNotAuthentic. In a partial read nobody
+// load undoes store. Whatever is not as store has left it is ErrNotAuthentic. In a partial read nobody
 // can tell what was left out from what somebody has removed; each value that is there is checked.
-func (e *Encryption) Load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
-		return nil, s.note(e, key, p)
+		return nil, s.note(c, key, p)
 	}
 	switch {
 	case p.Has(SealProperty):
-		return e.loadSealed(ctx, key, p, of.Partial)
-	case e.options.Legacy != nil && p.Has(legacyMetadata):
-		return e.loadLegacy(ctx, key, p)
+		return c.loadSealed(ctx, key, p, of.Partial)
+	case c.options.Legacy != nil && p.Has(legacyMetadata):
+		return c.loadLegacy(ctx, key, p)
 	case of.Partial:
-		return e.loadProjected(ctx, key, p)
-	case e.options.AcceptPlaintext && !slices.ContainsFunc(p, isEncrypted):
+		return c.loadProjected(ctx, key, p)
+	case c.options.AcceptPlaintext && !slices.ContainsFunc(p, isEncrypted):
 		return p, nil
 	}
 	return nil, ErrNotAuthentic
@@ -36,7 +36,7 @@ func isEncrypted(p tables.Property) bool {
 
 // row is the decryption of one row. It goes on to the end whatever is wrong, so that the time it takes does not tell.
 type row struct {
-	e       *Encryption
+	e       *rowCipher
 	key     tables.Key
 	at      place
 	context []byte
@@ -46,15 +46,15 @@ type row struct {
 }
 
 // begin fetches the keys of a row. A key that is not to be had is a mark of tampering like others.
-func (e *Encryption) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
-	at, err := e.place(ctx, key)
+func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
+	at, err := c.place(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	genuine = genuine && (o.version != version1 || e.acceptsVersion1())
+	genuine = genuine && (o.version != version1 || c.acceptsVersion1())
 	dataKey := make([]byte, keySize)
 	if genuine {
-		found, err := e.registry.state.dataKey(ctx, o.key)
+		found, err := c.registry.state.dataKey(ctx, o.key)
 		switch {
 		case err == nil:
 			dataKey = found
@@ -68,13 +68,13 @@ func (e *Encryption) begin(ctx context.Context, key tables.Key, o origin, genuin
 	if err != nil {
 		return nil, err
 	}
-	return &row{e: e, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
+	return &row{e: c, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
 }
 
 // acceptsVersion1 reports whether rows of version 1 are read. They are bound to no Context, and nothing in them is signed; what is
 // declared to be signed is refused property by property.
-func (e *Encryption) acceptsVersion1() bool {
-	return !e.options.RefuseVersion1 && (e.options.Context == nil || e.options.AcceptPlaintext)
+func (c *rowCipher) acceptsVersion1() bool {
+	return !c.options.RefuseVersion1 && (c.options.Context == nil || c.options.AcceptPlaintext)
 }
 
 // open decrypts a property; index is its place, -1 to go by its header.
@@ -110,10 +110,10 @@ func (r *row) signedAs(p tables.Property, s signedValue) tables.Property {
 }
 
 // loadSealed decrypts and checks what the seal names.
-func (e *Encryption) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
+func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
-	r, err := e.begin(ctx, key, s.origin, ok)
+	r, err := c.begin(ctx, key, s.origin, ok)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +149,13 @@ func (e *Encryption) loadSealed(ctx context.Context, key tables.Key, p tables.Pr
 
 // loadProjected decrypts what there is of a row without its seal: values of one and the same write, of version 1. In version 2
 // whatever is read in part comes with the seal.
-func (e *Encryption) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
-	if !e.acceptsVersion1() && !e.options.AcceptPlaintext {
+func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
+	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
 		return nil, ErrNotAuthentic
 	}
 	first := slices.IndexFunc(p, isEncrypted)
 	if first < 0 {
-		r := &row{e: e, key: key, genuine: true}
+		r := &row{e: c, key: key, genuine: true}
 		for _, property := range p {
 			r.plain(property)
 		}
@@ -166,7 +166,7 @@ func (e *Encryption) loadProjected(ctx context.Context, key tables.Key, p tables
 	}
 	stored, _ := p[first].Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
-	r, err := e.begin(ctx, key, h.origin, ok && h.version == version1)
+	r, err := c.begin(ctx, key, h.origin, ok && h.version == version1)
 	if err != nil {
 		return nil, err
 	}
@@ -184,15 +184,15 @@ func (e *Encryption) loadProjected(ctx context.Context, key tables.Key, p tables
 	return out, nil
 }
 
-// ProvesCopy implements driver.CopyAuthenticator: the seal lists the rows that held copies when the entity was written. A copy in
+// provesCopy reports what a copy proves of itself: the seal lists the rows that held copies when the entity was written. A copy in
 // another row may belong to an index that was attached later.
-func (e *Encryption) ProvesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
+func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
 	if !ok || s.version == version1 {
 		return false, nil
 	}
-	r, err := e.begin(ctx, of.Key, s.origin, ok)
+	r, err := c.begin(ctx, of.Key, s.origin, ok)
 	if err != nil {
 		return false, err
 	}

@@ -15,7 +15,8 @@ var aKey = tables.Key{Partition: "Sales", Row: "empid_000223"}
 // attached is an encryption of a repository of anything, for tests that call Store and Load themselves, many times. A
 // resolver of its own chooses A to H.
 type attached struct {
-	*encryption.Encryption
+	*driver.Transform[anything]
+	*encryption.Encryption[anything]
 	*world
 	table *tables.Table
 }
@@ -25,7 +26,7 @@ func loader(t testing.TB, o *encryption.Options) attached {
 	return loaderIn(t, worldOn(t, storagetest.Simulator(t, nil)), "Employees", o)
 }
 
-func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, others ...driver.Pattern) attached {
+func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, others ...patterns.Pattern[anything]) attached {
 	t.Helper()
 	options := encryption.Options{Resolver: func(_, _, property string) bool { return len(property) == 1 && property <= "H" }}
 	if o != nil {
@@ -36,17 +37,28 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, other
 			options.Resolver = o.Resolver
 		}
 	}
-	a := attached{Encryption: encryption.New("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
-	must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
+	a := attached{Encryption: encryption.New[anything]("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
+	r := must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
-	}, append([]driver.Pattern{a.Encryption}, others...)...))
+	}, append([]patterns.Pattern[anything]{a.Encryption}, others...)...))
+	a.Transform = transformOf(r)
 	return a
+}
+
+// transformOf is the transform of a repository's encryption.
+func transformOf[T any](r *patterns.Repository[T]) *driver.Transform[T] {
+	for _, p := range patterns.HostOf(r).Patterns() {
+		if p.Name == "encryption" {
+			return p.Transform
+		}
+	}
+	return nil
 }
 
 // stored encrypts properties for a key.
 func (a attached) stored(t testing.TB, key tables.Key, p ...tables.Property) tables.Properties {
 	t.Helper()
-	return must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: key}, p))
+	return must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: key}, p))
 }
 
 func text(name, s string) tables.Property {

@@ -27,7 +27,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, nil)
 		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
-		}, encryption.New("encryption", w.registry, nil), byNumber))
+		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
 		check(t, r.Table().Create(ctx))
 		return r
 	}

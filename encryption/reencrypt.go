@@ -46,9 +46,9 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	if repository == nil {
 		return ReencryptProgress{}, invalidf(op, "the repository is nil")
 	}
-	var e *Encryption
-	for _, p := range repository.Patterns() {
-		if found, ok := p.(*Encryption); ok {
+	var e *rowCipher
+	for _, p := range patterns.HostOf(repository).Patterns() {
+		if found, ok := p.Pattern.(*rowCipher); ok {
 			e = found
 		}
 	}
@@ -75,7 +75,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 // reencryption is one run.
 type reencryption[T any] struct {
 	repository *patterns.Repository[T]
-	encryption *Encryption
+	encryption *rowCipher
 	options    ReencryptOptions
 	current    DataKeyID
 
@@ -207,7 +207,7 @@ type surveyed struct {
 // note takes down how an entity is. The seal is not checked: whoever changes it makes the entity be written once more, or
 // not, and is found out when it is read. No entity is made of what was read of it, which other patterns could not tell the type
 // or the version of.
-func (s *survey) note(e *Encryption, entity tables.Key, p tables.Properties) error {
+func (s *survey) note(e *rowCipher, entity tables.Key, p tables.Properties) error {
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)
 	done := ok && seal.key == s.current && seal.version == version2

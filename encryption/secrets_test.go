@@ -28,7 +28,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	beacon := must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
 	stream := streamOf(t, registry, "")
 	w.registry = registry
-	e := encryption.New("encryption", registry, &encryption.Options{Legacy: local})
+	e := encryption.New[employee]("encryption", registry, &encryption.Options{Legacy: local})
 	a := loaderIn(t, w, "Employees", nil)
 	a.stored(t, aKey, text("A", "1")) // so that the key is in the cache
 
@@ -72,7 +72,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	for _, err := range []error{
 		second(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
-		second(a.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
+		second(a.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
 		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
 		second(encryption.NewLocalKey("x", raw[:9])),
 	} {

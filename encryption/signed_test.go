@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,11 +26,11 @@ type account struct {
 	Secret string `encrypt:"true"`
 }
 
-func (w *world) accounts(t testing.TB, o *encryption.Options, others ...driver.Pattern) *patterns.Repository[account] {
+func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern[account]) *patterns.Repository[account] {
 	t.Helper()
 	r := must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
 		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, RowPrefix: "acc",
-	}, append([]driver.Pattern{encryption.New("encryption", w.registry, o)}, others...)...))
+	}, append([]patterns.Pattern[account]{encryption.New[account]("encryption", w.registry, o)}, others...)...))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
@@ -191,9 +190,9 @@ func TestVersion1Rows(t *testing.T) {
 		ID, Email, City string
 		Secret          string `encrypt:"true"`
 	}
-	of := func(o *encryption.Options, others ...driver.Pattern) *patterns.Repository[plain] {
+	of := func(o *encryption.Options, others ...patterns.Pattern[plain]) *patterns.Repository[plain] {
 		return must[*patterns.Repository[plain]](t)(patterns.NewRepository(table, patterns.Schema[plain]{
-			Key: func(p *plain) tables.Key { return accountKey(p.ID) }}, append([]driver.Pattern{encryption.New("encryption", w.registry, o)}, others...)...))
+			Key: func(p *plain) tables.Key { return accountKey(p.ID) }}, append([]patterns.Pattern[plain]{encryption.New[plain]("encryption", w.registry, o)}, others...)...))
 	}
 	nothing := func(context.Context, tables.Key) (map[string]string, error) { return nil, nil }
 	signing := func(_, _, name string) bool { return name == "Email" }

@@ -10,7 +10,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -35,7 +34,7 @@ func TestSpilledIsRefused(t *testing.T) {
 			if sealed {
 				options.Sealer = streamOf(t, w.registry, "")
 			}
-			both := []driver.Pattern{largeentities.NewProperty[person](property, w.account.Container("photos"), options), encryption.New("encryption", w.registry, o)}
+			both := []patterns.Pattern[person]{largeentities.NewProperty[person](property, w.account.Container("photos"), options), encryption.New[person]("encryption", w.registry, o)}
 			if !spillFirst {
 				both[0], both[1] = both[1], both[0]
 			}

@@ -11,29 +11,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store implements driver.PropertyTransformer: it encrypts what is declared, under keys of this write alone, and adds the
-// seal. A dry run makes no request and uses a key that is thrown away; what it returns has the right size.
-func (e *Encryption) Store(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
-	if change.Kind == driver.ChangeMerge {
-		return nil, errMerge
-	}
-	var c contents
+// store encrypts what is declared of an entity, under keys of this write alone, and adds the seal, which lists its copies. A dry run makes no request and uses a key that is thrown away; what it returns has the right size.
+func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyPlace, dryRun bool, p tables.Properties) (tables.Properties, error) {
+	var held contents
 	for i := range p {
 		switch encoded, binary := p[i].Value.Bytes(); {
 		case isOurs(p[i].Name):
 			return nil, invalidf("Store", "property name %s is not for entities", p[i].Name)
-		case e.declared(change.Key, p[i].Name) && !p[i].Value.IsNull():
-			c.names = append(c.names, p[i].Name)
+		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
+			held.names = append(held.names, p[i].Name)
 		case binary && looksEncrypted(encoded):
 			return nil, invalidf("Store", "property %s is not to be encrypted and begins as an encrypted value does", p[i].Name)
 		}
 	}
-	slices.Sort(c.names)
-	at, err := e.place(ctx, change.Key)
+	slices.Sort(held.names)
+	at, err := c.place(ctx, entity)
 	if err != nil {
 		return nil, err
 	}
-	id, key, err := e.writeKey(ctx, change.DryRun)
+	id, key, err := c.writeKey(ctx, dryRun)
 	if err != nil {
 		return nil, err
 	}
@@ -41,59 +37,73 @@ func (e *Encryption) Store(ctx context.Context, change *driver.Change, p tables.
 	if err != nil {
 		return nil, err
 	}
-	if change.Entity != nil {
-		c.copies = e.copiesOf(change, keys)
+	for _, copied := range copies {
+		held.copies = append(held.copies, keys.copyDigest(copied.table, copied.key))
 	}
-	return e.seal(p, &c, at, o, keys), nil
+	slices.SortFunc(held.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	return c.seal(p, &held, at, o, keys), nil
+}
+
+// copyPlace is where a copy of an entity is.
+type copyPlace struct {
+	table string
+	key   tables.Key
 }
 
 // copiesOf lists the rows that hold copies of the entity. Where a key function refuses the entity there are none: then the
 // repository refuses the change.
-func (e *Encryption) copiesOf(change *driver.Change, keys *writeKeys) (copies []digest) {
-	for _, p := range patternsOf(e.host) {
-		if x, ok := p.(driver.CopyContributor); ok {
-			made, err := x.Copies(change.Entity)
+func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []copyPlace) {
+	if change.Entity == nil {
+		return nil
+	}
+	own := host.Table().Name()
+	for _, p := range host.Patterns() {
+		if p.Copies != nil {
+			made, err := p.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
-					copies = append(copies, keys.copyDigest(e.host.Table().Name(), tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}))
+					copies = append(copies, copyPlace{own, tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}})
 				}
 			}
 		}
-		if x, ok := p.(driver.OutsideCopyContributor); ok {
-			made, err := x.OutsideCopies(change.Entity)
+		if p.Outside != nil {
+			table := own
+			if p.Outside.Table != nil {
+				table = p.Outside.Table.Name()
+			}
+			made, err := p.Outside.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
-					copies = append(copies, keys.copyDigest(x.OutsideTable().Name(), made[i].Key))
+					copies = append(copies, copyPlace{table, made[i].Key})
 				}
 			}
 		}
 	}
-	slices.SortFunc(copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
 	return copies
 }
 
-func (e *Encryption) writeKey(ctx context.Context, dryRun bool) (id DataKeyID, key []byte, err error) {
+func (c *rowCipher) writeKey(ctx context.Context, dryRun bool) (id DataKeyID, key []byte, err error) {
 	if dryRun {
 		key = make([]byte, keySize)
 		rand.Read(key)
 		return id, key, nil
 	}
-	return e.registry.state.writeKey(ctx)
+	return c.registry.state.writeKey(ctx)
 }
 
 // seal encrypts the named properties, which are sorted, signs those that are declared so, and adds the seal.
-func (e *Encryption) seal(p tables.Properties, c *contents, at place, o origin, keys *writeKeys) tables.Properties {
+func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
 	context := at.context(domainValue(o.version), o.version)
 	entity := tables.Key{Partition: at.partition, Row: at.row}
 	out := make(tables.Properties, 0, len(p)+1)
 	for _, property := range p {
-		if index, encrypted := slices.BinarySearch(c.names, property.Name); encrypted {
-			property.Value = tables.Binary(keys.seal(o, context, property.Name, index, property.Value, e.options.Padding))
-		} else if !property.Value.IsNull() && e.signs(entity, property.Name) {
-			c.signed = append(c.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
+		if index, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
+			property.Value = tables.Binary(keys.seal(o, context, property.Name, index, property.Value, c.options.Padding))
+		} else if !property.Value.IsNull() && c.signs(entity, property.Name) {
+			held.signed = append(held.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
 		}
 		out = append(out, property)
 	}
-	slices.SortFunc(c.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) })
-	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, c))})
+	slices.SortFunc(held.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) })
+	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, held))})
 }

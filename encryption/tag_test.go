@@ -93,7 +93,7 @@ func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[
 	t.Helper()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	check(t, w.account.Table("Things").Create(t.Context()))
-	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) tables.Key { return aKey }}, encryption.New("encryption", w.registry, o))
+	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) tables.Key { return aKey }}, encryption.New[T]("encryption", w.registry, o))
 }
 
 // TestTagsWithoutEffect: a tag that would leave in plain what was meant to be secret is refused when it is declared.

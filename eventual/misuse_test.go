@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -221,7 +220,7 @@ type clerk struct {
 	Office string
 }
 
-func byOffice() driver.Pattern {
+func byOffice() patterns.Pattern[clerk] {
 	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) }, nil)
 }
 

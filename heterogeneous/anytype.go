@@ -14,10 +14,11 @@ import (
 // What follows makes a *Type[T] an AnyType.
 
 func (t *Type[T]) attached() (*tables.Table, bool) {
-	if t.repo == nil {
+	host := t.host()
+	if host == nil {
 		return nil, false
 	}
-	return t.repo.Table(), true
+	return host.Table(), true
 }
 
 func (t *Type[T]) goType() reflect.Type { return reflect.TypeFor[T]() }
@@ -30,10 +31,10 @@ func (t *Type[T]) byKey() bool { return t.options.ByKey }
 
 // span is where the type's row keys lie, the zero Span where the schema does not say.
 func (t *Type[T]) span() compoundkey.Span {
-	if t.repo.RowPrefix() == "" {
+	if t.host().RowPrefix() == "" {
 		return compoundkey.Span{}
 	}
-	return compoundkey.All().Under(t.repo.RowPrefix())
+	return compoundkey.All().Under(t.host().RowPrefix())
 }
 
 // current reports whether a row says that it is of the current version.
@@ -44,19 +45,15 @@ func (t *Type[T]) current(p tables.Properties) bool {
 
 // filterable reports whether a condition on a property finds the entities of the type.
 func (t *Type[T]) filterable(property string) bool {
-	for _, p := range t.repo.Patterns() {
-		if rewrites, ok := p.(driver.PropertyTransformer); ok && !rewrites.Filterable(property) {
-			return false
-		}
-	}
-	return t.spread == nil || t.spread.Filterable(property)
+	return !slices.ContainsFunc(t.beside.filterable, func(is func(string) bool) bool { return !is(property) }) &&
+		(t.beside.spread == nil || t.beside.spread.Filterable(property))
 }
 
 // whole reports whether an entity can be made of its own row as it is stored, without its repository.
-func (t *Type[T]) whole() bool { return !t.rewrite && t.spread == nil }
+func (t *Type[T]) whole() bool { return !t.beside.rewrite && t.beside.spread == nil }
 
 // alone reports whether the repository has no pattern beside the type, so that an entity is its own row and nothing else.
-func (t *Type[T]) alone() bool { return t.only }
+func (t *Type[T]) alone() bool { return t.beside.none }
 
 // decode makes an entity of its own row. The Meta remembers what was read; the repository reads again what else it needs.
 func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
@@ -72,28 +69,30 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 		return nil, err
 	}
 	setSystem(v, r.key(), r.Timestamp)
-	*t.repo.MetaOf(v) = r.Meta
+	*t.host().MetaOf(v) = r.Meta
 	return v, nil
 }
 
 // readMany reads entities by their keys, several at once; those that are gone are left out. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error) {
 	found := make(map[tables.Key]any, len(keys))
-	for v, err := range t.repo.GetMany(ctx, keys, nil) {
+	for v, err := range t.host().GetMany(ctx, keys, nil) {
 		if err != nil {
 			return nil, err
 		}
-		found[t.repo.MetaOf(v).Key()] = v
+		found[t.host().MetaOf(v).Key()] = v
 	}
 	return found, nil
 }
 
 // remove deletes an entity that was read as the type.
-func (t *Type[T]) remove(ctx context.Context, v any) error { return t.repo.Delete(ctx, v.(*T)) }
+func (t *Type[T]) remove(ctx context.Context, v any) error {
+	return t.host().Apply(ctx, driver.ChangeDelete, v.(*T), nil)
+}
 
 // merge changes an entity through its repository, as a bag of what T stores. Requests: 1 to 3.
 func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
-	v, err := t.repo.Get(ctx, key)
+	v, err := t.host().Get(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 	if err != nil {
 		return err
 	}
-	meta := t.repo.MetaOf(v)
+	meta := t.host().MetaOf(v)
 	bag := &tables.Entity{Key: key, ETag: meta.ETag, Timestamp: meta.Timestamp, Properties: stored}
 	changed, err := edit(bag, change)
 	if err != nil || len(changed) == 0 {
@@ -121,5 +120,5 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 			return invalid("Modify", fmt.Errorf("%s has no property %s of this type of value", t, p.Name))
 		}
 	}
-	return t.repo.Merge(ctx, v, names...)
+	return t.host().Merge(ctx, v, names...)
 }

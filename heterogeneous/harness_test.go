@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -115,7 +114,7 @@ func startOld(s *storagetest.Service, name string) (*program, error) {
 }
 
 // start is the current program. more are patterns of the employees, after the type.
-func start(s *storagetest.Service, name string, more ...driver.Pattern) (*program, error) {
+func start(s *storagetest.Service, name string, more ...patterns.Pattern[employee]) (*program, error) {
 	table, err := tableOf(s, name)
 	if err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func start(s *storagetest.Service, name string, more ...driver.Pattern) (*progra
 	p := &program{table: table, employee: heterogeneous.NewType[employee]("Employee", 3, versions())}
 	if p.employees, err = patterns.NewRepository(table, patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 40,
-	}, append([]driver.Pattern{p.employee}, more...)...); err != nil {
+	}, append([]patterns.Pattern[employee]{p.employee}, more...)...); err != nil {
 		return nil, err
 	}
 	typ := heterogeneous.NewType[department]("Department", 1, nil)
@@ -137,14 +136,14 @@ func start(s *storagetest.Service, name string, more ...driver.Pattern) (*progra
 }
 
 // byVisits is an index of employees, whose copies lie in their partition.
-func byVisits() driver.Pattern {
+func byVisits() patterns.Pattern[employee] {
 	return intrapartition.NewIndex("visits", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Int(e.Visits, 6), compoundkey.Int(e.ID, 6))
 	}, nil)
 }
 
 // newTable creates a table, and returns its name with a current program on it.
-func newTable(t testing.TB, s *storagetest.Service, more ...driver.Pattern) (string, *program) {
+func newTable(t testing.TB, s *storagetest.Service, more ...patterns.Pattern[employee]) (string, *program) {
 	t.Helper()
 	name := s.TableName(t)
 	p := must[*program](t)(start(s, name, more...))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,7 +22,7 @@ func visit(e *tables.Entity) error {
 // TestModify: of a known type, an old version, one with copies, and an unknown type.
 func TestModify(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	for what, more := range map[string][]driver.Pattern{"plain": nil, "with copies": {byVisits()}} {
+	for what, more := range map[string][]patterns.Pattern[employee]{"plain": nil, "with copies": {byVisits()}} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s, more...)
 			before := must[*program](t)(startOld(s, name))
@@ -128,7 +128,7 @@ func TestRequestCounts(t *testing.T) {
 	indexed := must[*program](t)(start(&counted, name, byVisits()))
 	cost(1, "Insert with copies", indexed.employees.Insert(ctx, current(6)))
 	cost(4, "Modify, with copies", indexed.registry.Modify(ctx, keyOf("Sales", 6), visit))
-	repo, registry, err := reports(p.table, rot{})
+	repo, registry, err := reports(p.table, rot[report]{})
 	check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
 	counter.Reset()
 	_, err = registry.Query().Partition("R").Page(ctx, "")

@@ -15,7 +15,6 @@ import (
 
 // AnyType is a *Type[T] of any T.
 type AnyType interface {
-	driver.Pattern
 	fmt.Stringer
 
 	attached() (*tables.Table, bool)
@@ -184,23 +183,21 @@ const spreadMark = " spread"
 
 var errReadOnly = errors.New("the reader of several types does not write")
 
-func (firstRows) PatternName() string      { return "any type" }
-func (firstRows) Attach(driver.Host) error { return nil }
-
-func (firstRows) Split(p tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly }
-
-// Versions makes the core take the row for one of several, which nothing may write by itself.
-func (firstRows) Versions(string) ([]string, error) { return []string{""}, nil }
-
-func (firstRows) Rows(string, []string) ([]int, error) { return nil, nil }
-
-func (firstRows) Join(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
-	return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
-}
-
-// Filterable refuses a condition that would miss entities of one of the types.
-func (f firstRows) Filterable(property string) bool {
-	return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
+// Attach implements patterns.Pattern.
+func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {
+	return driver.Implementation[row]{Name: "any type", Layout: &driver.Layout{
+		Split: func(tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly },
+		// Versions makes the core take the row for one of several, which nothing may write by itself.
+		Versions: func(string) ([]string, error) { return []string{""}, nil },
+		Rows:     func(string, []string) ([]int, error) { return nil, nil },
+		Join: func(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
+			return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
+		},
+		// A condition would miss entities of one of the types that does not take it.
+		Filterable: func(property string) bool {
+			return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
+		},
+	}}, nil
 }
 
 // unknown makes the bag of a row whose type nobody knows. What must not be written by itself the bag remembers.

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -33,7 +33,7 @@ func (a *attempts) add(err error) {
 }
 
 // swept is an operation on an employee of version 1, or of the current one, and what it may leave of visits.
-func swept(floor int, version1 bool, more func() []driver.Pattern, operate func(ctx context.Context, p *program) error, counts bool) storagetest.SweepCase {
+func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], operate func(ctx context.Context, p *program) error, counts bool) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name, p := newTable(t, s, more()...)
 		if version1 {
@@ -91,8 +91,8 @@ func swept(floor int, version1 bool, more func() []driver.Pattern, operate func(
 
 // TestSweep breaks Modify and Upgrade at every storage call, in every way.
 func TestSweep(t *testing.T) {
-	none := func() []driver.Pattern { return nil }
-	indexed := func() []driver.Pattern { return []driver.Pattern{byVisits()} }
+	none := func() []patterns.Pattern[employee] { return nil }
+	indexed := func() []patterns.Pattern[employee] { return []patterns.Pattern[employee]{byVisits()} }
 	modify := func(ctx context.Context, p *program) error { return p.registry.Modify(ctx, keyOf("Sales", 1), visit) }
 	upgrade := func(ctx context.Context, p *program) error { _, err := p.employee.Upgrade(ctx, nil); return err }
 	for name, c := range map[string]storagetest.SweepCase{

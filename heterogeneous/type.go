@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -28,11 +27,21 @@ type Type[T any] struct {
 	codec   *tables.Codec[T]
 	err     error // of making it
 	strip   bool  // T does not know EntityType
-	repo    *patterns.Repository[T]
-	rewrite bool // other patterns rewrite properties
-	spread  driver.Layout
-	only    bool // there is no other pattern
+	beside  beside
+
+	repository driver.Binding[T]
 }
+
+// beside is what the other patterns of the type's repository do.
+type beside struct {
+	rewrite    bool           // they rewrite properties
+	spread     *driver.Layout // nil for none
+	none       bool           // there is no other pattern
+	filterable []func(property string) bool
+}
+
+// typeName is the name of the pattern.
+const typeName = "type"
 
 // NewType declares a type by its name, which is stored, and its current version, 1 or more. A name has letters, digits, '-',
 // '_' and '.'. What is wrong with a declaration is told by NewRepository.
@@ -66,47 +75,53 @@ func (t *Type[T]) check() error {
 // oldest is the oldest version that can be read.
 func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
 
-// PatternName implements driver.Pattern.
-func (t *Type[T]) PatternName() string { return "type" }
-
 // String is the name and the current version, as EntityType has them.
 func (t *Type[T]) String() string { return t.tag.String() }
 
-// Attach is called by patterns.NewRepository, with nil where the type is free again.
-func (t *Type[T]) Attach(host driver.Host) error {
-	if host == nil {
-		t.repo = nil
-		return nil
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation := driver.Implementation[T]{Name: typeName, Binding: &t.repository, Prior: storedTag[T], Fits: t.fits,
+		Transform: &driver.Transform[T]{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
+	if !t.options.ByKey {
+		implementation.Seals = []string{EntityType} // whoever changed it would choose the steps that the entity is read by
 	}
-	repo, ok := host.(*patterns.Repository[T])
 	switch {
-	case !ok:
-		return fmt.Errorf("a type of %s does not fit a repository of %s", reflect.TypeFor[T](), host.EntityType())
-	case t.repo != nil:
-		return fmt.Errorf("it belongs to a repository on table %s already", t.repo.Table().Name())
 	case t.err != nil:
-		return t.err
+		return implementation, t.err
 	case t.options.ByKey && host.RowPrefix() == "":
-		return errors.New("a type that is known by its keys needs a Schema.RowPrefix")
+		return implementation, errors.New("a type that is known by its keys needs a Schema.RowPrefix")
 	}
-	attached := repo.Patterns()
-	t.only, t.rewrite, t.spread = len(attached) == 1, false, nil
-	for _, p := range attached {
-		if layout, ok := p.(driver.Layout); ok {
-			t.spread = layout
+	return implementation, nil
+}
+
+// fits notes what the other patterns of the repository do, and refuses those that hide EntityType.
+func (t *Type[T]) fits(all []driver.Implementation[T]) error {
+	b := beside{none: len(all) == 1}
+	for _, p := range all {
+		if p.Layout != nil {
+			if !t.options.ByKey && !p.Layout.Filterable(EntityType) {
+				return fmt.Errorf("%q may keep EntityType in a further row, where no reader of several types looks: it belongs into the first row, as a field of %s", p.Name, reflect.TypeFor[T]())
+			}
+			b.spread = p.Layout
 		}
-		if _, rewrites := p.(driver.PropertyTransformer); rewrites && p != driver.Pattern(t) {
-			t.rewrite = true
+		if p.Transform != nil {
+			b.rewrite = b.rewrite || p.Name != typeName
+			if p.Transform.Filterable != nil {
+				b.filterable = append(b.filterable, p.Transform.Filterable)
+			}
 		}
-		if x, ok := p.(interface{ Kept() []string }); ok && len(t.options.Steps) > 0 && x.Kept() != nil && !slices.Contains(x.Kept(), EntityType) {
-			return fmt.Errorf("%q keeps some properties and not %s, which holds the version of what it keeps; add it", p.PatternName(), EntityType)
+		if p.Projects != nil && len(t.options.Steps) > 0 && !slices.Contains(p.Projects, EntityType) {
+			return fmt.Errorf("%q keeps some properties and not %s, which holds the version of what it keeps; add it", p.Name, EntityType)
 		}
 	}
-	if t.spread != nil && !t.options.ByKey && !t.spread.Filterable(EntityType) {
-		return fmt.Errorf("%q may keep EntityType in a further row, where no reader of several types looks: it belongs into the first row, as a field of %s", t.spread.PatternName(), reflect.TypeFor[T]())
-	}
-	t.repo = repo
+	t.beside = b
 	return nil
+}
+
+// host is the repository, nil before the type was given to one.
+func (t *Type[T]) host() driver.Host[T] {
+	host, _ := t.repository.Host("", typeName)
+	return host
 }
 
 // Is holds for the entities of the type, whatever their version. A query of a repository without RowPrefix needs it in a
@@ -117,32 +132,17 @@ func (t *Type[T]) Is() tables.Condition {
 		tables.And(tables.Gt(EntityType, all+versionMark), tables.Lt(EntityType, all+behindMark)))
 }
 
-// Stage implements driver.PropertyTransformer: the first on writing, so that steps get what all others have undone.
-func (t *Type[T]) Stage() driver.Stage { return driver.StageType }
-
-// SealedProperties implements driver.SealedContributor: whoever changed EntityType would choose the steps that the entity is
-// read by.
-func (t *Type[T]) SealedProperties() []string {
-	if t.options.ByKey {
-		return nil
-	}
-	return []string{EntityType}
-}
-
-// RefusesMerge implements driver.PropertyTransformer.
-func (t *Type[T]) RefusesMerge() error { return nil }
-
-// Filterable implements driver.PropertyTransformer. A condition on a property that some version does not have, or has in
-// another form, would miss entities.
-func (t *Type[T]) Filterable(property string) bool {
+// everyVersionHas reports whether a condition on a property finds all: on one that some version does not have, or has in another
+// form, it would miss entities.
+func (t *Type[T]) everyVersionHas(property string) bool {
 	if property == EntityType {
 		return true
 	}
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
 }
 
-// Remember implements driver.Rememberer: what EntityType says in the row.
-func (t *Type[T]) Remember(_ any, stored tables.Properties) ([]string, error) {
+// storedTag is what EntityType says in the row.
+func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 	text, ok := stored.Get(EntityType).Text()
 	if !ok {
 		return nil, nil
@@ -150,14 +150,14 @@ func (t *Type[T]) Remember(_ any, stored tables.Properties) ([]string, error) {
 	return []string{text}, nil
 }
 
-// Store implements driver.PropertyTransformer: it adds EntityType. A merge into an entity of an older version writes the whole
+// store adds EntityType. A merge into an entity of an older version writes the whole
 // row as the current one: what the steps have dropped would be read as the current version's otherwise.
-func (t *Type[T]) Store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
+func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
 	}
-	if c.Kind == driver.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Remembered(t.PatternName()), []string{t.tag.String()}) {
-		if t.rewrite {
+	if c.Kind == driver.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Prior, []string{t.tag.String()}) {
+		if t.beside.rewrite {
 			return nil, fmt.Errorf("it is stored in a version older than %s, with properties that other patterns rewrite: Replace or Upgrade it", t.tag)
 		}
 		var err error
@@ -171,7 +171,7 @@ func (t *Type[T]) Store(_ context.Context, c *driver.Change, p tables.Properties
 }
 
 // merged is what a merge makes of an entity of an older version: what is stored, upgraded, and what the current version has.
-func (t *Type[T]) merged(c *driver.Change) (tables.Properties, error) {
+func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
 	stored := c.MergeWhole()
 	version, err := t.versionOf(stored)
 	if err != nil {
@@ -180,15 +180,15 @@ func (t *Type[T]) merged(c *driver.Change) (tables.Properties, error) {
 	if stored, err = t.upgraded(c.Key, stored, version); err != nil {
 		return nil, err
 	}
-	now, err := t.codec.Encode(c.Entity.(*T))
+	now, err := t.codec.Encode(c.Entity)
 	for _, p := range now {
 		stored.Set(p.Name, p.Value)
 	}
 	return stored, err
 }
 
-// Load implements driver.PropertyTransformer: it takes EntityType away, and brings older versions up to the current one.
-func (t *Type[T]) Load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+// load takes EntityType away, and brings older versions up to the current one.
+func (t *Type[T]) load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
 		return nil, err

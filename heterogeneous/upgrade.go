@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,8 +41,9 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 	}
 	var report UpgradeReport
 	switch {
-	case t.repo == nil:
-		return report, invalid("Upgrade", errors.New("the type was not given to a repository"))
+	case t.host() == nil:
+		_, err := t.repository.Host("Upgrade", typeName)
+		return report, err
 	case o.Concurrency < 0:
 		return report, invalid("Upgrade", errors.New("a negative Concurrency"))
 	case t.options.ByKey:
@@ -66,7 +68,7 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 
 // outdated is a query for the rows that may not be of the current version. Rows without EntityType match no condition on it.
 func (t *Type[T]) outdated() tables.Query[tables.Entity] {
-	q := t.repo.Table().Entities().Query().Rows(t.span()).Select(EntityType)
+	q := t.host().Table().Entities().Query().Rows(t.span()).Select(EntityType)
 	if len(t.options.Steps) > 0 {
 		q = q.Where(t.Is(), tables.Ne(EntityType, t.tag.String()))
 	}
@@ -110,7 +112,7 @@ func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity],
 func (t *Type[T]) upgradable(p tables.Properties) bool {
 	value := p.Get(EntityType)
 	if value.IsNull() {
-		return len(t.options.Steps) == 0 && t.repo.RowPrefix() != ""
+		return len(t.options.Steps) == 0 && t.host().RowPrefix() != ""
 	}
 	text, _ := value.Text()
 	stored, ok := parseTag(text)
@@ -120,7 +122,7 @@ func (t *Type[T]) upgradable(p tables.Properties) bool {
 // upgradeOne writes one entity again, unless it is a copy, or is gone, or a rival has written it as the current version.
 func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded bool, err error) {
 	for n := 0; ; n++ {
-		v, err := t.repo.Get(ctx, key)
+		v, err := t.host().Get(ctx, key)
 		if errors.Is(err, tables.ErrNotFound) {
 			return was, false, nil
 		}
@@ -128,7 +130,7 @@ func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded
 			return was, false, err
 		}
 		was = true
-		if err = t.repo.Replace(ctx, v); err == nil {
+		if err = t.host().Apply(ctx, driver.ChangeReplace, v, nil); err == nil {
 			return was, true, nil
 		}
 		lost := errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound)
@@ -138,7 +140,7 @@ func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded
 		if err := backoff.Wait(ctx, n); err != nil {
 			return was, false, err
 		}
-		bag, err := t.repo.Table().Entities().Get(ctx, key)
+		bag, err := t.host().Table().Entities().Get(ctx, key)
 		if errors.Is(err, tables.ErrNotFound) {
 			return was, false, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -168,16 +167,14 @@ type opened[T any] struct {
 }
 
 // staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. Where
-// an IntentContributor writes is not known; the existing ones write lists, blobs and other entities.
+// a pattern with OutsideKeys writes is not known; the existing ones write lists, blobs and other entities.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
-	for _, p := range repo.Patterns() {
-		if x, ok := p.(driver.OutsideCopyContributor); ok {
-			if table := x.OutsideTable(); table == nil || !table.Same(repo.Table()) {
-				return fmt.Errorf("pattern %q stores copies in another table, which Drop would not remove; let Schema.Open use patterns that store in the period's table only", p.PatternName())
-			}
+	for _, p := range patterns.HostOf(repo).Patterns() {
+		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {
+			return fmt.Errorf("pattern %q stores copies in another table, which Drop would not remove; let Schema.Open use patterns that store in the period's table only", p.Name)
 		}
-		if _, ok := p.(driver.IntentContributor); ok {
-			return fmt.Errorf("pattern %q may store outside of the period's table, which Drop would not remove; let Schema.Open use patterns that store in that table only", p.PatternName())
+		if p.OutsideKeys != nil {
+			return fmt.Errorf("pattern %q may store outside of the period's table, which Drop would not remove; let Schema.Open use patterns that store in that table only", p.Name)
 		}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,19 +22,19 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 	address := func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }
 	elsewhere := func(table *tables.Table) *tables.Table { return table.Account().Table("Elsewhere") }
 	for name, c := range map[string]struct {
-		pattern func(*tables.Table) driver.Pattern
+		pattern func(*tables.Table) patterns.Pattern[login]
 		refused bool
 	}{
-		"copies in the table": {func(table *tables.Table) driver.Pattern {
+		"copies in the table": {func(table *tables.Table) patterns.Pattern[login] {
 			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: table})
 		}, false},
-		"copies in another": {func(table *tables.Table) driver.Pattern {
+		"copies in another": {func(table *tables.Table) patterns.Pattern[login] {
 			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: elsewhere(table)})
 		}, true},
-		"lists in another": {func(table *tables.Table) driver.Pattern {
+		"lists in another": {func(table *tables.Table) patterns.Pattern[login] {
 			return indexentities.NewInTable("address", address, elsewhere(table), nil)
 		}, true},
-		"lists in blobs": {func(table *tables.Table) driver.Pattern {
+		"lists in blobs": {func(table *tables.Table) patterns.Pattern[login] {
 			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"), nil)
 		}, true},
 	} {

@@ -34,7 +34,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	// attempt on its way, and the next attempt must recognize its row.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
-		err := r.Apply(ctx, driver.ChangeInsert, v, &patterns.ApplyOptions{Incarnation: incarnation})
+		err := patterns.HostOf(r).Apply(ctx, driver.ChangeInsert, v, &driver.ApplyOptions{Incarnation: incarnation})
 		if again && errors.Is(err, tables.ErrExists) {
 			return recognize(ctx, r, v, incarnation, err)
 		}
@@ -46,10 +46,10 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 // recognize returns nil if the stored entity has this incarnation, and sets v's Meta; otherwise it returns refusal.
 func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, incarnation string, refusal error) error {
 	there, err := r.Get(ctx, r.KeyOf(v))
-	if err != nil || r.MetaOf(there).Incarnation() != incarnation {
+	if err != nil || patterns.HostOf(r).MetaOf(there).Incarnation() != incarnation {
 		return refusal
 	}
-	*r.MetaOf(v) = *r.MetaOf(there)
+	*patterns.HostOf(r).MetaOf(v) = *patterns.HostOf(r).MetaOf(there)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -34,17 +33,17 @@ func TestAudit(t *testing.T) {
 					if err := p.repo.Insert(ctx, e); err != nil {
 						t.Fatal(err)
 					}
-					facts := must[[]driver.Fact](t)(p.index.Facts(e))
+					facts := must[[]driver.Fact](t)(p.audit().Expected(e))
 					if len(facts) != map[bool]int{true: 1}[name != ""] {
 						t.Fatalf("%s has facts %+v", name, facts)
 					}
 					for _, fact := range facts {
 						of[factText(fact)]++
-						held, is, err := p.index.Look(ctx, fact.Place, fact.Entity)
+						held, is, err := p.audit().Read(ctx, fact.Place, fact.Entity)
 						if err != nil || !is || held != fact {
 							t.Errorf("looking for %+v there is %+v, %v", fact, held, err)
 						}
-						if _, is, err := p.index.Look(ctx, fact.Place, tables.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
+						if _, is, err := p.audit().Read(ctx, fact.Place, tables.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
 							t.Errorf("another is held at %q, %v", fact.Place, err)
 						}
 					}
@@ -57,7 +56,7 @@ func TestAudit(t *testing.T) {
 						maps.Copy(want, of)
 					}
 				}
-				got, err := heldBy(ctx, p.index, driver.Scope{Partitions: c})
+				got, err := heldBy(ctx, p.audit(), driver.Scope{Partitions: c})
 				if err != nil || !maps.Equal(got, want) {
 					t.Errorf("%s: held is\n%s\nwant\n%s\n%v", what, lines(got), lines(want), err)
 				}
@@ -65,9 +64,6 @@ func TestAudit(t *testing.T) {
 		})
 	}
 }
-
-// mender is how a list of the partition is mended.
-func mender(p *process) driver.Mender { return p.index.(driver.Mender) }
 
 // TestMend: what is held without reason goes, what is wanted stays, and a write that comes between is seen.
 func TestMend(t *testing.T) {
@@ -103,16 +99,16 @@ func TestMend(t *testing.T) {
 			return err == nil && e.LastName == "Jones", err
 		}
 	}
-	if err := mender(p).Mend(ctx, place, at(0), wanted(0, 1, nil)); err != nil {
+	if err := p.audit().Remove(ctx, place, at(0), wanted(0, 1, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := mender(p).Mend(ctx, place, at(2), wanted(2, 1, nil)); err != nil {
+	if err := p.audit().Remove(ctx, place, at(2), wanted(2, 1, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := mender(p).Mend(ctx, place, at(7), wanted(7, 0, nil)); err != nil {
+	if err := p.audit().Remove(ctx, place, at(7), wanted(7, 0, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := mender(p).Mend(ctx, place, at(1), wanted(1, 2, func(n int) { // becomes a Jones after she was read as a Smith
+	if err := p.audit().Remove(ctx, place, at(1), wanted(1, 2, func(n int) { // becomes a Jones after she was read as a Smith
 		if n == 1 {
 			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Jones"; return nil }); err != nil {
 				t.Error(err)
@@ -125,10 +121,10 @@ func TestMend(t *testing.T) {
 	if err := p.repo.Table().Entities().DeleteUnconditional(ctx, at(2)); err != nil {
 		t.Fatal(err)
 	}
-	if err := mender(p).Mend(ctx, place, at(2), func(context.Context) (bool, error) { return false, failure }); !errors.Is(err, failure) {
+	if err := p.audit().Remove(ctx, place, at(2), func(context.Context) (bool, error) { return false, failure }); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
 	}
-	if err := mender(p).Mend(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
+	if err := p.audit().Remove(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
 		t.Fatal(err)
 	}
 	e := must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write mends
@@ -163,7 +159,7 @@ func TestMendIsSwept(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return mender(p).Mend(ctx, w.placeOf("Jones"), at(0), func(ctx context.Context) (bool, error) {
+			return p.audit().Remove(ctx, w.placeOf("Jones"), at(0), func(ctx context.Context) (bool, error) {
 				_, err := p.repo.Get(ctx, at(0))
 				if errors.Is(err, tables.ErrNotFound) {
 					return false, nil
@@ -203,7 +199,7 @@ func TestUnreadableLists(t *testing.T) {
 			if !errors.Is(last, tables.ErrGarbled) {
 				t.Errorf("Values: %v", last)
 			}
-			if fact, held, err := p.index.Look(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, tables.ErrGarbled) {
+			if fact, held, err := p.audit().Read(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, tables.ErrGarbled) {
 				t.Errorf("Look: %+v, %v, %v", fact, held, err)
 			}
 			if o == inPartition {
@@ -216,7 +212,7 @@ func TestUnreadableLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			unreadable, readable := 0, 0
-			for fact, err := range p.index.Held(ctx, driver.Scope{}) {
+			for fact, err := range p.audit().List(ctx, driver.Scope{}) {
 				switch {
 				case err != nil:
 					t.Fatal(err)
@@ -272,5 +268,4 @@ func TestMissingContainer(t *testing.T) {
 	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[tables.Key]string{at(1): "Jones: first"}) {
 		t.Errorf("%v, %v", found, err)
 	}
-	var _ driver.IntentContributor = p.index.(*indexentities.InBlobs[employee])
 }

@@ -18,7 +18,7 @@ func (x *index[T]) Keys(ctx context.Context, group string, value compoundkey.Par
 
 // keysAt reads a list, and says where it is.
 func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []tables.Key, error) {
-	if _, err := x.Host(op); err != nil {
+	if _, err := x.definition.Host(op); err != nil {
 		return "", nil, err
 	}
 	place, err := x.shelves.place(group, value)
@@ -60,7 +60,7 @@ func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Par
 // follow yields the entities of a list that still belong to it.
 func (x *index[T]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		repo, err := x.Host("Find")
+		host, err := x.definition.Host("Find")
 		if err != nil {
 			yield(nil, err)
 			return
@@ -69,7 +69,7 @@ func (x *index[T]) follow(ctx context.Context, place string, keys []tables.Key, 
 		if options != nil {
 			parallel.Concurrency = options.Concurrency
 		}
-		for v, err := range repo.GetMany(ctx, keys, &parallel) {
+		for v, err := range host.GetMany(ctx, keys, &parallel) {
 			if err == nil && !slices.Contains(x.stored(v), place) {
 				continue
 			}

@@ -53,7 +53,7 @@ var options = []option{inPartition, outside, inBlobs}
 
 // reader is what all options have in common.
 type reader interface {
-	driver.Auditor
+	patterns.Pattern[employee]
 	Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
 	Find(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
 	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[employee], error)
@@ -187,7 +187,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 			return nil, err
 		}
 		found[e.Key()] = textOf(e)
-		facts, err := p.index.Facts(e)
+		facts, err := p.audit().Expected(e)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 			wanted[factText(fact)]++
 		}
 	}
-	got, err := heldBy(ctx, p.index, driver.Scope{})
+	got, err := heldBy(ctx, p.audit(), driver.Scope{})
 	if err != nil {
 		return nil, err
 	}
@@ -205,10 +205,15 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 	return found, nil
 }
 
+// audit is how Verify looks at the process's lists.
+func (p *process) audit() *driver.Audit[employee] {
+	return patterns.HostOf(p.repo).Patterns()[0].Audit
+}
+
 // heldBy is what an index's lists hold, and how often.
-func heldBy(ctx context.Context, index driver.Auditor, scope driver.Scope) (map[string]int, error) {
+func heldBy(ctx context.Context, index *driver.Audit[employee], scope driver.Scope) (map[string]int, error) {
 	got := map[string]int{}
-	for fact, err := range index.Held(ctx, scope) {
+	for fact, err := range index.List(ctx, scope) {
 		if err := cmp.Or(err, fact.Err); err != nil {
 			return nil, err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -31,31 +30,35 @@ type InBlobs[T any] struct {
 // count once. It returns the zero Part for an entity that is in no list. The container is one of Account.Container, which
 // may be another account's, and has to exist. The repository needs a Schema.Intents.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
-	x := &InBlobs[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, value), group: options.groupOf()}, blobs: blobLists{container: c}}
+	x := &InBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
 	x.shelves = x
 	return x
 }
 
-// Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *InBlobs[T]) Attach(host driver.Host) error {
-	if host != nil && x.blobs.container == nil {
-		return errors.New("the container is nil; an account without a blob endpoint has none")
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation, err := x.definition.Attach(host)
+	if err == nil && x.blobs.container == nil {
+		err = errors.New("the container is nil; an account without a blob endpoint has none")
 	}
-	if host != nil {
+	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
+	implementation.Fits = func([]driver.Implementation[T]) error { // only now it is known that the index is free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
-		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.PatternName()), Prefix: groupPrefix(x.PatternName(), Organisation),
+		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Organisation),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
+		return nil
 	}
-	return x.IndexDefinition.Attach(host)
+	return implementation, err
 }
 
-// OutsideKeys implements driver.IntentContributor: the lists that the entity enters or leaves.
-func (x *InBlobs[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
+// outsideKeys names the lists that the entity enters or leaves.
+func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([]string, error) {
 	return x.changed(change)
 }
 
-// Reconcile implements driver.IntentContributor.
-func (x *InBlobs[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+// reconcileLists makes the lists that an intent names hold the entity, or not.
+func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	return x.reconcile(r, func(place string, in bool) error {
 		if !r.Owns(ctx, place) {
 			return fmt.Errorf("the message does not name %q", place)
@@ -92,7 +95,7 @@ func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error
 }
 
 func (x *InBlobs[T]) place(group string, value compoundkey.Part) (string, error) {
-	return blobName(x.PatternName(), group, value)
+	return blobName(x.definition.Name, group, value)
 }
 
 func (x *InBlobs[T]) checkOwn(place string) error { return x.blobs.owner.CheckName(place) }
@@ -145,7 +148,7 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 			yield(Value{}, err)
 			return
 		}
-		prefix := groupPrefix(x.PatternName(), group)
+		prefix := groupPrefix(x.definition.Name, group)
 		for b, err := range x.blobs.under(ctx, prefix) {
 			if err != nil {
 				yield(Value{}, err)
@@ -170,20 +173,20 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements driver.Auditor. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where
+// held yields what the lists hold. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where
 // Options.Group has made them.
-func (x *InBlobs[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
-		all := x.group != nil || scope.Partitions == nil
+		all := x.definition.Group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
 			groups = []string{Organisation} // whose prefix begins the names of all others
 		}
 		for _, group := range groups {
-			prefix := groupPrefix(x.PatternName(), group)
+			prefix := groupPrefix(x.definition.Name, group)
 			for b, err := range x.blobs.under(ctx, prefix) {
 				if err != nil {
-					yield(driver.Fact{}, x.failed("Held", err))
+					yield(driver.Fact{}, x.failed("List", err))
 					return
 				}
 				if _, ok := valueOf(prefix, b.name); !ok && !all {
@@ -201,7 +204,7 @@ func (x *InBlobs[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil && !errors.Is(err, tables.ErrGarbled) {
-		yield(driver.Fact{}, x.failed("Held", err))
+		yield(driver.Fact{}, x.failed("List", err))
 		return false
 	}
 	if err != nil {

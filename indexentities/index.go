@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,19 +22,19 @@ type Options[T any] struct {
 	Group func(*T) string
 }
 
-// groupOf returns the Group of options that may be nil.
-func (o *Options[T]) groupOf() func(*T) string {
-	if o == nil {
-		return nil
-	}
-	return o.Group
-}
-
 // index is what the indexes of all three options have in common.
 type index[T any] struct {
-	patterns.IndexDefinition[T]
-	group   func(*T) string // nil for the entity's partition
-	shelves shelves
+	definition keyindex.Index[T]
+	shelves    shelves
+}
+
+// newIndex makes what the indexes of all options have in common.
+func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index[T] {
+	var group func(*T) string
+	if options != nil {
+		group = options.Group
+	}
+	return index[T]{definition: keyindex.New(name, value, group)}
 }
 
 // shelves are where the lists are.
@@ -54,12 +54,13 @@ type shelves interface {
 
 // places returns the lists that an entity belongs to, each once.
 func (x *index[T]) places(v *T) ([]string, error) {
-	group, err := x.GroupOf(v, x.group)
+	host, err := x.definition.Host("Places")
 	if err != nil {
 		return nil, err
 	}
+	group := x.definition.GroupOf(v, host.KeyOf)
 	var places []string
-	for _, value := range x.IndexKeys(v) {
+	for _, value := range x.definition.KeysOf(v) {
 		place, err := x.shelves.place(group, value)
 		if err != nil {
 			return nil, err
@@ -84,23 +85,21 @@ func (x *index[T]) stored(v *T) []string {
 	return places
 }
 
-// Remember implements driver.Rememberer: the lists that the entity is in.
-func (x *index[T]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	return x.stored(entity.(*T)), nil
-}
+// prior is what is remembered: the lists that the entity is in.
+func (x *index[T]) prior(v *T, _ tables.Properties) ([]string, error) { return x.stored(v), nil }
 
 // after returns the lists that an entity belongs to once a change is made.
-func (x *index[T]) after(change *driver.Change) ([]string, error) {
+func (x *index[T]) after(change *driver.Change[T]) ([]string, error) {
 	if change.Kind == driver.ChangeDelete {
 		return nil, nil
 	}
-	return x.places(change.Entity.(*T))
+	return x.places(change.Entity)
 }
 
 // changed names the lists that an entity enters or leaves. Those that it stays in need no writing: whatever brings
 // it in or out is a change that names them.
-func (x *index[T]) changed(change *driver.Change) ([]string, error) {
-	before := change.Remembered(x.PatternName())
+func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
+	before := change.Prior
 	after, err := x.after(change)
 	if err != nil {
 		return nil, err
@@ -110,14 +109,13 @@ func (x *index[T]) changed(change *driver.Change) ([]string, error) {
 
 // reconcile has agree make each list that an intent names hold the entity, or not. The entity enters its lists before it
 // leaves others, so that it is found all the time.
-func (x *index[T]) reconcile(r *driver.Reconciliation, agree func(place string, in bool) error) error {
+func (x *index[T]) reconcile(r *driver.Reconciliation[T], agree func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
 			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
 		}
 	}
-	v, _ := r.Entity.(*T)
-	belongs := x.stored(v)
+	belongs := x.stored(r.Entity)
 	for _, in := range []bool{true, false} {
 		for _, place := range r.Keys {
 			if slices.Contains(belongs, place) != in {
@@ -142,28 +140,27 @@ func minus(a, b []string) []string {
 	return left
 }
 
-// Facts implements driver.Auditor: the entity is in the list of each of its values.
-func (x *index[T]) Facts(entity any) ([]driver.Fact, error) {
-	v := entity.(*T)
+// wanted are the facts of an entity: the entity is in the list of each of its values.
+func (x *index[T]) wanted(v *T) ([]driver.Fact, error) {
 	places, err := x.places(v)
 	if err != nil {
 		return nil, err
 	}
-	repo, err := x.Host("Facts")
+	host, err := x.definition.Host("Expected")
 	if err != nil {
 		return nil, err
 	}
 	facts := make([]driver.Fact, len(places))
 	for i, place := range places {
-		facts[i] = driver.Fact{Place: place, Entity: repo.KeyOf(v)}
+		facts[i] = driver.Fact{Place: place, Entity: host.KeyOf(v)}
 	}
 	return facts, nil
 }
 
-// Look implements driver.Auditor. A list that makes no sense is a Fact with an Err. Requests: 1.
-func (x *index[T]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+// look reads one list. A list that makes no sense is a Fact with an Err. Requests: 1.
+func (x *index[T]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, err := x.shelves.load(ctx, place)
-	if err = x.failed("Look", err); errors.Is(err, tables.ErrGarbled) {
+	if err = x.failed("Read", err); errors.Is(err, tables.ErrGarbled) {
 		return driver.Fact{Place: place, Entity: entity, Err: err}, true, nil
 	}
 	if err != nil {
@@ -179,7 +176,7 @@ func (x *index[T]) Look(ctx context.Context, place string, entity tables.Key) (d
 
 // unreadable is the fact of a list that makes no sense. Whose it is is known as far as the place tells.
 func (x *index[T]) unreadable(place string, err error) driver.Fact {
-	fact := driver.Fact{Place: place, Err: x.failed("Held", err)}
+	fact := driver.Fact{Place: place, Err: x.failed("List", err)}
 	if entity, err := x.shelves.keyOf(place, ""); err == nil {
 		fact.Entity = entity
 	}
@@ -212,9 +209,9 @@ func (x *index[T]) failed(op string, err error) error {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return &tables.Error{Op: op, Pattern: x.PatternName(), Kind: tables.ErrInvalid, Err: err}
+		return &tables.Error{Op: op, Pattern: x.definition.Name, Kind: tables.ErrInvalid, Err: err}
 	}
 	named := *e
-	named.Op, named.Pattern = op, x.PatternName()
+	named.Op, named.Pattern = op, x.definition.Name
 	return &named
 }

@@ -214,7 +214,7 @@ func TestAttach(t *testing.T) {
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
 	for want, c := range map[string]struct {
-		x       driver.Pattern
+		x       patterns.Pattern[employee]
 		intents driver.IntentRunner
 	}{
 		"prefix":           {indexentities.NewInPartition("empid", byLastName), nil},

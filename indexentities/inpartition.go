@@ -2,13 +2,12 @@ package indexentities
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -21,22 +20,25 @@ type InPartition[T any] struct{ index[T] }
 // keys: letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated
 // ones count once. It returns the zero Part for an entity that is in no list.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *InPartition[T] {
-	x := &InPartition[T]{index[T]{IndexDefinition: patterns.DefineIndex(name, value)}}
+	x := &InPartition[T]{newIndex(name, value, nil)}
 	x.shelves = x
 	return x
 }
 
-// Attach is called by patterns.NewRepository, with nil where the index is free again.
-func (x *InPartition[T]) Attach(host driver.Host) error {
-	if host != nil && x.PatternName() == host.RowPrefix() {
-		return fmt.Errorf("the index has the same prefix as the entities' own row keys")
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation, err := x.definition.Attach(host)
+	if err == nil && x.definition.Name == host.RowPrefix() {
+		err = errors.New("the index has the same prefix as the entities' own row keys; give it another name")
 	}
-	return x.IndexDefinition.Attach(host)
+	implementation.Prior, implementation.Rows = x.prior, x.contribute
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look, Remove: x.mend}
+	return implementation, err
 }
 
-// ContributeRows implements driver.RowContributor. Each list that the entity is in, or was, is read. One that it enters is
+// contribute returns the rows of the lists. Each list that the entity is in, or was, is read. One that it enters is
 // written, also where it is in it already: so no such write goes unseen by who looks at the list meanwhile (Mend).
-func (x *InPartition[T]) ContributeRows(ctx context.Context, change *driver.Change) ([]driver.RowOperation, error) {
+func (x *InPartition[T]) contribute(ctx context.Context, change *driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
 		return nil, err
@@ -45,7 +47,7 @@ func (x *InPartition[T]) ContributeRows(ctx context.Context, change *driver.Chan
 	if err != nil {
 		return nil, err
 	}
-	before := change.Remembered(x.PatternName())
+	before := change.Prior
 	left := minus(before, after)
 	lists, err := rows.readAll(ctx, append(after, left...))
 	if err != nil {
@@ -85,15 +87,15 @@ func checkSize(operations []driver.RowOperation) error {
 }
 
 func (x *InPartition[T]) rows() (rowLists, error) {
-	repo, err := x.Host("Rows")
+	host, err := x.definition.Host("Rows")
 	if err != nil {
 		return rowLists{}, err
 	}
-	return rowLists{repo.Table()}, nil
+	return rowLists{host.Table()}, nil
 }
 
 func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, error) {
-	return rowPlace(group, compoundkey.Join(x.PatternName(), value))
+	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
 // checkOwn is for reconcile, which an index in the partition has no use for.
@@ -117,23 +119,23 @@ func (x *InPartition[T]) values(ctx context.Context, group string, of compoundke
 			yield(Value{}, err)
 			return
 		}
-		q := rows.table.Entities().Query().Partition(group).Rows(of.Under(x.PatternName()))
+		q := rows.table.Entities().Query().Partition(group).Rows(of.Under(x.definition.Name))
 		for c, err := range rows.counts(ctx, q) {
-			if !yield(Value{Key: strings.TrimPrefix(c.first, x.PatternName()+"_"), Count: c.ids}, err) {
+			if !yield(Value{Key: strings.TrimPrefix(c.first, x.definition.Name+"_"), Count: c.ids}, err) {
 				return
 			}
 		}
 	}
 }
 
-// Held implements driver.Auditor. Requests: 1 for each page of lists.
-func (x *InPartition[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+// held yields what the lists hold. Requests: 1 for each page of lists.
+func (x *InPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
 func (x *InPartition[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
-	all := table.Entities().Query().Rows(compoundkey.All().Under(x.PatternName()))
+	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
 	if scope.Partitions == nil {
 		return []tables.Query[tables.Entity]{all.AllowTableScan()}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,18 +22,26 @@ type InTable[T any] struct {
 // '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones count once. It returns the
 // zero Part for an entity that is in no list. The repository needs a Schema.Intents.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
-	x := &InTable[T]{index: index[T]{IndexDefinition: patterns.DefineIndex(name, value), group: options.groupOf()}, table: table}
+	x := &InTable[T]{index: newIndex(name, value, options), table: table}
 	x.shelves = x
 	return x
 }
 
-// OutsideKeys implements driver.IntentContributor: the lists that the entity enters or leaves.
-func (x *InTable[T]) OutsideKeys(_ context.Context, change *driver.Change) ([]string, error) {
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation, err := x.definition.Attach(host)
+	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
+	return implementation, err
+}
+
+// outsideKeys names the lists that the entity enters or leaves.
+func (x *InTable[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([]string, error) {
 	return x.changed(change)
 }
 
-// Reconcile implements driver.IntentContributor.
-func (x *InTable[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+// reconcileLists makes the lists that an intent names hold the entity, or not.
+func (x *InTable[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -44,7 +51,7 @@ func (x *InTable[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) er
 
 // agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
 // nothing to write.
-func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation, place string, in bool) error {
+func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation[T], place string, in bool) error {
 	for attempt := 0; ; {
 		l, err := rows.read(ctx, place)
 		if err != nil {
@@ -76,29 +83,29 @@ func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconci
 }
 
 func (x *InTable[T]) rows() (rowLists, error) {
-	repo, err := x.Host("Rows")
+	host, err := x.definition.Host("Rows")
 	if err != nil {
 		return rowLists{}, err
 	}
 	if x.table != nil {
 		return rowLists{x.table}, nil
 	}
-	return rowLists{repo.Table()}, nil
+	return rowLists{host.Table()}, nil
 }
 
 // partition is the partition key of a group's lists.
 func (x *InTable[T]) partition(group string) string {
 	if group == Organisation {
-		return compoundkey.Join(x.PatternName())
+		return compoundkey.Join(x.definition.Name)
 	}
-	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
+	return compoundkey.Join(x.definition.Name, compoundkey.String(group))
 }
 
 func (x *InTable[T]) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(x.partition(group), compoundkey.Join("", value))
 }
 
-func (x *InTable[T]) checkOwn(place string) error { return checkRowPlace(x.PatternName(), place) }
+func (x *InTable[T]) checkOwn(place string) error { return checkRowPlace(x.definition.Name, place) }
 
 func (x *InTable[T]) load(ctx context.Context, place string) ([]string, error) {
 	return loadRows(ctx, x.rows, place)
@@ -123,16 +130,16 @@ func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// Held implements driver.Auditor. Requests: 1 for each page of lists, those of all groups where Options.Group has made them.
-func (x *InTable[T]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+// held yields what the lists hold. Requests: 1 for each page of lists, those of all groups where Options.Group has made them.
+func (x *InTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
 // partitions are queries for all lists that entities in the scope can be in.
 func (x *InTable[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
-	if x.group != nil || scope.Partitions == nil {
-		groups := compoundkey.All().Under(x.PatternName())
+	if x.definition.Group != nil || scope.Partitions == nil {
+		groups := compoundkey.All().Under(x.definition.Name)
 		return []tables.Query[tables.Entity]{q.Partition(x.partition(Organisation)),
 			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
 	}

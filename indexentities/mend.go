@@ -11,8 +11,8 @@ import (
 // attempts bounds how often a list is read and written again while rivals change it.
 const attempts = 10
 
-// Mend implements driver.Mender. Requests: 2, and those of wanted; 2 more for each rival.
-func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+// mend takes an entity out of a list. Requests: 2, and those of wanted; 2 more for each rival.
+func (x *InPartition[T]) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.K
 	for attempt := range attempts {
 		l, err := rows.read(ctx, place)
 		if err != nil {
-			return x.failed("Mend", err)
+			return x.failed("Remove", err)
 		}
 		operations := l.leave(x.idOf(entity))
 		if len(operations) == 0 || l.first.Partition != entity.Partition {
@@ -31,16 +31,16 @@ func (x *InPartition[T]) Mend(ctx context.Context, place string, entity tables.K
 		}
 		err = x.writeAlone(ctx, rows.table, place, entity, operations)
 		if !moved(err) {
-			return x.failed("Mend", err)
+			return x.failed("Remove", err)
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
 	}
-	return x.failed("Mend", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
+	return x.failed("Remove", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }
 
 // writeAlone writes rows of a list by themselves.
 func (x *InPartition[T]) writeAlone(ctx context.Context, table *tables.Table, place string, entity tables.Key, operations []driver.RowOperation) error {
-	return driver.NewReconciliation(x, entity, place).Write(ctx, place, table, operations...)
+	return driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}}).Write(ctx, place, table, operations...)
 }

@@ -90,6 +90,6 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 // fingerprint tells lists apart.
 func (x *index[T]) fingerprint(place string) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q", x.PatternName(), place)
+	fmt.Fprintf(h, "%q %q", x.definition.Name, place)
 	return fmt.Sprintf("%016x", h.Sum64())
 }

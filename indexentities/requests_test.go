@@ -51,8 +51,8 @@ func TestRequestCounts(t *testing.T) {
 				{"Keys", 1, func() error { _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); return err }},
 				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); return nil }},
 				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
-				{"Look", 1, func() error {
-					_, _, err := p.index.Look(ctx, must[string](t)(w.placeOf("Jones"), nil), at(1))
+				{"Read", 1, func() error {
+					_, _, err := p.audit().Read(ctx, must[string](t)(w.placeOf("Jones"), nil), at(1))
 					return err
 				}},
 				{"Values", 1, func() error {

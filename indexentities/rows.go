@@ -150,7 +150,7 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.E
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range q.All(ctx) {
 			if err != nil {
-				yield(driver.Fact{}, x.failed("Held", err))
+				yield(driver.Fact{}, x.failed("List", err))
 				return
 			}
 			first, _ := firstRow(row.Key.Row)

@@ -28,7 +28,7 @@ func (v Value) Text() (string, error) {
 // last. Requests: 1 for each page: of at most 1,000 rows, or 5,000 blobs.
 func (x *index[T]) Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		if _, err := x.Host("Values"); err != nil {
+		if _, err := x.definition.Host("Values"); err != nil {
 			yield(Value{}, err)
 			return
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -55,7 +54,7 @@ func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 	t.Helper()
 	w := &world{kind: k, table: s.TableName(t), badges: s.TableName(t), queue: s.QueueName(t)}
 	p := must[*process](t)(w.start(s))
-	for _, err := range []error{p.repo.Table().Create(t.Context()), p.badge.OutsideTable().Create(t.Context()), p.queue.Create(t.Context())} {
+	for _, err := range []error{p.repo.Table().Create(t.Context()), p.badges.Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +67,9 @@ type process struct {
 	repo  *patterns.Repository[employee]
 	queue *eventual.Queue
 	email *interpartition.Index[employee] // in the same table, by department
-	badge *interpartition.Index[employee] // in a table of its own, over the organisation, and only what is needed
+	badge *interpartition.Index[employee] // in the table badges, over the organisation, and only what is needed
+
+	badges *tables.Table
 }
 
 const visibility = 10 * time.Second
@@ -82,7 +83,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{queue: queue,
+	p := &process{queue: queue, badges: account.Table(w.badges),
 		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{Unique: w.unique}),
 		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
 			Group:   func(*employee) string { return interpartition.Organisation },
@@ -95,9 +96,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	all := []driver.Pattern{p.email, p.badge}
+	all := []patterns.Pattern[employee]{p.email, p.badge}
 	if w.term > 0 {
-		all = []driver.Pattern{briefly{p.email, w.term}, briefly{p.badge, w.term}}
+		all = []patterns.Pattern[employee]{briefly{p.email, w.term}, briefly{p.badge, w.term}}
 	}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, all...)
 	return p, err
@@ -167,7 +168,7 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 // copies reads the rows of both indexes as they are stored, each of which must have its claim.
 func (w *world) copies(ctx context.Context, p *process) (map[string]string, error) {
 	got, claims := map[string]string{}, map[string]int{}
-	for _, table := range []*tables.Table{p.repo.Table(), p.badge.OutsideTable()} {
+	for _, table := range []*tables.Table{p.repo.Table(), p.badges} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
 				return nil, err

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,8 +17,7 @@ import (
 // Index is one secondary index of entities of type T, in partitions of its own. It belongs to the one Repository that it
 // was given to; before that its reads are tables.ErrInvalid.
 type Index[T any] struct {
-	patterns.IndexDefinition[T]
-	group  func(*T) string
+	index  keyindex.Index[T]
 	table  *tables.Table
 	unique bool
 }
@@ -50,59 +50,44 @@ type Options[T any] struct {
 // index, and a compoundkey.Tuple for an order by several properties. A key belongs to one entity of its group: one whose
 // values repeat, such as a last name, ends with the entity's id.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
-	x := &Index[T]{IndexDefinition: patterns.DefineIndex(name, key)}
-	if options != nil {
-		x.group, x.table, x.unique = options.Group, options.Table, options.Unique
-		if options.Project != nil {
-			x.KeepOnly(options.Project)
-		}
+	if options == nil {
+		options = &Options[T]{}
 	}
+	x := &Index[T]{index: keyindex.New(name, key, options.Group), table: options.Table, unique: options.Unique}
+	x.index.Project = slices.Clone(options.Project)
 	return x
 }
 
-// OutsideTable implements driver.OutsideCopyContributor.
-func (x *Index[T]) OutsideTable() *tables.Table {
-	if x.table != nil {
-		return x.table
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation, err := x.index.Attach(host)
+	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns,
+		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
+	if x.unique {
+		implementation.Outside.ReservationTerm = reservationTerm
 	}
-	repo, err := x.Host("OutsideTable")
-	if err != nil {
-		return nil
-	}
-	return repo.Table()
-}
-
-// OwnsOutside implements driver.OutsideOwner: other indexes may keep their copies in the same table.
-func (x *Index[T]) OwnsOutside(key tables.Key) bool {
-	return key.Partition == x.PatternName() || strings.HasPrefix(key.Partition, x.PatternName()+"_")
+	return implementation, err
 }
 
 // reservationTerm is how long a key may be reserved before its entity is written. A long one costs little: intents free the
 // keys of writers that died, so it is waited for only where an intent was lost.
 const reservationTerm = time.Hour
 
-// ReservationTerm implements driver.OutsideCopyContributor.
-func (x *Index[T]) ReservationTerm() time.Duration {
-	if x.unique {
-		return reservationTerm
-	}
-	return 0
+// owns reports whether a key is one of the index's: other indexes may keep their copies in the same table.
+func (x *Index[T]) owns(key tables.Key) bool {
+	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
 }
 
-// OutsideCopies implements driver.OutsideCopyContributor.
-func (x *Index[T]) OutsideCopies(entity any) ([]driver.OutsideCopy, error) {
-	v := entity.(*T)
-	group, err := x.GroupOf(v, x.group)
-	if err != nil {
-		return nil, err
-	}
+// copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
+func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
+	group := x.index.GroupOf(v, keyOf)
 	var copies []driver.OutsideCopy
-	for _, part := range x.IndexKeys(v) {
+	for _, part := range x.index.KeysOf(v) {
 		key := x.key(group, part)
 		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
 			return nil, err
 		}
-		copies = append(copies, driver.OutsideCopy{Key: key, Keep: x.Kept()})
+		copies = append(copies, driver.OutsideCopy{Key: key, Keep: x.index.Project})
 	}
 	return copies, nil
 }
@@ -110,25 +95,25 @@ func (x *Index[T]) OutsideCopies(entity any) ([]driver.OutsideCopy, error) {
 // partition is the partition key of a group's copies: the index's name, and the group where there is one.
 func (x *Index[T]) partition(group string) string {
 	if group == Organisation {
-		return compoundkey.Join(x.PatternName())
+		return compoundkey.Join(x.index.Name)
 	}
-	return compoundkey.Join(x.PatternName(), compoundkey.String(group))
+	return compoundkey.Join(x.index.Name, compoundkey.String(group))
 }
 
 // Get reads the entity of a group with an index key; it is tables.ErrNotFound when there is none. key is what the key
 // function returns, such as compoundkey.String of a text. Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	repo, err := x.Host("Get")
+	host, err := x.index.Host("Get")
 	if err != nil {
 		return nil, err
 	}
-	return repo.GetOutsideCopy(ctx, x.OutsideTable(), x.key(group, key), x.Kept())
+	return host.GetOutsideCopy(ctx, x.table, x.key(group, key), x.index.Project)
 }
 
 // GetFull is Get for an index whose copies do not hold all properties: it reads the entity's own row. Between its two
 // reads the entity may change or be deleted, so the result is of the second read. Requests: 2.
 func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	repo, err := x.Host("GetFull")
+	host, err := x.index.Host("GetFull")
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +121,7 @@ func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Pa
 	if err != nil {
 		return nil, err
 	}
-	return repo.Get(ctx, repo.MetaOf(copied).Key())
+	return host.Get(ctx, host.MetaOf(copied).Key())
 }
 
 func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
@@ -159,11 +144,11 @@ func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Spa
 // Query begins a query in the order of the index, for conditions, pages and several groups, whose partition keys
 // PartitionKey returns. The index must have been given to a repository.
 func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
-	repo, err := x.Host("Query")
+	host, err := x.index.Host("Query")
 	if err != nil {
 		return tables.Query[T]{}, err
 	}
-	return repo.OutsideCopies(x.OutsideTable(), span, x.Kept()), nil
+	return host.OutsideCopies(x.table, span, x.index.Project), nil
 }
 
 // PartitionKey returns the partition key of a group's copies.

@@ -59,7 +59,8 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intent
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(b.log, nil))}))
 	b.queue = must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
-	var indexes []driver.Pattern
+	b.badges = account.Table(w.badges)
+	var indexes []patterns.Pattern[employee]
 	if !older {
 		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
 			Group:   func(*employee) string { return interpartition.Organisation },
@@ -92,7 +93,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Resource == w.badges }, storagetest.Throttled))
 			if c.missing {
 				faulty = s
-				if err := must[*process](t)(w.start(s)).badge.OutsideTable().Drop(ctx); err != nil {
+				if err := must[*process](t)(w.start(s)).badges.Drop(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -135,7 +136,7 @@ func TestFailureOutsideIsSeenByDefault(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
 	p := must[*process](t)(w.start(s))
-	if err := errors.Join(p.badge.OutsideTable().Drop(context.Background()), p.repo.Insert(context.Background(), jones())); err != nil {
+	if err := errors.Join(p.badges.Drop(context.Background()), p.repo.Insert(context.Background(), jones())); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(seen.lines("a change is made", `table=`+w.badges)); n != 1 {

@@ -109,7 +109,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
 	p := must[*process](t)(w.start(s))
-	shared := p.badge.OutsideTable()
+	shared := p.badges
 	organisation := func(*employee) string { return interpartition.Organisation }
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: organisation, Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestScheduleRules: the schedules can fail. Without one of the rules of patterns.Repository.Reconcile, some of them end with
+// TestScheduleRules: the schedules can fail. Without one of the rules of engine.Reconcile, some of them end with
 // indexes that do not agree. The seeds do nothing more once one is found.
 //
 // Without the third rule, that leases end, so many things must come together (somebody stands still while its message is

@@ -1,12 +1,12 @@
 package interpartition
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,15 +27,19 @@ func (v Verified[T]) Get(ctx context.Context, group string, key compoundkey.Part
 		return nil, err
 	}
 	at := x.key(group, key)
-	if has, err := x.has(found, at); err != nil || !has {
-		return nil, &tables.Error{Op: "Get", Table: x.OutsideTable().Name(), Key: at, Pattern: x.PatternName(), Kind: tables.ErrNotFound, Err: err}
+	host, err := x.index.Host("Get")
+	if err != nil {
+		return nil, err
+	}
+	if has, err := x.has(host, found, at); err != nil || !has {
+		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
 	}
 	return found, nil
 }
 
 // has reports whether an entity has a copy under a key.
-func (x *Index[T]) has(v *T, key tables.Key) (bool, error) {
-	copies, err := x.OutsideCopies(v)
+func (x *Index[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) {
+	copies, err := x.copies(v, host.KeyOf)
 	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
@@ -46,7 +50,7 @@ const verifiedAtOnce = 64
 // entity, several at once.
 func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		repo, err := v.index.Host("Range")
+		host, err := v.index.index.Host("Range")
 		if err != nil {
 			yield(nil, err)
 			return
@@ -60,36 +64,36 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
 				continue
 			}
-			if !v.follow(ctx, repo, group, batch, yield) {
+			if !v.follow(ctx, host, group, batch, yield) {
 				return
 			}
 			batch = batch[:0]
 		}
-		v.follow(ctx, repo, group, batch, yield)
+		v.follow(ctx, host, group, batch, yield)
 	}
 }
 
 // follow yields the entities of copies that still have their keys. It returns false when that is the end.
-func (v Verified[T]) follow(ctx context.Context, repo *patterns.Repository[T], group string, copies []*T, yield func(*T, error) bool) bool {
+func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
 	keys := make([]tables.Key, len(copies))
 	for i, copied := range copies {
-		keys[i] = repo.MetaOf(copied).Key()
+		keys[i] = host.MetaOf(copied).Key()
 	}
 	found := map[tables.Key]*T{}
-	for e, err := range repo.GetMany(ctx, keys, nil) {
+	for e, err := range host.GetMany(ctx, keys, nil) {
 		if err != nil {
 			yield(nil, err)
 			return false
 		}
-		found[repo.MetaOf(e).Key()] = e
+		found[host.MetaOf(e).Key()] = e
 	}
 	for i, copied := range copies {
 		e := found[keys[i]]
 		if e == nil {
 			continue
 		}
-		if has, err := x.has(e, tables.Key{Partition: x.partition(group), Row: repo.MetaOf(copied).ReadRow()}); err != nil || !has {
+		if has, err := x.has(host, e, tables.Key{Partition: x.partition(group), Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
 			continue // an entity that its key function refuses has no copies
 		}
 		if !yield(e, nil) {

@@ -15,7 +15,7 @@ import (
 
 // These tests walk through every order of all storage calls in small worlds of the real code: whatever dies and is held up
 // where, in each quiet end the index agrees with the entities. The protocol that they check is that of eventual.Queue.Run,
-// eventual.Worker and patterns.Repository.Reconcile; change it, and they tell whether it still holds.
+// eventual.Worker and engine.Reconcile; change it, and they tell whether it still holds.
 
 // walkSize is how much may happen in a walk.
 type walkSize struct {

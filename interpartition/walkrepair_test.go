@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -41,8 +42,11 @@ type briefly struct {
 	term time.Duration
 }
 
-// ReservationTerm implements driver.OutsideCopyContributor.
-func (b briefly) ReservationTerm() time.Duration { return b.term }
+func (b briefly) Attach(host driver.Host[employee]) (driver.Implementation[employee], error) {
+	implementation, err := b.Index.Attach(host)
+	implementation.Outside.ReservationTerm = b.term
+	return implementation, err
+}
 
 // repair is a process that runs Repair, with a Lag that is as short as callers can make it.
 func (w *walked) repair(ctx context.Context, s *storagetest.Service) error {

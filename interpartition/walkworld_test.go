@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -180,7 +179,7 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	if w.async {
 		schema.Intents = queue.Async()
 	}
-	var index driver.Pattern = p.email
+	var index patterns.Pattern[employee] = p.email
 	if w.term > 0 {
 		index = briefly{p.email, w.term}
 	}

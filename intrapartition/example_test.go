@@ -9,7 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -85,7 +84,7 @@ func storage() *tables.Account {
 }
 
 // staff opens a new table with the given indexes and three employees in it.
-func staff(ctx context.Context, table string, indexes ...driver.Pattern) *patterns.Repository[Employee] {
+func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employee]) *patterns.Repository[Employee] {
 	employees, err := patterns.NewRepository(storage().Table(table), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}

@@ -124,8 +124,8 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	}
 }
 
-// TestGetWholeTakesKeysOfAnyKind: also for an index by a number, or by several properties.
-func TestGetWholeTakesKeysOfAnyKind(t *testing.T) {
+// TestGetFullTakesKeysOfAnyKind: also for an index by a number, or by several properties.
+func TestGetFullTakesKeysOfAnyKind(t *testing.T) {
 	ctx := context.Background()
 	repo, x, _ := open(t)
 	if err := repo.Insert(ctx, jones()); err != nil {

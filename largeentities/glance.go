@@ -30,7 +30,7 @@ func (g *glance) note(property string, key tables.Key, v tables.Value) {
 
 // look reads what the entity's row holds now; found is false when there is no such entity. read makes the request. Whether the rest
 // of the entity makes sense does not matter.
-func (x *Property[T]) look(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
+func (x *spill[T]) look(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
 	g := &glance{key: key, seen: map[string]tables.Value{}}
 	err = read(context.WithValue(ctx, glanceKey{}, g))
 	v, seen := g.seen[x.name]
@@ -50,9 +50,9 @@ func (x *Property[T]) look(ctx context.Context, key tables.Key, read func(contex
 }
 
 // lookAt is look at the entity's own row. Requests: 1.
-func (x *Property[T]) lookAt(ctx context.Context, key tables.Key) (*pointer, bool, error) {
+func (x *spill[T]) lookAt(ctx context.Context, key tables.Key) (*pointer, bool, error) {
 	return x.look(ctx, key, func(ctx context.Context) error {
-		_, err := x.repo.Get(ctx, key)
+		_, err := x.host.Get(ctx, key)
 		return err
 	})
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -110,7 +109,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	p.photo = largeentities.NewProperty[employee]("Photo", p.blobs, &options)
 	p.cv = largeentities.NewProperty[employee]("CV", p.blobs, &options)
 	p.video = largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, &options)
-	attached := []driver.Pattern{p.photo, p.cv, p.video}
+	attached := []patterns.Pattern[employee]{p.photo, p.cv, p.video}
 	if w.inIndex {
 		p.byNote = intrapartition.NewIndex("note", func(e *employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(e.Note), compoundkey.Int(e.ID, 6))

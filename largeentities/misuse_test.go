@@ -24,16 +24,17 @@ import (
 // encrypting is a pattern that encrypts the photo.
 type encrypting struct{}
 
-func (encrypting) PatternName() string             { return "secret" }
-func (encrypting) Attach(driver.Host) error        { return nil }
-func (encrypting) Stage() driver.Stage             { return driver.StageEncrypt }
-func (encrypting) RefusesMerge() error             { return nil }
-func (encrypting) Filterable(property string) bool { return property != "Photo" }
-func (encrypting) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
-	return p, nil
-}
-func (encrypting) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
-	return p, nil
+func (encrypting) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
+	return driver.Implementation[employee]{Name: "secret", Transform: &driver.Transform[employee]{
+		Stage:      driver.StageEncrypt,
+		Filterable: func(property string) bool { return property != "Photo" },
+		Store: func(_ context.Context, _ *driver.Change[employee], p tables.Properties) (tables.Properties, error) {
+			return p, nil
+		},
+		Load: func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
+			return p, nil
+		},
+	}}, nil
 }
 
 // TestMisuse: what cannot work is refused before any request.
@@ -41,15 +42,14 @@ func TestMisuse(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
 	p := must[*process](t)(w.start(s))
-	photo := func(o largeentities.Options) driver.Pattern {
+	photo := func(o largeentities.Options) patterns.Pattern[employee] {
 		return largeentities.NewProperty[employee]("Photo", p.blobs, &o)
 	}
 	other := func(e *employee) *largeentities.Stream { return &largeentities.Stream{} }
-	for name, attached := range map[string][]driver.Pattern{
+	for name, attached := range map[string][]patterns.Pattern[employee]{
 		"no container":     {largeentities.NewProperty[employee]("Photo", nil, nil)},
 		"no such property": {largeentities.NewProperty[employee]("Picture", p.blobs, nil)},
 		"a number":         {largeentities.NewProperty[employee]("ID", p.blobs, nil)},
-		"another type":     {largeentities.NewProperty[struct{ Photo []byte }]("Photo", p.blobs, nil)},
 		"another field":    {largeentities.NewStream("Video", other, p.blobs, nil)},
 		"no field":         {largeentities.NewStream[employee]("Video", nil, p.blobs, nil)},
 		"used already":     {p.photo},

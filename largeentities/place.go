@@ -37,7 +37,7 @@ type placement struct {
 }
 
 // place decides where the value of a change goes. v is what the codec made of it.
-func (x *Property[T]) place(ctx context.Context, change *driver.Change, v tables.Value) (placement, error) {
+func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables.Value) (placement, error) {
 	if x.form == streamForm {
 		return x.placeStream(ctx, change)
 	}
@@ -70,12 +70,12 @@ func (x *Property[T]) place(ctx context.Context, change *driver.Change, v tables
 }
 
 // placeStream is place for a Stream, which is taken from the entity: the codec's text does not have its source.
-func (x *Property[T]) placeStream(ctx context.Context, change *driver.Change) (placement, error) {
+func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
 		holder = change.Given // what a merge makes of the stored entity has the text of a Stream, and not its source
 	}
-	s := x.field(holder.(*T))
+	s := x.field(holder)
 	if s == nil || s.c == nil {
 		return placement{}, nil
 	}
@@ -93,7 +93,7 @@ func (x *Property[T]) placeStream(ctx context.Context, change *driver.Change) (p
 	return placement{}, invalid("Store", "property %s: %w", x.name, errReaderUsed)
 }
 
-func (x *Property[T]) placeSource(ctx context.Context, change *driver.Change, s *Stream, src *source) (placement, error) {
+func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s *Stream, src *source) (placement, error) {
 	kind := src.kind
 	if kind == "" {
 		kind = x.options.ContentType
@@ -132,7 +132,7 @@ func (x *Property[T]) placeSource(ctx context.Context, change *driver.Change, s 
 }
 
 // placeCopy is for a Stream that is in a blob which is not this entity's: another entity's, or one of an earlier attempt.
-func (x *Property[T]) placeCopy(change *driver.Change, s *Stream) placement {
+func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
 		home = x.blobs
@@ -150,20 +150,20 @@ func (x *Property[T]) placeCopy(change *driver.Change, s *Stream) placement {
 }
 
 // keep finds that the entity has the same value already.
-func (x *Property[T]) keep(ctx context.Context, change *driver.Change, data []byte, kind string) *placement {
+func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []byte, kind string) *placement {
 	old := x.old(change)
 	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
 		return nil
 	}
-	if old.sealed && !slices.Contains(change.Remembered(x.name), contentMemory(data)) || !old.sealed && old.sha256 != sha256.Sum256(data) {
+	if old.sealed && !slices.Contains(change.Prior, contentMemory(data)) || !old.sealed && old.sha256 != sha256.Sum256(data) {
 		return nil
 	}
 	return &placement{where: keptBlob, pointer: old}
 }
 
 // old is the pointer that the entity has before the change, nil for none.
-func (x *Property[T]) old(change *driver.Change) *pointer {
-	for _, text := range change.Remembered(x.name) {
+func (x *spill[T]) old(change *driver.Change[T]) *pointer {
+	for _, text := range change.Prior {
 		p, err := parsePointer(change.Key, text)
 		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
 			return p // one that leads elsewhere is neither kept nor deleted
@@ -172,12 +172,12 @@ func (x *Property[T]) old(change *driver.Change) *pointer {
 	return nil
 }
 
-func (x *Property[T]) anew(change *driver.Change, length int64, kind string) placement {
+func (x *spill[T]) anew(change *driver.Change[T], length int64, kind string) placement {
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
 // upload stores a value in its blob. From then on the change has until the deadline to point at it.
-func (x *Property[T]) upload(ctx context.Context, change *driver.Change, l placement) (*pointer, error) {
+func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
 		return nil, invalid("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
 	}
@@ -204,8 +204,8 @@ func (x *Property[T]) upload(ctx context.Context, change *driver.Change, l place
 	return &s.pointer, nil
 }
 
-// OutsideKeys implements driver.IntentContributor: the blob that the change leaves, and the one that it makes.
-func (x *Property[T]) OutsideKeys(ctx context.Context, change *driver.Change) ([]string, error) {
+// outsideKeys names the blob that the change leaves, and the one that it makes.
+func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([]string, error) {
 	old := x.old(change)
 	if change.Kind == driver.ChangeDelete {
 		if old == nil {
@@ -216,7 +216,7 @@ func (x *Property[T]) OutsideKeys(ctx context.Context, change *driver.Change) ([
 	if !change.Writes(x.name) {
 		return nil, nil
 	}
-	p, err := x.codec.Encode(change.Entity.(*T))
+	p, err := x.codec.Encode(change.Entity)
 	if err != nil {
 		return nil, err
 	}
@@ -235,20 +235,18 @@ func (x *Property[T]) OutsideKeys(ctx context.Context, change *driver.Change) ([
 	return names, nil
 }
 
-// Remember implements driver.Rememberer: the pointer as stored, and, of a sealed value that is in memory, what keep needs.
-func (x *Property[T]) Remember(entity any, p tables.Properties) ([]string, error) {
-	if x.field != nil {
-		if v, ok := entity.(*T); ok && v != nil {
-			x.bind(x.field(v))
-		}
+// prior returns the pointer as stored, and, of a sealed value that is in memory, what keep needs.
+func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
+	if x.field != nil && entity != nil {
+		x.bind(x.field(entity))
 	}
 	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
 	if err != nil || ptr == nil {
 		return nil, nil // a Stream that is new, as the codec writes it; what makes no sense was told by Load
 	}
 	memory := []string{ptr.String()}
-	if v, ok := entity.(*T); ok && v != nil && ptr.sealed && x.form != streamForm {
-		now, err := x.codec.Encode(v)
+	if entity != nil && ptr.sealed && x.form != streamForm {
+		now, err := x.codec.Encode(entity)
 		if err != nil {
 			return nil, err
 		}
@@ -259,11 +257,10 @@ func (x *Property[T]) Remember(entity any, p tables.Properties) ([]string, error
 	return memory, nil
 }
 
-// Reconcile implements driver.IntentContributor: of the named blobs, those are deleted that belong to the entity and that it
-// does not point at. Names are used once, so what is not pointed at now never will be. A blob that belongs to another entity or
-// program is left alone, and the message ends on the poison queue with that reason. Requests: 1 for each blob to delete; 2
-// where the name is from a message.
-func (x *Property[T]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+// reconcile deletes those of the named blobs that belong to the entity and that it does not point at. Names are used once, so what
+// is not pointed at now never will be. A blob that belongs to another entity or program is left alone, and the message ends on the
+// poison queue with that reason. Requests: 1 for each blob to delete; 2 where the name is from a message.
+func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,140 +18,151 @@ import (
 // Property keeps one property of entities in blobs where its values are large. It belongs to the one Repository that it was
 // given to.
 type Property[T any] struct {
-	name    string
-	field   func(*T) *Stream // nil for a []byte or a string
-	blobs   *blobs
-	given   Options
-	options Options
-	codec   *tables.Codec[T]
-	form    form
-	repo    *patterns.Repository[T] // nil while it is free
-	nursery nursery
+	name       string
+	field      func(*T) *Stream // nil for a []byte or a string
+	streams    bool
+	container  *container.Client
+	options    Options
+	repository driver.Binding[T]
 }
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a string. name is the
 // property's, as it is stored. The container is one of Account.Container, which may be another account's, and has to exist. The
 // repository needs a Schema.Intents of package eventual.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
-	return newProperty[T](name, nil, c, options)
+	x := &Property[T]{name: name, container: c}
+	if options != nil {
+		x.options = *options
+	}
+	return x
 }
 
 // NewStream makes the pattern for a property whose field is a Stream, which field returns.
 func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, options *Options) *Property[T] {
-	x := newProperty[T](name, field, c, options)
-	x.form = streamForm
+	x := NewProperty[T](name, c, options)
+	x.field, x.streams = field, true
 	return x
 }
 
-func newProperty[T any](name string, field func(*T) *Stream, c *container.Client, options *Options) *Property[T] {
-	x := &Property[T]{name: name, field: field, blobs: &blobs{container: c}}
-	if options != nil {
-		x.given = *options
-	}
-	return x
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	s, err := p.spillOf(host)
+	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Fits: s.fits,
+		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: s.reconcile,
+		Transform: &driver.Transform[T]{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
+			Filterable: func(property string) bool { return property != p.name }},
+	}, err
 }
 
-// PatternName is the property's name.
-func (x *Property[T]) PatternName() string { return x.name }
-
-// Attach is called by patterns.NewRepository, with nil where the property is free again.
-func (x *Property[T]) Attach(host driver.Host) (err error) {
-	if host == nil {
-		x.repo = nil
+// Of returns the entity's Stream, also of an entity that a projection has read. It is nil for a property that is none.
+func (p *Property[T]) Of(v *T) *Stream {
+	if p.field == nil || v == nil {
 		return nil
 	}
-	repo, ok := host.(*patterns.Repository[T])
-	switch {
-	case !ok:
-		return fmt.Errorf("it is for entities of type %T, and the repository's are %v", *new(T), host.EntityType())
-	case x.repo != nil:
-		return errors.New("it belongs to another repository")
-	case x.blobs.container == nil:
-		return errors.New("the container is nil; an account without a blob endpoint has none")
-	case x.form == streamForm && x.field == nil:
-		return errors.New("there is no function that returns the Stream")
+	stream := p.field(v)
+	if s, err := p.spill("Of"); err == nil {
+		s.bind(stream)
 	}
-	if x.options, err = x.given.complete(); err != nil {
-		return err
+	return stream
+}
+
+// spill returns what the property does in its repository; before it was given to one, that is tables.ErrInvalid.
+func (p *Property[T]) spill(op string) (*spill[T], error) {
+	host, err := p.repository.Host(op, p.name)
+	if err != nil {
+		return nil, err
 	}
-	if names := host.PropertyNames(); names != nil && !slices.Contains(names, x.name) {
-		return fmt.Errorf("%v has no property of this name", host.EntityType())
-	}
-	if x.codec, err = tables.NewCodec[T](); err != nil {
-		return err
-	}
-	if err := x.checkForm(); err != nil {
-		return err
-	}
-	for _, p := range repo.Patterns() {
-		if t, ok := p.(driver.PropertyTransformer); ok && t.Stage() == driver.StageEncrypt && !t.Filterable(x.name) {
-			return fmt.Errorf("pattern %q encrypts it, which leaves its blob in clear; Options.Sealer is for that", p.PatternName())
+	for _, attached := range host.Patterns() {
+		if s, ok := attached.Pattern.(*spill[T]); ok && attached.Binding == &p.repository {
+			return s, nil
 		}
 	}
-	if x.blobs.prefix = x.options.Prefix; x.blobs.prefix == "" {
-		x.blobs.prefix = host.Table().Name() + "/" + x.name
+	return nil, invalid(op, "property %s is not among the patterns of its repository", p.name)
+}
+
+// spill is what a Property does in its repository: it keeps the large values in blobs.
+type spill[T any] struct {
+	host    driver.Host[T]
+	name    string
+	field   func(*T) *Stream // nil for a []byte or a string
+	blobs   *blobs
+	options Options // complete
+	codec   *tables.Codec[T]
+	form    form
+	nursery nursery
+}
+
+// spillOf makes the spill of a repository, and refuses a property that does not fit it.
+func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
+	s = &spill[T]{host: host, name: p.name, field: p.field}
+	switch {
+	case p.container == nil:
+		return s, errors.New("the container is nil; an account without a blob endpoint has none")
+	case p.streams && p.field == nil:
+		return s, errors.New("there is no function that returns the Stream")
 	}
-	x.blobs.blockSize, x.blobs.concurrency, x.blobs.deadline = x.options.BlockSize, x.options.Concurrency, x.options.Deadline
-	x.blobs.sealing = nil
-	if x.options.Sealer != nil {
-		x.blobs.sealing = &sealing{x.options.Sealer, strings.ToLower(host.Table().Name()), x.name, x.options.AcceptPlaintext}
+	if s.options, err = p.options.complete(); err != nil {
+		return s, err
 	}
-	x.repo, x.blobs.home = repo, blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
+	if names := host.PropertyNames(); names != nil && !slices.Contains(names, p.name) {
+		return s, fmt.Errorf("%v has no property of this name", reflect.TypeFor[T]())
+	}
+	if s.codec, err = tables.NewCodec[T](); err != nil {
+		return s, err
+	}
+	if s.form, err = s.formOf(p.streams); err != nil {
+		return s, err
+	}
+	table, o := host.Table(), s.options
+	s.blobs = &blobs{container: p.container, prefix: o.Prefix, home: blobowner.Home(table.Account().Endpoints().Table, table.Name()),
+		blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
+	if o.Prefix == "" {
+		s.blobs.prefix = table.Name() + "/" + p.name
+	}
+	if o.Sealer != nil {
+		s.blobs.sealing = &sealing{o.Sealer, strings.ToLower(table.Name()), p.name, o.AcceptPlaintext}
+	}
+	return s, nil
+}
+
+// fits refuses a pattern that encrypts the property in its row: the blob would hold it in clear.
+func (x *spill[T]) fits(all []driver.Implementation[T]) error {
+	for _, p := range all {
+		if t := p.Transform; t != nil && t.Stage == driver.StageEncrypt && t.Filterable != nil && !t.Filterable(x.name) {
+			return fmt.Errorf("pattern %q encrypts it, which leaves its blob in clear; Options.Sealer is for that", p.Name)
+		}
+	}
 	return nil
 }
 
-// checkForm finds out how the field is declared. The codec decides what a field takes: a []byte takes an Edm.Binary alone, and
+// formOf finds out how the field is declared. The codec decides what a field takes: a []byte takes an Edm.Binary alone, and
 // what is stored as a string an Edm.String alone. Fields that take both, such as a tables.Value, cannot tell a value from a
 // pointer.
-func (x *Property[T]) checkForm() error {
+func (x *spill[T]) formOf(streams bool) (form, error) {
 	takes := func(v tables.Value) bool {
 		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
 	}
-	isBinary := takes(tables.Binary([]byte("x")))
-	isString := takes(tables.String("x")) || takes(tables.String("")) || takes(tables.String("null"))
-	if x.form == streamForm {
+	if streams {
 		v := new(T)
 		err := x.codec.Decode(tables.Properties{{Name: x.name, Value: tables.String(inlineMark)}}, v)
 		if s := x.field(v); err != nil || s == nil || s.IsZero() {
-			return errors.New("the function returns another field's Stream, or none")
+			return 0, errors.New("the function returns another field's Stream, or none")
 		}
-		return nil
+		return streamForm, nil
 	}
+	isBinary := takes(tables.Binary([]byte("x")))
+	isString := takes(tables.String("x")) || takes(tables.String("")) || takes(tables.String("null"))
 	switch {
 	case isBinary && !isString:
-		x.form = binaryForm
+		return binaryForm, nil
 	case isString && !isBinary:
-		x.form = stringForm
-	default:
-		return errors.New("its field is neither a []byte nor stored as a string")
+		return stringForm, nil
 	}
-	return nil
-}
-
-// Stage implements driver.PropertyTransformer.
-func (x *Property[T]) Stage() driver.Stage { return driver.StageSpill }
-
-// RefusesMerge implements driver.PropertyTransformer: what is stored is all in the one property.
-func (x *Property[T]) RefusesMerge() error { return nil }
-
-// Streams implements driver.Streamer.
-func (x *Property[T]) Streams() bool { return x.field != nil }
-
-// Filterable implements driver.PropertyTransformer.
-func (x *Property[T]) Filterable(property string) bool { return property != x.name }
-
-// Of returns the entity's Stream, also of an entity that a projection has read. It is nil for a property that is none.
-func (x *Property[T]) Of(v *T) *Stream {
-	if x.field == nil || v == nil {
-		return nil
-	}
-	s := x.field(v)
-	x.bind(s)
-	return s
+	return 0, errors.New("its field is neither a []byte nor stored as a string")
 }
 
 // bind tells a Stream that was read where its blob is.
-func (x *Property[T]) bind(s *Stream) {
+func (x *spill[T]) bind(s *Stream) {
 	if s != nil && s.c != nil && s.c.ptr != nil && s.c.home == nil {
 		bound := *s.c
 		bound.home = x.blobs
@@ -159,8 +170,8 @@ func (x *Property[T]) bind(s *Stream) {
 	}
 }
 
-// Store implements driver.PropertyTransformer: a large value goes to a blob, and the property holds a pointer to it.
-func (x *Property[T]) Store(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
+// store puts a large value into a blob, and a pointer to it into the property.
+func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables.Properties) (tables.Properties, error) {
 	if !p.Has(x.name) {
 		return p, nil
 	}
@@ -188,8 +199,8 @@ func (x *Property[T]) Store(ctx context.Context, change *driver.Change, p tables
 	return p, nil
 }
 
-// Load implements driver.PropertyTransformer.
-func (x *Property[T]) Load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+// load puts the value of a blob into the property in the place of the pointer.
+func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
 	if g := glanceOf(ctx); g != nil {
 		g.note(x.name, of.Key, v)
@@ -219,7 +230,7 @@ func (x *Property[T]) Load(ctx context.Context, of driver.Reading, p tables.Prop
 
 // pointerIn is form.read of a value in the row of an entity, for what acts on the blob: a pointer that leads to a blob which is
 // not the entity's is tables.ErrGarbled.
-func (x *Property[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
+func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
 	ptr, err := x.form.read(key, v)
 	if err != nil {
 		return nil, garbled(op, "", "property %s: %w", x.name, err)
@@ -231,7 +242,7 @@ func (x *Property[T]) pointerIn(op string, key tables.Key, v tables.Value) (*poi
 }
 
 // loaded makes the value that the codec gets of what is stored.
-func (x *Property[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
+func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
 	}

@@ -11,15 +11,20 @@ type resealKey struct{}
 // Reseal stores the value of an entity in a new blob, as the property stores values now: sealed under the Sealer's current key,
 // or, with Options.AcceptPlaintext, sealed for the first time. The entity is read and replaced under its ETag. Before a data key
 // is removed, every entity that had a value under it has to be resealed. Requests: those of an Update with a new value.
-func (x *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
-	if x.repo == nil || x.blobs.sealing == nil {
-		return invalid("Reseal", "the property belongs to no repository, or has no Options.Sealer")
+func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
+	const op = "Reseal"
+	s, err := p.spill(op)
+	if err != nil {
+		return err
 	}
-	_, err := x.repo.Update(context.WithValue(ctx, resealKey{}, x), key, func(*T) error { return nil })
+	if s.blobs.sealing == nil {
+		return invalid(op, "property %s has no Options.Sealer; give it one", p.name)
+	}
+	_, err = s.host.Update(context.WithValue(ctx, resealKey{}, s), key, func(*T) error { return nil })
 	return err
 }
 
 // keeps reports whether a value that did not change stays in its blob.
-func (x *Property[T]) keeps(ctx context.Context, old *pointer) bool {
+func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 	return old != nil && ctx.Value(resealKey{}) != any(x) && old.sealed == (x.blobs.sealing != nil)
 }

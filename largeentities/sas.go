@@ -16,14 +16,15 @@ import (
 // is at most 7 days from now: tables.Account.SignBlob of Options.Account. The address is the secret: it does not belong into
 // logs. A value that is in the entity, or none, is tables.ErrNotFound. After the value is replaced, the address leads nowhere.
 // Requests: 1; with a token credential 2.
-func (x *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
+func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
-	if x.repo == nil {
-		return "", invalid(op, "the property belongs to no repository")
+	x, err := p.spill(op)
+	if err != nil {
+		return "", err
 	}
 	account := x.options.Account
 	if account == nil {
-		account = x.repo.Table().Account()
+		account = x.host.Table().Account()
 	}
 	parts, err := sas.ParseURL(x.blobs.container.URL())
 	if err != nil || !sameHost(x.blobs.container.URL(), account.Endpoints().Blob) {
@@ -34,7 +35,7 @@ func (x *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 		return "", err
 	}
 	if !found || ptr == nil {
-		return "", &tables.Error{Op: op, Table: x.repo.Table().Name(), Key: key, Pattern: x.name, Kind: tables.ErrNotFound,
+		return "", &tables.Error{Op: op, Table: x.host.Table().Name(), Key: key, Pattern: x.name, Kind: tables.ErrNotFound,
 			Err: errors.New("the value is in no blob")}
 	}
 	if ptr.sealed {

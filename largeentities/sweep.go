@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,15 +66,16 @@ type SweepReport struct {
 //
 // It can be stopped at any time, and goes on by Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
 // Grace, 1 for each blob that is deleted.
-func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
+func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
 	if options != nil {
 		o = *options
 	}
 	var report SweepReport
-	if x.repo == nil {
-		return report, invalid(op, "the property belongs to no repository")
+	x, err := p.spill(op)
+	if err != nil {
+		return report, err
 	}
 	if o.Grace == 0 {
 		o.Grace = standardGrace
@@ -116,11 +118,11 @@ func (x *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 const tokenMark = "tps1"
 
 // token makes the token of a marker. It is for sweeps of this property only.
-func (x *Property[T]) token(marker string) string {
+func (x *spill[T]) token(marker string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, keySeparator)))
 }
 
-func (x *Property[T]) openToken(token string) (marker string, err error) {
+func (x *spill[T]) openToken(token string) (marker string, err error) {
 	if token == "" {
 		return "", nil
 	}
@@ -145,7 +147,7 @@ type candidate struct {
 
 // sweepPage goes through a page of blobs that was answered at now. An entity's blobs follow each other, and are looked at with one
 // read.
-func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
+func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
 		key   tables.Key
 		known bool
@@ -194,7 +196,7 @@ func (x *Property[T]) sweepPage(ctx context.Context, o SweepOptions, items []*co
 }
 
 // candidateOf judges a blob by its listing. ok is false for one that is not the property's own.
-func (x *Property[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
+func (x *spill[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
 		return c, false
 	}
@@ -211,7 +213,7 @@ func (x *Property[T]) candidateOf(item *container.BlobItem) (c candidate, ok boo
 }
 
 // sweepOne deletes a blob that its entity does not point at, unless a copy does.
-func (x *Property[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
+func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
 	if found {
 		held, err := x.heldOutside(ctx, c)
 		if err != nil {
@@ -239,32 +241,27 @@ func (x *Property[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate,
 
 // heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read again,
 // with its large values left out, for the keys that its copies have now. Requests: 1, and 1 for each copy.
-func (x *Property[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
-	var contributors []driver.OutsideCopyContributor
-	for _, p := range x.repo.Patterns() {
-		if o, ok := p.(driver.OutsideCopyContributor); ok {
-			contributors = append(contributors, o)
-		}
-	}
-	if len(contributors) == 0 {
+func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
+	contributing := slices.DeleteFunc(x.host.Patterns(), func(p driver.Implementation[T]) bool { return p.Outside == nil })
+	if len(contributing) == 0 {
 		return false, nil
 	}
 	g := &glance{key: c.key, seen: map[string]tables.Value{}}
-	v, err := x.repo.Get(context.WithValue(ctx, glanceKey{}, g), c.key)
+	v, err := x.host.Get(context.WithValue(ctx, glanceKey{}, g), c.key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	for _, o := range contributors {
-		copies, err := o.OutsideCopies(v)
+	for _, p := range contributing {
+		copies, err := p.Outside.Copies(v)
 		if err != nil {
 			continue // what its keys refuse has no copies
 		}
 		for _, one := range copies {
 			ptr, there, err := x.look(ctx, c.key, func(ctx context.Context) error {
-				_, err := x.repo.GetOutsideCopy(ctx, o.OutsideTable(), one.Key, one.Keep)
+				_, err := x.host.GetOutsideCopy(ctx, p.Outside.Table, one.Key, one.Keep)
 				return err
 			})
 			if err != nil {

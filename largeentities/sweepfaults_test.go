@@ -56,13 +56,13 @@ func (w *world) sweepFindsNothing(ctx context.Context, s *storagetest.Service) e
 		return err
 	}
 	s.Wait(2 * grace)
-	for _, x := range p.properties() {
+	for i, x := range p.properties() {
 		report, err := x.Sweep(ctx, nil)
 		if err != nil {
 			return err
 		}
 		if report.Listed != report.Referenced {
-			return fmt.Errorf("the sweep of %s found %+v", x.PatternName(), report)
+			return fmt.Errorf("the sweep of property %d found %+v", i, report)
 		}
 	}
 	return nil

@@ -95,6 +95,6 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 		return &tables.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: tables.ErrExists,
 			Err: errors.New("an entry with this time and id has other properties")}
 	}
-	*l.repo.MetaOf(v) = *l.repo.MetaOf(there)
+	*l.host.MetaOf(v) = *l.host.MetaOf(there)
 	return nil
 }

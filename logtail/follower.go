@@ -142,7 +142,7 @@ func earlier(a, b time.Time) time.Time {
 // behind it.
 func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool {
 	for _, v := range slices.Backward(newestFirst) {
-		row := f.log.repo.MetaOf(v).Key().Row
+		row := f.log.host.MetaOf(v).Key().Row
 		at, err := f.log.timeOf(row)
 		if err != nil {
 			yield(nil, f.garbled(row, err))

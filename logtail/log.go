@@ -44,6 +44,7 @@ type Schema[T any] struct {
 // Log keeps entries newest first. T is a struct that embeds tables.Meta and Entry. A Log is safe for concurrent use.
 type Log[T any] struct {
 	repo   *patterns.Repository[T]
+	host   driver.Host[T]
 	codec  *tables.Codec[T]
 	schema Schema[T]
 	page   int // entries that followers read at once; tests have smaller ones
@@ -57,7 +58,7 @@ type Log[T any] struct {
 // New opens a log in the table, with the patterns attached to its entries. It makes no request. What does not fit together is
 // tables.ErrInvalid, and so is a table of Azure Cosmos DB: its queries have no order, and the first rows of one are not the
 // newest.
-func New[T any](table *tables.Table, schema Schema[T], attached ...driver.Pattern) (*Log[T], error) {
+func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Pattern[T]) (*Log[T], error) {
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
@@ -90,6 +91,7 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...driver.Patter
 	if err != nil {
 		return nil, err
 	}
+	l.host = patterns.HostOf(l.repo)
 	return l, nil
 }
 
@@ -122,7 +124,7 @@ func (l *Log[T]) timeOf(row string) (time.Time, error) {
 // NewestFirst compares two entries as a partition holds them: below zero where a comes first. It is the Order of a query of
 // several partitions (tables.ParallelOptions).
 func (l *Log[T]) NewestFirst(a, b *T) int {
-	return compoundkey.Compare(l.repo.MetaOf(a).Key().Row, l.repo.MetaOf(b).Key().Row)
+	return compoundkey.Compare(l.host.MetaOf(a).Key().Row, l.host.MetaOf(b).Key().Row)
 }
 
 // now is the present in ticks.

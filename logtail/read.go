@@ -58,7 +58,7 @@ func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 				yield(nil, err)
 				return
 			}
-			key := l.repo.MetaOf(v).Key()
+			key := l.host.MetaOf(v).Key()
 			if last != "" && compoundkey.Compare(last, key.Row) >= 0 {
 				yield(nil, &tables.Error{Op: "Query", Table: l.Table().Name(), Key: key, Kind: tables.ErrGarbled, Err: errUnordered})
 				return

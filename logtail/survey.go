@@ -57,7 +57,7 @@ func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], 
 		if err != nil {
 			return nil, err
 		}
-		row := f.log.repo.MetaOf(v).Key().Row
+		row := f.log.host.MetaOf(v).Key().Row
 		at, err := f.log.timeOf(row)
 		if err != nil {
 			return nil, f.garbled(row, err)
@@ -75,7 +75,7 @@ func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], 
 func (f *Follower[T]) times(entries []*T) ([]time.Time, error) {
 	times := make([]time.Time, len(entries))
 	for i, v := range entries {
-		key := f.log.repo.MetaOf(v).Key()
+		key := f.log.host.MetaOf(v).Key()
 		var err error
 		if times[i], err = f.log.timeOf(key.Row); err != nil {
 			return nil, f.garbled(key.Row, err)

@@ -28,17 +28,17 @@ func TestApplyBeside(t *testing.T) {
 		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }}))
 	views := harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
 	key := tables.Key{Partition: "p", Row: "\uFFFCmark"}
-	beside := func(verb driver.RowVerb) *patterns.ApplyOptions {
+	beside := func(verb driver.RowVerb) *driver.ApplyOptions {
 		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "Text", Value: tables.String("mark")}}}
 		if verb != driver.InsertRow {
 			row.ETag = harness.Must[*note](t)(views.Get(ctx, key)).ETag
 		}
-		return &patterns.ApplyOptions{Beside: driver.Beside{Owner: "test", Rows: []driver.RowOperation{{Verb: verb, Row: row}}}}
+		return &driver.ApplyOptions{Beside: driver.Beside{Owner: "test", Rows: []driver.RowOperation{{Verb: verb, Row: row}}}}
 	}
 	n := &note{PartitionKey: "p", RowKey: "r", Text: "one"}
 	options := beside(driver.InsertRow)
 	options.Incarnation = "LIFE"
-	check(t, repo.Apply(ctx, driver.ChangeInsert, n, options))
+	check(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeInsert, n, options))
 	mark := harness.Must[*note](t)(views.Get(ctx, key))
 	if n.WriteID() == "" || mark.WriteID() != n.WriteID() || n.Incarnation() != "LIFE" || options.Beside.Rows[0].Row.ETag != mark.ETag {
 		t.Errorf("entity %q of %q, mark %q, ETag %q of %q", n.WriteID(), n.Incarnation(), mark.WriteID(), options.Beside.Rows[0].Row.ETag, mark.ETag)
@@ -54,25 +54,25 @@ func TestApplyBeside(t *testing.T) {
 	}
 
 	taken := &note{PartitionKey: "p", RowKey: "other", Text: "two"}
-	if err := repo.Apply(ctx, driver.ChangeInsert, taken, beside(driver.InsertRow)); !tables.LostRace(err) || !errors.Is(err, tables.ErrExists) {
+	if err := patterns.HostOf(repo).Apply(ctx, driver.ChangeInsert, taken, beside(driver.InsertRow)); !tables.LostRace(err) || !errors.Is(err, tables.ErrExists) {
 		t.Errorf("the mark was there: %v", err)
 	}
 	if _, err := repo.Get(ctx, tables.Key{Partition: "p", Row: "other"}); !tables.IsAbsent(err) {
 		t.Errorf("the entity was inserted without its mark: %v", err)
 	}
 	stale := beside(driver.ReplaceRow)
-	check(t, repo.Apply(ctx, driver.ChangeReplace, n, beside(driver.ReplaceRow)))
-	if err := repo.Apply(ctx, driver.ChangeReplace, n, stale); !errors.Is(err, tables.ErrConflict) {
+	check(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeReplace, n, beside(driver.ReplaceRow)))
+	if err := patterns.HostOf(repo).Apply(ctx, driver.ChangeReplace, n, stale); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("the mark has changed: %v", err)
 	}
-	check(t, repo.Apply(ctx, driver.ChangeDelete, n, beside(driver.DeleteRow)))
+	check(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeDelete, n, beside(driver.DeleteRow)))
 	if _, err := views.Get(ctx, key); !tables.IsAbsent(err) {
 		t.Errorf("the mark was not deleted: %v", err)
 	}
 
-	harness.WantKind(t, repo.Apply(ctx, driver.ChangeMerge, n, nil), tables.ErrInvalid)
+	harness.WantKind(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeMerge, n, nil), tables.ErrInvalid)
 	unowned := beside(driver.InsertRow)
 	unowned.Beside.Owner = ""
-	harness.WantKind(t, repo.Apply(ctx, driver.ChangeInsert, taken, unowned), tables.ErrInvalid)
+	harness.WantKind(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeInsert, taken, unowned), tables.ErrInvalid)
 	harness.WantKind(t, unowned.Beside.Write(ctx, table), tables.ErrInvalid)
 }

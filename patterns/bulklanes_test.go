@@ -20,7 +20,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -149,7 +148,7 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	index := func() *intrapartition.Index[person] {
 		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
-	open := func(attached ...driver.Pattern) *patterns.Repository[person] {
+	open := func(attached ...patterns.Pattern[person]) *patterns.Repository[person] {
 		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
 	}
 	people := func(n int) (list []*person) {

@@ -38,12 +38,12 @@ func TestCheck(t *testing.T) {
 		if c.kind != nil && (!errors.Is(checked, c.kind) || !errors.Is(inserted, c.kind)) || (checked == nil) != (inserted == nil) {
 			t.Errorf("%s: Check says %v, Insert %v", name, checked, inserted)
 		}
-		if kind := repo.CheckUnder(t.Context(), personSchema(nil).Key(ann()), v); c.kind != nil && !strings.Contains(name, "key's ") && !errors.Is(kind, c.kind) {
+		if kind := patterns.HostOf(repo).CheckUnder(t.Context(), personSchema(nil).Key(ann()), v); c.kind != nil && !strings.Contains(name, "key's ") && !errors.Is(kind, c.kind) {
 			t.Errorf("%s, under another key: %v", name, kind)
 		}
 	}
 	harness.WantKind(t, repo.Check(t.Context(), nil), tables.ErrInvalid)
-	harness.WantKind(t, repo.CheckUnder(t.Context(), tables.Key{Partition: "a/b", Row: "person_0007"}, ann()), tables.ErrInvalid)
+	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "a/b", Row: "person_0007"}, ann()), tables.ErrInvalid)
 	harness.WantKind(t, harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema(nil))).Check(t.Context(), ann()), tables.ErrInvalid)
 }
 
@@ -53,7 +53,7 @@ func TestCheckWritesNothing(t *testing.T) {
 	v := ann()
 	unknown := ann()
 	unknown.Team = "a/b" // no key that Insert would take
-	if err := errors.Join(w.repo.Check(t.Context(), v), w.repo.CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, unknown)); err != nil {
+	if err := errors.Join(w.repo.Check(t.Context(), v), patterns.HostOf(w.repo).CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, unknown)); err != nil {
 		t.Fatal(err)
 	}
 	if rows, blobs := w.rows(t), w.blobNames(t); len(rows)+len(blobs)+len(w.log.open) != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// completing is a Completer that names a person after how often it was asked, or takes the photo away.
+// completing is a pattern with Complete: it names a person after how often it was asked, or takes the photo away.
 type completing struct {
 	scripted
 	asked   int
@@ -20,20 +20,26 @@ type completing struct {
 	strips  bool
 }
 
-func (c *completing) Complete(_ context.Context, change *driver.Change) error {
-	v := change.Entity.(*person)
+func (c *completing) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+	implementation, err := c.scripted.Attach(host)
+	implementation.Complete = c.complete
+	return implementation, err
+}
+
+func (c *completing) complete(_ context.Context, change *driver.Change[person]) error {
+	v := change.Entity
 	c.asked++
 	v.Name += "!"
 	if c.strips {
 		v.Photo = nil
 	}
-	change.Note("scripted", c.asked)
+	change.Note(c.asked)
 	return c.refuses
 }
 
-// TestCompleter: each attempt completes the entity as the caller gave it; the caller sees it once it is stored, and a Merge sends
+// TestComplete: each attempt completes the entity as the caller gave it; the caller sees it once it is stored, and a Merge sends
 // what was completed.
-func TestCompleter(t *testing.T) {
+func TestComplete(t *testing.T) {
 	ctx := t.Context()
 	table := harness.NewTable(t, harness.Account(t))
 	p, attempts := &completing{}, 0

@@ -23,21 +23,21 @@ type scripted struct {
 	companions func(x *tables.Transaction)
 }
 
-func (*scripted) PatternName() string                               { return "scripted" }
-func (*scripted) Attach(driver.Host) error                          { return nil }
-func (*scripted) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
-func (s *scripted) ContributeRows(context.Context, *driver.Change) ([]driver.RowOperation, error) {
-	if s.rows == nil {
-		return nil, nil
-	}
-	return s.rows(), nil
-}
-
-func (s *scripted) Companions(_ context.Context, _ *driver.Change, x *tables.Transaction) error {
-	if s.companions != nil {
-		s.companions(x)
-	}
-	return nil
+func (s *scripted) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "scripted",
+		Rows: func(context.Context, *driver.Change[person]) ([]driver.RowOperation, error) {
+			if s.rows == nil {
+				return nil, nil
+			}
+			return s.rows(), nil
+		},
+		Companions: func(_ context.Context, _ *driver.Change[person], x *tables.Transaction) error {
+			if s.companions != nil {
+				s.companions(x)
+			}
+			return nil
+		},
+	}, nil
 }
 
 // TestContributionsAreChecked: a pattern that leaves out the condition, or gives what is no row, is told so, and nothing is written.
@@ -91,17 +91,21 @@ func TestContributionsAreChecked(t *testing.T) {
 // refusing is a pattern with effects outside that refuses an entity.
 type refusing struct{ scripted }
 
-func (*refusing) OutsideKeys(context.Context, *driver.Change) ([]string, error) {
-	return nil, errors.New("the entity has no place outside")
+func (r *refusing) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+	implementation, err := r.scripted.Attach(host)
+	implementation.OutsideKeys = func(context.Context, *driver.Change[person]) ([]string, error) {
+		return nil, errors.New("the entity has no place outside")
+	}
+	implementation.Reconcile = func(context.Context, *driver.Reconciliation[person]) error { return nil }
+	return implementation, err
 }
-func (*refusing) Reconcile(context.Context, *driver.Reconciliation) error { return nil }
 
 // TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
 func TestCheckAsksForOutsideKeys(t *testing.T) {
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(&intentLog{}), &refusing{}))
 	harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid)
 	harness.WantKind(t, repo.Check(t.Context(), ann()), tables.ErrInvalid)
-	harness.WantKind(t, repo.CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, ann()), tables.ErrInvalid)
+	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, ann()), tables.ErrInvalid)
 }
 
 // TestBulkOptionsAreChecked before anything is taken from the sequence.
@@ -117,17 +121,16 @@ func TestBulkOptionsAreChecked(t *testing.T) {
 // forgetful is a transformer that does not find what it needs to read an entity, such as a key.
 type forgetful struct{ err error }
 
-func (*forgetful) PatternName() string      { return "forgetful" }
-func (*forgetful) Attach(driver.Host) error { return nil }
-func (*forgetful) Stage() driver.Stage      { return driver.StageEncrypt }
-func (*forgetful) RefusesMerge() error      { return nil }
-func (*forgetful) Filterable(string) bool   { return true }
-func (*forgetful) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
-	return p, nil
-}
-
-func (f *forgetful) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
-	return p, f.err
+func (f *forgetful) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "forgetful", Transform: &driver.Transform[person]{
+		Stage: driver.StageEncrypt,
+		Store: func(_ context.Context, _ *driver.Change[person], p tables.Properties) (tables.Properties, error) {
+			return p, nil
+		},
+		Load: func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
+			return p, f.err
+		},
+	}}, nil
 }
 
 // TestNotFoundIsSaidOfEntities: an entity that is there and cannot be read is neither not found nor passed over.

@@ -25,7 +25,7 @@
 // # Crashes
 //
 // A transaction is applied whole or not at all. A process that dies between the intent and its end leaves outside
-// effects undone until a worker calls Repository.Reconcile with the intent. BulkNonAtomic leaves any part of the rows
+// effects undone until a worker carries out the intent. BulkNonAtomic leaves any part of the rows
 // behind its Resume mark.
 //
 // # Requests

@@ -90,7 +90,7 @@ func reservedBy(r *engine.Engine, w *engine.Work) int {
 		if !engine.Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 			continue
 		}
-		copies, err := engine.OutsideCopies(p, w.Change.Entity)
+		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
 			continue // told when the intent was made
 		}

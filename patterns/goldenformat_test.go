@@ -18,7 +18,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -113,7 +112,7 @@ func (g *golden) wrote(t *testing.T, want ...string) {
 }
 
 // goldenRepository keeps golden employees, with two indexes or without.
-func goldenRepository(t *testing.T, g *golden, attached ...driver.Pattern) *patterns.Repository[goldenEmployee] {
+func goldenRepository(t *testing.T, g *golden, attached ...patterns.Pattern[goldenEmployee]) *patterns.Repository[goldenEmployee] {
 	return harness.Must[*patterns.Repository[goldenEmployee]](t)(patterns.NewRepository(harness.InProcess(t, g.Do).Table("Employees"), patterns.Schema[goldenEmployee]{
 		Key: func(e *goldenEmployee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: e.Row}

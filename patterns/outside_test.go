@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -14,18 +13,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// elsewhere is the least OutsideCopyContributor: copies in a partition of their own, as a function says.
+// elsewhere is the least pattern with Outside: copies in a partition of their own, as a function says.
 type elsewhere struct {
 	table  *tables.Table
 	copies func(*person) ([]driver.OutsideCopy, error)
 }
 
-func (x *elsewhere) PatternName() string            { return "elsewhere" }
-func (x *elsewhere) Attach(driver.Host) error       { return nil }
-func (x *elsewhere) OutsideTable() *tables.Table    { return x.table }
-func (x *elsewhere) ReservationTerm() time.Duration { return 0 }
-func (x *elsewhere) OutsideCopies(v any) ([]driver.OutsideCopy, error) {
-	return x.copies(v.(*person))
+func (x *elsewhere) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "elsewhere", Outside: &driver.Outside[person]{Table: x.table, Copies: x.copies}}, nil
 }
 
 // mailCopies are the copies of a person under her email.
@@ -139,7 +134,7 @@ func TestOutsideForeignRow(t *testing.T) {
 	if len(w.log.open) != 1 {
 		t.Fatalf("intents %v are open", w.log.open)
 	}
-	e := harness.WantKind(t, w.repo.Reconcile(ctx, w.log.open[0]), tables.ErrDuplicate)
+	e := harness.WantKind(t, w.log.reconcile(ctx, w.log.open[0]), tables.ErrDuplicate)
 	if e.Pattern != "elsewhere" || !strings.Contains(e.Error(), "a row that is no copy has the key") {
 		t.Errorf("%v", e)
 	}
@@ -153,7 +148,7 @@ func TestOutsideForeignRow(t *testing.T) {
 	if got := harness.Must[stored](t)(readStored(ctx, w.repo.Table(), "mail"))[row.Key]; got["_tpPrimary"] != "" {
 		t.Errorf("the row has become a copy: %v", got)
 	}
-	if err := w.repo.Reconcile(ctx, w.log.open[0]); err != nil {
+	if err := w.log.reconcile(ctx, w.log.open[0]); err != nil {
 		t.Errorf("the entity is gone, and its intent cannot be carried out: %v", err)
 	}
 }
@@ -180,7 +175,7 @@ func TestOutsideForgedIntents(t *testing.T) {
 		"another pattern": {driver.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, driver.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := w.repo.Reconcile(ctx, tc.intent)
+			err := w.log.reconcile(ctx, tc.intent)
 			if tc.kind == nil && err != nil || tc.kind != nil && !errors.Is(err, tc.kind) {
 				t.Errorf("error is %v, want %v", err, tc.kind)
 			}
@@ -220,21 +215,19 @@ func TestOutsideCopiesThatCannotBe(t *testing.T) {
 	}
 }
 
-// noting is an IntentContributor that writes a row for each of its keys, and tries one that its message does not name.
+// noting is a pattern with OutsideKeys: it writes a row for each of its keys, and tries one that its message does not name.
 type noting struct {
 	table    *tables.Table
 	unnamed  error
 	reported error
 }
 
-func (x *noting) PatternName() string                               { return "noting" }
-func (x *noting) Attach(driver.Host) error                          { return nil }
-func (x *noting) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
-func (x *noting) OutsideKeys(context.Context, *driver.Change) ([]string, error) {
-	return []string{"named"}, nil
+func (x *noting) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "noting", Reconcile: x.reconcile,
+		OutsideKeys: func(context.Context, *driver.Change[person]) ([]string, error) { return []string{"named"}, nil }}, nil
 }
 
-func (x *noting) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+func (x *noting) reconcile(ctx context.Context, r *driver.Reconciliation[person]) error {
 	insert := func(row string) driver.RowOperation {
 		return driver.RowOperation{Verb: driver.InsertRow, Row: harness.Bag("notes", row, "note")}
 	}

@@ -164,10 +164,10 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 func TestSweepComposition(t *testing.T) {
 	old, changed := personText(ann()), personText(changedAnn())
 	for name, c := range map[string]storagetest.SweepCase{
-		"Insert": sweptComposition(328, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Insert": sweptComposition(264, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.Insert(ctx, ann())
 		}),
-		"Update": sweptComposition(476, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Update": sweptComposition(412, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -73,7 +72,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *RebuildOptions) (Rebui
 
 // rebuild is one run of Rebuild.
 type rebuild struct {
-	*verifier   // reads entities and judges copies
+	*verifier   // reads entities and compares copies
 	concurrency int
 	progress    func(RebuildReport)
 	began       time.Time
@@ -109,17 +108,12 @@ func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 	v.aim(true, nil, nil)
 	b := &rebuild{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
 	for _, p := range r.Patterns {
-		_, audits := p.(driver.Auditor)
-		_, rows := p.(driver.RowContributor)
-		_, companions := p.(driver.CompanionContributor)
-		_, near := p.(driver.CopyContributor)
-		_, outside := p.(driver.OutsideCopyContributor)
-		switch named := slices.Contains(o.Patterns, p.PatternName()); {
-		case !v.chosen(p.PatternName()) || audits:
-		case rows || companions:
+		switch named := slices.Contains(o.Patterns, p.Name); {
+		case !v.chosen(p.Name) || p.Audit != nil:
+		case p.Rows != nil || p.Companions != nil:
 			b.always = true
-		case named && !near && !outside:
-			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.PatternName()))
+		case named && p.Copies == nil && p.Outside == nil:
+			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.Name))
 		}
 	}
 	h := fnv.New64a()

@@ -3,7 +3,6 @@ package patterns
 import (
 	"context"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -28,10 +27,10 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 		return err
 	case l.write || unlisted || b.always:
 		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = b.r.RunAgree(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
+			err = b.r.RunReconcile(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
 		}
 	case len(l.outside) > 0:
-		err = b.r.RunAgree(ctx, "", x.row.Key, l.outside)
+		err = b.r.RunReconcile(ctx, "", x.row.Key, l.outside)
 	case l.taken == nil:
 		b.add(func(r *RebuildReport) { r.Skipped++ })
 		return nil
@@ -48,10 +47,10 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 // unlisted reports whether the entity has copies in an index that its row does not list.
 func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	for _, p := range b.r.Copies {
-		if !b.chosen(p.PatternName()) || engine.NamesCopies(x.row.Copies, p.PatternName()) {
+		if !b.chosen(p.Name) || engine.NamesCopies(x.row.Copies, p.Name) {
 			continue
 		}
-		copies, err := engine.AppendCopies(nil, p, x.value, x.row.Key, b.r.Spreading(x.row.Properties))
+		copies, err := engine.AppendCopies(nil, p, engine.CopiesOf(x.value), x.row.Key, b.r.Spreading(x.row.Properties))
 		if err != nil {
 			return false, engine.PatternError(p, err, tables.ErrInvalid)
 		}
@@ -74,7 +73,7 @@ func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 			}
 		}
 		for _, p := range a.outside {
-			if !b.chosen(p.PatternName()) {
+			if !b.chosen(p.Name) {
 				continue
 			}
 			if err := b.lackingCopies(ctx, a, p, e, l); err != nil {
@@ -86,23 +85,22 @@ func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 }
 
 // lackingHeld looks at what an auditor holds of an entity.
-func (b *rebuild) lackingHeld(ctx context.Context, p driver.Auditor, e *seenEntity, l *lack) error {
-	facts, err := p.Facts(e.value)
+func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEntity, l *lack) error {
+	facts, err := p.Audit.Expected(e.value)
 	if err != nil {
 		return engine.PatternError(p, err, tables.ErrInvalid)
 	}
-	_, mends := p.(driver.Mender)
-	_, intends := p.(driver.IntentContributor)
+	mends, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
 	for i := range facts {
-		held, there, err := p.Look(ctx, facts[i].Place, e.key)
+		held, there, err := p.Audit.Read(ctx, facts[i].Place, e.key)
 		if err != nil {
 			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
 		switch {
 		case there && held.Err == nil && held.Digest == facts[i].Digest:
 		case intends && !mends:
-			l.outside[p.PatternName()] = append(l.outside[p.PatternName()], facts[i].Place)
-			l.intended[p.PatternName()] = l.outside[p.PatternName()]
+			l.outside[p.Name] = append(l.outside[p.Name], facts[i].Place)
+			l.intended[p.Name] = l.outside[p.Name]
 		default:
 			l.write = true
 		}
@@ -111,8 +109,8 @@ func (b *rebuild) lackingHeld(ctx context.Context, p driver.Auditor, e *seenEnti
 }
 
 // lackingCopies looks at an entity's copies of one pattern.
-func (b *rebuild) lackingCopies(ctx context.Context, a *area, p driver.OutsideCopyContributor, e *seenEntity, l *lack) error {
-	copies, err := engine.OutsideCopies(p, e.value)
+func (b *rebuild) lackingCopies(ctx context.Context, a *area, p *engine.Pattern, e *seenEntity, l *lack) error {
+	copies, err := engine.CopiesOf(e.value).Outside(p)
 	if err != nil {
 		return engine.PatternError(p, err, tables.ErrInvalid)
 	}
@@ -123,14 +121,14 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, p driver.OutsideCo
 		}
 		there := &seenPlace{entity: e.key, row: row}
 		if other := there.occupant(); other != nil {
-			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: copies[i].Key, Pattern: p.PatternName(), Kind: tables.ErrDuplicate, Err: other}
+			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: copies[i].Key, Pattern: p.Name, Kind: tables.ErrDuplicate, Err: other}
 			continue
 		}
 		var h hasher
 		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(copies[i].Keep), e.mark()) {
 			continue
 		}
-		l.outside[p.PatternName()] = append(l.outside[p.PatternName()], engine.OutsideName(copies[i].Key))
+		l.outside[p.Name] = append(l.outside[p.Name], engine.OutsideName(copies[i].Key))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,28 +42,27 @@ func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 // mend mends one finding.
 func (v *verifier) mend(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
-	_, mends := a.auditor.(driver.Mender)
-	_, intends := a.auditor.(driver.IntentContributor)
+	mends, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
 	switch {
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
 	case f.Kind == Spurious && mends:
-		return v.removeHeld(ctx, a.auditor.(driver.Mender), f)
+		return v.removeHeld(ctx, a.auditor, f)
 	case f.site.area == nearArea, a.auditor != nil && (mends || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
 	case a.auditor == nil:
 		return v.mendOutside(ctx, a, f)
 	case intends:
-		return v.r.RunAgree(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
+		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
-		Err: errors.New("the pattern holds what no entity asks for, and is neither a Mender nor an IntentContributor")}
+		Err: errors.New("the pattern holds what no entity asks for, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
 // wrongStill looks at a finding again: others may have mended it, or Repair with another one. It returns nil if nothing is
 // wrong, or the finding as it is now. What need not last is exact, the rest was.
 func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
-	s := &suspect{site: f.site, strays: f.strays}
+	s := &candidate{site: f.site, extraClaims: f.extraClaims}
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +71,7 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 	if err != nil {
 		return nil, nil, err
 	}
-	return v.judge(s, e, p), p, nil
+	return v.compare(s, e, p), p, nil
 }
 
 // removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
@@ -107,9 +105,9 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	return err
 }
 
-// removeHeld has a Mender remove what no entity asks for.
-func (v *verifier) removeHeld(ctx context.Context, p driver.Mender, f *finding) error {
-	return p.Mend(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
+// removeHeld has a pattern remove what no entity asks for.
+func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding) error {
+	return p.Audit.Remove(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
 		if err != nil {
 			return false, err
@@ -154,7 +152,7 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 		}
 	}
 	if junk := p.junk(); len(junk) > 0 {
-		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, strays: f.strays, evidence: junk}); err != nil {
+		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, extraClaims: f.extraClaims, evidence: junk}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +163,7 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 	if own := p.own(); own != nil {
 		change = own.Outside.Reserved
 	}
-	return v.r.RunAgree(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+	return v.r.RunReconcile(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
 }
 
 // junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
@@ -173,11 +171,11 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 // take a key that is free for a moment.
 func (p *seenPlace) junk() []evidence {
 	var junk []evidence
-	for _, stray := range p.strays {
-		if p.reserved() && stray.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Outside.Reserved) {
+	for _, extraClaim := range p.extraClaims {
+		if p.reserved() && extraClaim.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Outside.Reserved) {
 			continue
 		}
-		junk = append(junk, evidenceOf(stray))
+		junk = append(junk, evidenceOf(extraClaim))
 	}
 	return junk
 }
@@ -189,7 +187,7 @@ func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow)
 	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Keeps(owner) {
 		return taken
 	}
-	s := &suspect{site: site{f.site.area, f.Place, owner}}
+	s := &candidate{site: site{f.site.area, f.Place, owner}}
 	if err := v.lookFirst(ctx, s); err != nil {
 		return err
 	}

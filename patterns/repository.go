@@ -4,9 +4,7 @@ import (
 	"context"
 	"iter"
 	"reflect"
-	"slices"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -31,11 +29,21 @@ type Schema[T any] struct {
 
 // Repository keeps entities of one type with all their patterns: every change is planned whole and written in one
 // entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
-type Repository[T any] struct{ engine *engine.Engine }
+type Repository[T any] struct {
+	engine   *engine.Engine
+	patterns []driver.Implementation[T]
+}
+
+// Pattern is something that a Repository keeps in step with its entities, such as an index. Package driver says what an author of
+// one implements.
+type Pattern[T any] interface {
+	// Attach returns what the pattern contributes. NewRepository calls it once. It makes no request, and leaves the pattern as it is.
+	Attach(host driver.Host[T]) (driver.Implementation[T], error)
+}
 
 // NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
 // is ErrInvalid.
-func NewRepository[T any](table *tables.Table, s Schema[T], attached ...driver.Pattern) (*Repository[T], error) {
+func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
 		return nil, tables.Invalidf(op, "it needs a table and a Schema.Key")
@@ -47,14 +55,23 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...driver.P
 	if err != nil {
 		return nil, tables.Relabel(pass, op, table, err)
 	}
-	r := &Repository[T]{&engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(), Patterns: slices.Clone(attached),
+	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
 		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: s.Intents, MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
-	r.engine.Host = r
-	if err := r.engine.Attach(); err != nil {
-		return nil, err
+	if err := r.attach(attached); err != nil {
+		return nil, tables.Invalid(op, err)
+	}
+	if err := r.engine.Compose(); err != nil {
+		return nil, tables.Invalid(op, err)
+	}
+	if err := r.bind(); err != nil {
+		return nil, tables.Invalid(op, err)
+	}
+	if err := r.engine.Register(); err != nil { // last: a worker of the queue can call the patterns from here on
+		r.release(len(r.patterns))
+		return nil, tables.Invalid(op, err)
 	}
 	return r, nil
 }
@@ -78,23 +95,8 @@ func typed[T any](v any, err error) (*T, error) {
 // Table returns the repository's table.
 func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
 
-// EntityType returns the type of T.
-func (r *Repository[T]) EntityType() reflect.Type { return reflect.TypeFor[T]() }
-
-// RowPrefix returns Schema.RowPrefix.
-func (r *Repository[T]) RowPrefix() string { return r.engine.Schema.RowPrefix }
-
-// PropertyNames lists the properties that T stores, nil when it takes any.
-func (r *Repository[T]) PropertyNames() []string { return r.engine.Names }
-
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
-
-// MetaOf returns the entity's Meta.
-func (r *Repository[T]) MetaOf(v *T) *tables.Meta { return r.engine.Codec.Meta(v) }
-
-// Patterns returns the attached patterns.
-func (r *Repository[T]) Patterns() []driver.Pattern { return slices.Clone(r.engine.Patterns) }
 
 // Get reads one entity. Requests: 1.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
@@ -109,31 +111,3 @@ func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options 
 
 // Query begins a query of the entities; their index copies and further rows are left out.
 func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.Primary) }
-
-// Copies reads the rows that a CopyContributor made, as entities. span is where their row keys lie; keep are the
-// properties that they hold, nil for all. Index packages build their reads on it.
-func (r *Repository[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, r.engine.CopiesSource(span, keep))
-}
-
-// GetCopy reads one row that a CopyContributor made, as an entity. Requests: 1.
-func (r *Repository[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, r.engine.CopiesSource(compoundkey.All(), keep), "Get", key)
-}
-
-// OutsideCopies reads the rows of an OutsideCopyContributor, as entities. span is where their row keys lie; keep are
-// the properties that they hold, nil for all. Index packages build their reads on it.
-func (r *Repository[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, r.engine.OutsideSource(table, span, keep))
-}
-
-// GetOutsideCopy reads one row of an OutsideCopyContributor, as an entity. Requests: 1.
-func (r *Repository[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, r.engine.OutsideSource(table, compoundkey.All(), keep), "Get", key)
-}
-
-// GetPrimary reads the entity that a copy belongs to, given the copy's key. With a CopyAuthenticator it is ErrNotFound where the
-// entity does not have a copy there. Requests: 2.
-func (r *Repository[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
-	return typed[T](r.engine.GetPrimary(ctx, copied))
-}

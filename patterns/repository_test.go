@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -246,20 +247,23 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	_, noKey := patterns.NewRepository(table, patterns.Schema[person]{})
 	_, twoNames := patterns.NewRepository(table, schema, index("email"), index("email"))
 	_, twice := patterns.NewRepository(table, schema, attached)
-	_, otherType := patterns.NewRepository(table, schema, intrapartition.NewIndex("x", func(*plain) compoundkey.Part { return compoundkey.Part{} }, nil))
 	_, ownPrefix := patterns.NewRepository(table, schema, index("person"))
 	_, badName := patterns.NewRepository(table, schema, index("e_mail"))
 	_, noIntents := patterns.NewRepository(table, schema, &spilled{property: "Photo"})
 	_, twoLayouts := patterns.NewRepository(table, schema, halved{}, halvedAgain{})
 	for name, err := range map[string]error{"no Meta": noMeta, "field": badField, "no Key": noKey, "two names": twoNames, "twice": twice,
-		"other type": otherType, "own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {
+		"own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {
 		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
 	}
 }
 
 type halvedAgain struct{ halved }
 
-func (halvedAgain) PatternName() string { return "again" }
+func (h halvedAgain) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+	implementation, err := h.halved.Attach(host)
+	implementation.Name = "again"
+	return implementation, err
+}
 
 func TestRepositoryWithoutPatterns(t *testing.T) {
 	ctx := context.Background()

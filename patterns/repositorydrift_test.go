@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,7 +44,7 @@ func byAddress() *intrapartition.Index[tagged] {
 	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
 }
 
-func taggedRepository(t *testing.T, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[tagged] {
+func taggedRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern[tagged]) *patterns.Repository[tagged] {
 	t.Helper()
 	return harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
 }

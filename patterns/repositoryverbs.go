@@ -98,41 +98,12 @@ func (r *Repository[T]) StageDelete(ctx context.Context, x *tables.Transaction, 
 	return r.engine.StageDelete(ctx, x, untyped(v))
 }
 
-// CheckStage is ErrInvalid, naming the pattern, where changes of the repository's entities cannot be staged since they have
-// effects outside of the partition: for those who build on staging, to refuse the repository when they are made. Requests: 0.
-func (r *Repository[T]) CheckStage() error { return r.engine.CheckStage("CheckStage") }
-
-// ApplyOptions are what Apply adds to a change; nil is the same as the zero value.
-type ApplyOptions struct {
-	// Incarnation is the id of the entity's life from this change on. With it a repeated insert of the same thing is known. ""
-	// is a new one for an insert, and the entity's own for a replace.
-	Incarnation string
-	// Beside are rows that are written in the entity's transaction. If one of them has changed, nothing is written, and the
-	// error is that of an entity that has changed: ErrConflict, ErrExists or ErrNotFound.
-	Beside driver.Beside
-}
-
-// Apply is Insert, Replace or Delete with options. It is for packages that build on a repository, such as eventual for its
-// Mover. Meta.WriteID of v is the id of this write afterwards, which the rows beside it hold too. Requests: as the verb.
-func (r *Repository[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *ApplyOptions) error {
-	if options == nil {
-		options = &ApplyOptions{}
-	}
-	return r.engine.Apply(ctx, kind, untyped(v), options.Incarnation, &options.Beside)
-}
-
 // Check refuses an entity that Insert would refuse before any request: a key, a property, a size or a number of rows that the
 // service does not take, or what a pattern cannot store. It is for those who do something else before an insert that must
 // not be done for an entity which cannot be stored. What only the tables can tell is not looked for: a taken key, a list
 // that is full. Requests: 0.
 func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 	return r.engine.Check(ctx, untyped(v))
-}
-
-// CheckUnder is Check for an entity whose key Schema.Key cannot tell yet, such as one that depends on what is still to be read.
-// The given key stands for it, and is as long. Requests: 0.
-func (r *Repository[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
-	return r.engine.CheckUnder(ctx, key, untyped(v))
 }
 
 // Explain shows the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
@@ -142,44 +113,29 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 	return explain(ctx, r.engine, kind, untyped(v))
 }
 
-// Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the
-// intent's message only: eventual.Worker calls it for intents whose writer died.
-//
-// Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
-//
-//   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
-//     pipeline of every client of Account checks it;
-//   - a holder writes only the keys that its message names;
-//   - after its writes the holder reads the entity again, and goes round again if it has changed.
-//
-// Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
-func (r *Repository[T]) Reconcile(ctx context.Context, intent driver.Intent) error {
-	return r.engine.Reconcile(ctx, intent)
-}
-
 // Verify compares what the patterns hold with what the entities ask for, and yields the differences: rows in the entities'
-// own partitions, copies and claims outside of them, and what Auditors hold. An error comes once, last.
+// own partitions, copies and claims outside of them, and what patterns with an Audit hold. An error comes once, last.
 //
 // It is made for tables that are in use and of any size. The scans keep sums, not rows, and no more than some 100,000 places at
 // once, which are 30 MiB with keys of usual length: what an entity asks for is added to one of 4,096 sums, and what is stored
 // is taken off the same one. Where a sum is not zero in the end, the rows behind it are read once more and joined; what has no
-// counterpart is a suspect, and each suspect is looked at by itself.
+// counterpart is a candidate, and each candidate is looked at by itself.
 //
-// There is no false alarm. A suspect counts where two readings of one row with the same ETag enclose the reading of the other:
+// There is no false alarm. A candidate counts where two readings of one row with the same ETag enclose the reading of the other:
 // then both were there at one moment. ETags do not come again, so that of a row outside, which is written later than the
 // entity, more is known: a copy that was wrong at one moment is wrong for as long as it keeps its ETag, whatever becomes of
 // its entity, since every write of the entity writes it again. So it counts when it has the same ETag still after Lag; and what
-// is missing counts when the entity has. A suspect that has changed is looked at again, three times at most: what changes
+// is missing counts when the entity has. A candidate that has changed is looked at again, three times at most: what changes
 // all the time is set right by its own writes. A difference that was there all the time is found.
 //
 // An entity that a concurrent writer deletes or replaces while the scan reads its blobs or further rows is skipped by the scan;
-// its copies are suspects then, and looked at by themselves.
+// its copies are candidates then, and looked at by themselves.
 //
 // A table that holds several types of entities needs Schema.RowPrefix, so that they are told apart.
 //
 // Requests: 1 for each page of at most 1,000 rows of the table, and of each table outside; the same again for runs of
 // partitions, some 50,000 rows each, in which sums differ, and for all where sums of outside copies do; 3 to 10 for each
-// suspect. One more for each entity that a Layout spreads over rows.
+// candidate. One more for each entity that a Layout spreads over rows.
 func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
 	return verifyAll(ctx, r.engine, o)
 }
@@ -195,7 +151,7 @@ func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[
 //   - what is spurious: deleted under the ETag with which it was found to be wrong. A claim that says something else than its name
 //     is made right where a copy has a claim of this name, since without it the copy would have none;
 //   - a copy outside that is missing or different: by an intent, as with every write of the entity;
-//   - what an auditor holds: by Mender.Mend or by writing the entity again; of an IntentContributor by an intent.
+//   - what a pattern with an Audit holds: by Audit.Remove or by writing the entity again; where it has OutsideKeys, by an intent.
 //
 // What cannot be decoded is only reported. Requests: those of Verify, and for each discrepancy 2 to 5 to look at it again, and
 // those of one write of the entity, or 1 delete; for a claim that says something else than its name 1 for each page of its partition.

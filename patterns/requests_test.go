@@ -17,7 +17,7 @@ import (
 func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
-	indexes := make([]driver.Pattern, 3)
+	indexes := make([]patterns.Pattern[person], 3)
 	var byName *intrapartition.Index[person]
 	for i := range indexes {
 		x := intrapartition.NewIndex(fmt.Sprintf("by%d", i), func(p *person) compoundkey.Part {

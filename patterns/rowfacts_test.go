@@ -8,7 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -19,7 +18,7 @@ type note struct {
 	Name                 string
 }
 
-func noteRepository(t *testing.T, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[note] {
+func noteRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern[note]) *patterns.Repository[note] {
 	t.Helper()
 	return harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
 		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} },

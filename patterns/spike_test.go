@@ -198,7 +198,7 @@ func TestSpikeIntentsOutliveTheirWriter(t *testing.T) {
 				t.Fatalf("%d intents are open", len(w.log.open))
 			}
 			for range 2 { // a redelivery changes nothing
-				if err := w.repo.Reconcile(ctx, w.log.open[0]); err != nil {
+				if err := w.log.reconcile(ctx, w.log.open[0]); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -31,17 +31,14 @@ type sealed struct {
 	table    string
 }
 
-func (s *sealed) PatternName() string { return "sealed" }
-func (s *sealed) Attach(host driver.Host) error {
-	if host != nil {
-		s.table = host.Table().Name()
-	}
-	return nil
+func (s *sealed) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+	s.table = host.Table().Name()
+	return driver.Implementation[person]{Name: "sealed", Transform: &driver.Transform[person]{
+		Stage: driver.StageEncrypt, Store: s.store, Load: s.load, RefusesMerge: errors.New("sealed with the others"),
+		Filterable: func(property string) bool { return property != s.property },
+	}}, nil
 }
-func (s *sealed) Stage() driver.Stage             { return driver.StageEncrypt }
-func (s *sealed) RefusesMerge() error             { return errors.New("sealed with the others") }
-func (s *sealed) Filterable(property string) bool { return property != s.property }
-func (s *sealed) aead() cipher.AEAD               { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
+func (s *sealed) aead() cipher.AEAD { return must2(cipher.NewGCM(must2(aes.NewCipher(s.key[:])))) }
 func (s *sealed) additional(key tables.Key) []byte {
 	return fmt.Appendf(nil, "%q %q %q %q", s.table, key.Partition, key.Row, s.property)
 }
@@ -53,7 +50,7 @@ func must2[T any](v T, err error) T {
 	return v
 }
 
-func (s *sealed) Store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
+func (s *sealed) store(_ context.Context, c *driver.Change[person], p tables.Properties) (tables.Properties, error) {
 	n, ok := p.Get(s.property).Int()
 	if !ok {
 		return p, nil
@@ -65,7 +62,7 @@ func (s *sealed) Store(_ context.Context, c *driver.Change, p tables.Properties)
 	return out, nil
 }
 
-func (s *sealed) Load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+func (s *sealed) load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	b, ok := p.Get(s.property).Bytes()
 	if !ok {
 		return p, nil
@@ -93,30 +90,31 @@ type spilled struct {
 	blobs    *container.Client
 }
 
-func (s *spilled) PatternName() string             { return "spilled" }
-func (s *spilled) Attach(driver.Host) error        { return nil }
-func (s *spilled) Stage() driver.Stage             { return driver.StageSpill }
-func (s *spilled) RefusesMerge() error             { return errors.New("a merge would leave the pointer") }
-func (s *spilled) Filterable(property string) bool { return property != s.property }
-func (s *spilled) pointer() string                 { return s.property + "Blob" }
-func (s *spilled) name(c *driver.Change) string    { return "photo/" + c.ID }
+func (s *spilled) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: s.reconcile, Transform: &driver.Transform[person]{
+		Stage: driver.StageSpill, Store: s.store, Load: s.load, RefusesMerge: errors.New("a merge would leave the pointer"),
+		Filterable: func(property string) bool { return property != s.property },
+	}}, nil
+}
+func (s *spilled) pointer() string                      { return s.property + "Blob" }
+func (s *spilled) name(c *driver.Change[person]) string { return "photo/" + c.ID }
 
-func (s *spilled) Remember(_ any, stored tables.Properties) ([]string, error) {
+func (s *spilled) prior(_ *person, stored tables.Properties) ([]string, error) {
 	if name, ok := stored.Get(s.pointer()).Text(); ok {
 		return []string{name}, nil
 	}
 	return nil, nil
 }
 
-func (s *spilled) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	keys := c.Remembered(s.PatternName())
+func (s *spilled) outsideKeys(_ context.Context, c *driver.Change[person]) ([]string, error) {
+	keys := c.Prior
 	if c.Kind != driver.ChangeDelete {
 		keys = append(slices.Clone(keys), s.name(c))
 	}
 	return keys, nil
 }
 
-func (s *spilled) Store(ctx context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
+func (s *spilled) store(ctx context.Context, c *driver.Change[person], p tables.Properties) (tables.Properties, error) {
 	value, ok := p.Get(s.property).Bytes()
 	if !ok || len(value) <= s.over {
 		return p, nil
@@ -132,7 +130,7 @@ func (s *spilled) Store(ctx context.Context, c *driver.Change, p tables.Properti
 	return out, nil
 }
 
-func (s *spilled) Load(ctx context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
+func (s *spilled) load(ctx context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 	name, ok := p.Get(s.pointer()).Text()
 	if !ok {
 		return p, nil
@@ -151,7 +149,7 @@ func (s *spilled) Load(ctx context.Context, _ driver.Reading, p tables.Propertie
 	return p, nil
 }
 
-func (s *spilled) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+func (s *spilled) reconcile(ctx context.Context, r *driver.Reconciliation[person]) error {
 	current, _ := r.Stored.Get(s.pointer()).Text()
 	for _, name := range r.Keys {
 		if name == current {
@@ -167,10 +165,16 @@ func (s *spilled) Reconcile(ctx context.Context, r *driver.Reconciliation) error
 // halved puts the second half of the properties into a second row.
 type halved struct{}
 
-func (halved) PatternName() string      { return "halved" }
-func (halved) Attach(driver.Host) error { return nil }
+func (halved) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "halved", Layout: &driver.Layout{
+		Split: halve, Join: joinHalves,
+		Versions:   func(directory string) ([]string, error) { return []string{directory}, nil },
+		Rows:       func(string, []string) ([]int, error) { return []int{0}, nil },
+		Filterable: func(string) bool { return false },
+	}}, nil
+}
 
-func (halved) Split(p tables.Properties) (*driver.LaidOut, error) {
+func halve(p tables.Properties) (*driver.LaidOut, error) {
 	if len(p) < 2 {
 		return &driver.LaidOut{First: p}, nil
 	}
@@ -186,32 +190,22 @@ func halfVersion(p tables.Properties) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, p)))
 }
 
-func (halved) Versions(directory string) ([]string, error) { return []string{directory}, nil }
-
-func (halved) Rows(string, []string) ([]int, error) { return []int{0}, nil }
-
-func (halved) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
+func joinHalves(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	if halfVersion(further[0]) != directory {
 		return nil, fmt.Errorf("the halves are of two versions: %w", driver.ErrOutdated)
 	}
 	return append(first, further[0]...), nil
 }
 
-func (halved) Filterable(string) bool { return false }
-
 // tally counts the entities of a partition in a row that all of them share.
 type tally struct{ table *tables.Table }
 
-func (x *tally) PatternName() string { return "tally" }
-func (x *tally) Attach(host driver.Host) error {
-	if host != nil {
-		x.table = host.Table()
-	}
-	return nil
+func (x *tally) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+	x.table = host.Table()
+	return driver.Implementation[person]{Name: "tally", Rows: x.rows}, nil
 }
-func (x *tally) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
 
-func (x *tally) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
+func (x *tally) rows(ctx context.Context, c *driver.Change[person]) ([]driver.RowOperation, error) {
 	step := map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]
 	if step == 0 {
 		return nil, nil
@@ -232,15 +226,19 @@ func (x *tally) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.
 
 // intentLog is an IntentRunner in memory. die names a step before which the process dies.
 type intentLog struct {
-	mu   sync.Mutex
-	open []driver.Intent
-	die  string
+	mu        sync.Mutex
+	open      []driver.Intent
+	die       string
+	reconcile func(context.Context, driver.Intent) error // of the repository
 }
 
 var errDied = errors.New("the process died")
 
 // Register implements driver.IntentRunner: the tests carry on with open intents themselves.
-func (l *intentLog) Register(string, func(context.Context, driver.Intent) error) error { return nil }
+func (l *intentLog) Register(_ string, reconcile func(context.Context, driver.Intent) error) error {
+	l.reconcile = reconcile
+	return nil
+}
 
 func (l *intentLog) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
 	l.mu.Lock()

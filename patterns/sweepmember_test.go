@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -85,7 +84,7 @@ func openBareMembers(s *storagetest.Service, table string) (*members, error) {
 	return m, m.open(s, table)
 }
 
-func (m *members) open(s *storagetest.Service, name string, indexes ...driver.Pattern) error {
+func (m *members) open(s *storagetest.Service, name string, indexes ...patterns.Pattern[member]) error {
 	table, err := openTable(s, name)
 	if err != nil {
 		return err

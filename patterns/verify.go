@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,12 +25,12 @@ type VerifyOptions struct {
 	// for a worker is no discrepancy before that. A key that a change has reserved is left alone until the term that is stored
 	// with it, and a grace, are over, whatever Lag is.
 	Lag time.Duration
-	// Concurrency is the number of requests under way at once when suspects are looked at, 8 for 0.
+	// Concurrency is the number of requests under way at once when candidates are looked at, 8 for 0.
 	Concurrency int
 	// Rows is the number of rows that the scans go through, where an earlier run's VerifyProgress tells it. Estimate and ETA
 	// are made of it.
 	Rows int64
-	// Progress is called after each request of a scan and each group of suspects, one call at a time.
+	// Progress is called after each request of a scan and each group of candidates, one call at a time.
 	Progress func(VerifyProgress)
 	// Resume goes on where an earlier run was when VerifyProgress.Token gave this text. With other options, or another
 	// table, it is ErrInvalid. What was reported after that moment is reported again.
@@ -44,7 +43,7 @@ type VerifyOptions struct {
 type VerifyProgress struct {
 	Entities       int64 // seen
 	Rows           int64 // gone through by all scans
-	Suspects       int64 // looked at
+	Candidates     int64 // looked at
 	Discrepancies  int64 // confirmed
 	Repaired       int64 // of these
 	PartitionsDone int   // of VerifyOptions.Partitions
@@ -143,7 +142,7 @@ const defaultConcurrency = 8
 const defaultLag = 5 * time.Second
 
 // checked returns the options with defaults in place, and refuses what makes no sense.
-func (o *VerifyOptions) checked(attached []driver.Pattern) (VerifyOptions, error) {
+func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, error) {
 	c := VerifyOptions{}
 	if o != nil {
 		c = *o
@@ -181,12 +180,12 @@ func checkedPartitions(partitions []string) ([]string, error) {
 }
 
 // checkedPatterns sorts the names of attached patterns; nil stays nil.
-func checkedPatterns(names []string, attached []driver.Pattern) ([]string, error) {
+func checkedPatterns(names []string, attached []*engine.Pattern) ([]string, error) {
 	if names == nil {
 		return nil, nil
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(attached, func(p driver.Pattern) bool { return p.PatternName() == name }) {
+		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
 			return nil, fmt.Errorf("no pattern is named %q", name)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -35,8 +36,8 @@ func TestVerifyFindsNothing(t *testing.T) {
 			t.Errorf("%v: %d found, such as %s", o, len(found), found[0])
 		}
 		t.Logf("%q %q: %+v", o.Partitions, o.Patterns, last)
-		if last.Suspects > 0 {
-			t.Errorf("%q %q: %d suspects", o.Partitions, o.Patterns, last.Suspects)
+		if last.Candidates > 0 {
+			t.Errorf("%q %q: %d candidates", o.Partitions, o.Patterns, last.Candidates)
 		}
 	}
 }
@@ -173,9 +174,9 @@ func (d *desk) repair(t testing.TB, o patterns.RepairOptions, ok func(patterns.R
 func TestVerifyGoesOn(t *testing.T) {
 	const departments = 10
 	n, step := 1500, 8
-	rows, suspects := int64(2000), int64(700)
+	rows, candidates := int64(2000), int64(700)
 	if harness.Shortened() {
-		n, step, rows, suspects = 500, 11, 700, 250
+		n, step, rows, candidates = 500, 11, 700, 250
 	}
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, n, departments)
@@ -184,7 +185,7 @@ func TestVerifyGoesOn(t *testing.T) {
 	for _, partitions := range [][]string{nil, {"D00", "D01", "D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09"}} {
 		o := fixed()
 		o.Partitions = partitions
-		o.SmallRuns(rows, suspects)
+		o.SmallRuns(rows, candidates)
 		tokens, before := []string{""}, []int{0}
 		found := 0
 		o.Progress = func(p patterns.VerifyProgress) { tokens, before = append(tokens, p.Token()), append(before, found) }
@@ -261,8 +262,10 @@ type strangers struct {
 	prefix string
 }
 
-func (x strangers) OwnsOutside(key tables.Key) bool {
-	return strings.HasPrefix(key.Partition, x.prefix)
+func (x strangers) Attach(host driver.Host[staff]) (driver.Implementation[staff], error) {
+	implementation, err := x.Index.Attach(host)
+	implementation.Outside.Owns = func(key tables.Key) bool { return strings.HasPrefix(key.Partition, x.prefix) }
+	return implementation, err
 }
 
 // TestVerifyLeavesOthersAlone: rows of other types, and of other repositories in a table outside, are nobody's discrepancies.

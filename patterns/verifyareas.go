@@ -2,21 +2,19 @@ package patterns
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // area is one place where things are held for entities.
 type area struct {
-	table   *tables.Table                   // whose rows they are, nil for an auditor
-	outside []driver.OutsideCopyContributor // with copies in the table
-	auditor driver.Auditor
+	table   *tables.Table     // whose rows they are, nil for an auditor
+	outside []*engine.Pattern // with copies in the table
+	auditor *engine.Pattern
 	lag     time.Duration // how long a difference must last
 }
 
@@ -57,16 +55,14 @@ func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, erro
 			v.scope[p] = true
 		}
 	}
-	v.near = r.Layout != nil && v.chosen(r.Layout.PatternName()) ||
-		slices.ContainsFunc(r.Copies, func(p driver.CopyContributor) bool { return v.chosen(p.PatternName()) })
+	v.near = r.Layout != nil && v.chosen(r.Layout.Name) ||
+		slices.ContainsFunc(r.Copies, func(p *engine.Pattern) bool { return v.chosen(p.Name) })
 	for _, p := range r.Outside {
-		if err := v.addOutside(p); err != nil {
-			return nil, r.Invalid(op, tables.Key{}, err)
-		}
+		v.addOutside(p)
 	}
 	for _, p := range r.Patterns {
-		if auditor, ok := p.(driver.Auditor); ok && v.chosen(p.PatternName()) {
-			v.areas = append(v.areas, area{auditor: auditor, lag: v.lagOf(auditor)})
+		if p.Audit != nil && v.chosen(p.Name) {
+			v.areas = append(v.areas, area{auditor: p, lag: v.lagOf(p)})
 		}
 	}
 	return v, v.begin()
@@ -74,30 +70,26 @@ func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, erro
 
 // addOutside notes where a pattern keeps its copies. In one table the rows of all patterns are looked at, since a row does
 // not say whose it is.
-func (v *verifier) addOutside(p driver.OutsideCopyContributor) error {
-	table := p.OutsideTable()
-	if table == nil {
-		return fmt.Errorf("pattern %q has no table", p.PatternName())
-	}
-	wanted := slices.ContainsFunc(v.r.Outside, func(q driver.OutsideCopyContributor) bool {
-		return v.chosen(q.PatternName()) && q.OutsideTable() != nil && q.OutsideTable().Same(table)
+func (v *verifier) addOutside(p *engine.Pattern) {
+	table := p.Outside.Table
+	wanted := slices.ContainsFunc(v.r.Outside, func(q *engine.Pattern) bool {
+		return v.chosen(q.Name) && q.Outside.Table.Same(table)
 	})
 	if !wanted {
-		return nil
+		return
 	}
 	for i := range v.areas {
 		if a := &v.areas[i]; len(a.outside) > 0 && a.table.Same(table) {
 			a.outside = append(a.outside, p)
-			return nil
+			return
 		}
 	}
-	v.areas = append(v.areas, area{table: table, outside: []driver.OutsideCopyContributor{p}, lag: v.options.Lag})
-	return nil
+	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}, lag: v.options.Lag})
 }
 
 // lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
-func (v *verifier) lagOf(p driver.Auditor) time.Duration {
-	if _, mends := p.(driver.Mender); mends {
+func (v *verifier) lagOf(p *engine.Pattern) time.Duration {
+	if p.Audit.Remove != nil {
 		return 0
 	}
 	return v.options.Lag
@@ -125,25 +117,23 @@ func (v *verifier) far() bool { return len(v.areas) > 1 }
 func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {
-		owner, ok := p.(driver.OutsideOwner)
-		if !ok {
+		switch owns := p.Outside.Owns; {
+		case owns == nil:
 			open++
-			continue
-		}
-		if owner.OwnsOutside(key) {
-			return p.PatternName(), true
+		case owns(key):
+			return p.Name, true
 		}
 	}
 	if len(a.outside) == 1 && open == 1 {
-		return a.outside[0].PatternName(), true
+		return a.outside[0].Name, true
 	}
 	return prefixOf(key.Partition, a.outside), open > 0
 }
 
 // prefixOf guesses whose a key is that no entity asks for: index packages begin their keys with the index's name.
-func prefixOf[P driver.Pattern](key string, candidates []P) string {
+func prefixOf(key string, candidates []*engine.Pattern) string {
 	for _, p := range candidates {
-		if name := p.PatternName(); key == name || strings.HasPrefix(key, name+"_") {
+		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {
 			return name
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// suspect is a site at which what is asked for and what is stored did not meet in the scans.
-type suspect struct {
+// candidate is a site at which what is asked for and what is stored did not meet in the scans.
+type candidate struct {
 	site
-	strays []string // row keys of claims that are not the site's own
+	extraClaims []string // row keys of claims that are not the site's own
 
 	tag  string // of what was there when it was looked at last
 	live bool   // it was a reservation that could still be filled: what the entity was then does not tell what becomes of it
@@ -25,9 +25,9 @@ type suspect struct {
 // finding is a confirmed discrepancy.
 type finding struct {
 	Discrepancy
-	site     site
-	strays   []string
-	evidence []evidence // the rows that were wrong, each with the ETag that says so
+	site        site
+	extraClaims []string
+	evidence    []evidence // the rows that were wrong, each with the ETag that says so
 }
 
 // evidence is a row as it was when it was found to be wrong. It is wrong as long as it has the ETag.
@@ -37,22 +37,22 @@ type evidence struct {
 	misplaced bool // it is a claim that says something else than its name
 }
 
-// rounds bounds how often a suspect is looked at that changes all the time.
+// rounds bounds how often a candidate is looked at that changes all the time.
 const rounds = 3
 
-// atOnce is how many suspects share one waiting.
+// atOnce is how many candidates share one waiting.
 const atOnce = 10_000
 
-// confirm looks at suspects by themselves, and reports those at which something is wrong indeed.
-func (v *verifier) confirm(ctx context.Context, all []*suspect) error {
+// confirm looks at candidates by themselves, and reports those at which something is wrong indeed.
+func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	for group := range slices.Chunk(all, atOnce) {
-		v.state.Suspects += int64(len(group))
+		v.state.Candidates += int64(len(group))
 		if err := each(ctx, v.options.Concurrency, group, v.lookFirst); err != nil {
 			return err
 		}
 		for range rounds {
 			lag := time.Duration(0)
-			group = slices.DeleteFunc(group, func(s *suspect) bool { return s.done && s.is == nil })
+			group = slices.DeleteFunc(group, func(s *candidate) bool { return s.done && s.is == nil })
 			for _, s := range group {
 				if !s.done {
 					lag = max(lag, v.areas[s.area].lag)
@@ -79,8 +79,8 @@ func (v *verifier) confirm(ctx context.Context, all []*suspect) error {
 	return nil
 }
 
-// lookFirst looks at a suspect for the first time. What need not last is confirmed at once.
-func (v *verifier) lookFirst(ctx context.Context, s *suspect) error {
+// lookFirst looks at a candidate for the first time. What need not last is confirmed at once.
+func (v *verifier) lookFirst(ctx context.Context, s *candidate) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (v *verifier) lookFirst(ctx context.Context, s *suspect) error {
 	if err != nil {
 		return err
 	}
-	if v.judge(s, e, p) == nil {
+	if v.compare(s, e, p) == nil {
 		s.done = true
 		return nil
 	}
@@ -100,8 +100,8 @@ func (v *verifier) lookFirst(ctx context.Context, s *suspect) error {
 	return nil
 }
 
-// lookAgain looks at a suspect that was wrong before.
-func (v *verifier) lookAgain(ctx context.Context, s *suspect) error {
+// lookAgain looks at a candidate that was wrong before.
+func (v *verifier) lookAgain(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
 	}
@@ -115,12 +115,12 @@ func (v *verifier) lookAgain(ctx context.Context, s *suspect) error {
 // lookOnce reads the place again, behind a reading of the entity, and decides. The entity was read between two readings of
 // the place, or, where nothing is at the place that has an ETag, the place is between two readings of the entity: so if the
 // outer ones are the same, both were there at one moment.
-func (v *verifier) lookOnce(ctx context.Context, s *suspect, e *seenEntity) error {
+func (v *verifier) lookOnce(ctx context.Context, s *candidate, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err
 	}
-	is := v.judge(s, e, p)
+	is := v.compare(s, e, p)
 	exact := p.tag() == s.tag
 	if is != nil && is.Kind == Spurious && s.live {
 		exact = false // the entity may have been read while the reservation could still be filled

@@ -66,7 +66,7 @@ func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) 
 	}
 	f.digest = v.hash.claim(row.Key.Row)
 	if row.Key != engine.ClaimKey(copied, owner, "") {
-		f.stray = row.Key.Row
+		f.extraClaim = row.Key.Row
 	}
 	return f, true
 }
@@ -210,18 +210,18 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusa
 	if r.Layout != nil {
 		own, err := s.Spread(nil, "", e.key, nil)
 		if err != nil {
-			refuse(r.Layout.PatternName(), err)
+			refuse(r.Layout.Name, err)
 			return nil, refusals
 		}
 		for _, row := range own[1:] {
-			row.Pattern = r.Layout.PatternName()
+			row.Pattern = r.Layout.Name
 			rows = append(rows, row)
 		}
 	}
 	for _, p := range r.Copies {
-		with, err := engine.AppendCopies(rows, p, e.value, e.key, s)
+		with, err := engine.AppendCopies(rows, p, engine.CopiesOf(e.value), e.key, s)
 		if err != nil {
-			refuse(p.PatternName(), err)
+			refuse(p.Name, err)
 			continue
 		}
 		rows = with
@@ -230,9 +230,9 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusa
 }
 
 // wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
-func (v *verifier) wantOutside(at int, p driver.OutsideCopyContributor, e *seenEntity) {
-	copies, err := engine.OutsideCopies(p, e.value)
-	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
+func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
+	copies, err := engine.CopiesOf(e.value).Outside(p)
+	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, engine.OutsideName(copies[i].Key), e.key}}
 		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
@@ -245,8 +245,8 @@ func (v *verifier) wantOutside(at int, p driver.OutsideCopyContributor, e *seenE
 // wantHeld takes what an entity asks of an auditor.
 func (v *verifier) wantHeld(at int, e *seenEntity) {
 	p := v.areas[at].auditor
-	facts, err := p.Facts(e.value)
-	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Entity: e.key, Err: err})
+	facts, err := p.Audit.Expected(e.value)
+	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
 	if err != nil {
 		return
 	}
@@ -260,7 +260,7 @@ func (v *verifier) visitHeld(at int, held *driver.Fact) {
 	v.countRow()
 	p := v.areas[at].auditor
 	if held.Err != nil {
-		v.fail(Discrepancy{Kind: Undecodable, Pattern: p.PatternName(), Place: held.Place, Entity: held.Entity, Err: held.Err})
+		v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Place: held.Place, Entity: held.Entity, Err: held.Err})
 		return
 	}
 	if v.farTo != nil && v.mine(held.Entity) {

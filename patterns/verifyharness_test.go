@@ -19,7 +19,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -99,21 +98,29 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}); err != nil {
 		return nil, err
 	}
-	all := []driver.Pattern{
-		intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil),
-		intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
+	var all []patterns.Pattern[staff]
+	for _, p := range []struct {
+		name    string
+		pattern patterns.Pattern[staff]
+	}{
+		{"email", intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
+		{"name", intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
-		}, &intrapartition.Options{Project: []string{"Name"}}),
-		interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil),
-		interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
+		}, &intrapartition.Options{Project: []string{"Name"}})},
+		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
+		{"badge", interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
 			Group:   func(*staff) string { return interpartition.Organisation },
 			Table:   d.badge,
 			Project: []string{"Name"},
 			Unique:  true,
-		}),
-		&roster{d.table}, &marks{d.marks},
+		})},
+		{"roster", &roster{d.table}},
+		{"marks", &marks{d.marks}},
+	} {
+		if !slices.Contains(o.without, p.name) {
+			all = append(all, p.pattern)
+		}
 	}
-	all = slices.DeleteFunc(all, func(p driver.Pattern) bool { return slices.Contains(o.without, p.PatternName()) })
 	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", Intents: d.queue, MaxAttempts: 40}
 	if o.async {
 		schema.Intents = d.queue.Async()

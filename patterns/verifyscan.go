@@ -17,14 +17,14 @@ var errStopped = errors.New("the reader has left")
 type phase uint8
 
 const (
-	phaseEntities phase = iota // the entities' table, and what is settled on the way
+	phaseEntities phase = iota // the entities' table, and what is compared on the way
 	phaseOutside               // the tables of outside copies
 	phaseHeld                  // what auditors hold
-	phaseFar                   // the sums of the two before are settled
+	phaseFar                   // the sums of the two before are compared
 	phaseDone
 )
 
-// runFacts is how many facts a run of partitions has at least; then its sums are settled, so that what is wrong with it is
+// runFacts is how many facts a run of partitions has at least; then its sums are compared, so that what is wrong with it is
 // told early, and costs a second scan of no more than the run.
 const runFacts = 50_000
 
@@ -35,13 +35,13 @@ const openFacts = 100_000
 type partitionRun struct {
 	From, To         *string // of a scan of the table: first partition, and the one behind the last; nil is no bound
 	FromPart, ToPart int     // of a list of partitions
-	Group            int     // of unequal sums: those before are settled
+	Group            int     // of unequal sums: those before are compared
 	sums             sums
 }
 
-// run scans, settles what is found and reports it, from where the state says.
+// run scans, compares what is found and reports it, from where the state says.
 func (v *verifier) run(ctx context.Context) error {
-	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.settleFar}
+	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.compareFar}
 	if v.scope != nil && len(v.scope) == 0 {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (v *verifier) parts() int {
 }
 
 // scanEntities goes through the entities' table for the first time. Whenever a run of partitions is long enough it is
-// settled.
+// compared.
 func (v *verifier) scanEntities(ctx context.Context) error {
-	if err := v.settleRun(ctx); err != nil {
+	if err := v.compareRun(ctx); err != nil {
 		return err
 	}
 	for v.state.Part < v.parts() {
@@ -83,12 +83,12 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 		if err := v.afterPage(ctx); err != nil {
 			return err
 		}
-		if err := v.settleRun(ctx); err != nil {
+		if err := v.compareRun(ctx); err != nil {
 			return err
 		}
 	}
 	v.closeRun(nil)
-	return v.settleRun(ctx)
+	return v.compareRun(ctx)
 }
 
 // aim says where the facts of the next rows go.
@@ -153,7 +153,7 @@ func (v *verifier) endPartition() {
 	}
 }
 
-// closeRun ends the run of partitions, to be settled once the page is read; to is the partition that begins the next.
+// closeRun ends the run of partitions, to be compared once the page is read; to is the partition that begins the next.
 func (v *verifier) closeRun(to *string) {
 	s := &v.state
 	if s.Near.sums.facts == 0 || s.Closing != nil {
@@ -164,13 +164,13 @@ func (v *verifier) closeRun(to *string) {
 	s.Near = &partitionRun{From: to, FromPart: s.Part}
 }
 
-// settleRun settles the run of partitions that has ended, if one has.
-func (v *verifier) settleRun(ctx context.Context) error {
+// compareRun compares the run of partitions that has ended, if one has.
+func (v *verifier) compareRun(ctx context.Context) error {
 	run := v.state.Closing
 	if run == nil {
 		return nil
 	}
-	err := v.settle(ctx, &run.sums, &run.Group, func(c *collector) error {
+	err := v.compareSums(ctx, &run.sums, &run.Group, func(c *collector) error {
 		v.aim(false, c, nil)
 		return v.rescan(ctx, run)
 	})
@@ -214,8 +214,8 @@ func (v *verifier) drain(ctx context.Context, q tables.Query[tables.RawRow]) err
 	}
 }
 
-// settle looks at the facts behind sums that are not equal, in groups that fit in memory.
-func (v *verifier) settle(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
+// compareSums looks at the facts behind sums that are not equal, in groups that fit in memory.
+func (v *verifier) compareSums(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
 	unequal := s.unequal()
 	size := int(max(1, v.options.openFacts*buckets/max(1, s.facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
@@ -223,7 +223,7 @@ func (v *verifier) settle(ctx context.Context, s *sums, group *int, collect func
 		if err := collect(c); err != nil {
 			return err
 		}
-		if err := v.confirm(ctx, c.suspects()); err != nil {
+		if err := v.confirm(ctx, c.candidates()); err != nil {
 			return err
 		}
 		*group++
@@ -305,7 +305,7 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	defer func() { v.token = saved }()
 	text := v.state.text()
 	v.token = func() string { return text }
-	for held, err := range p.Held(ctx, driver.Scope{Partitions: v.options.Partitions}) {
+	for held, err := range p.Audit.List(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
 			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
@@ -319,9 +319,9 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	return v.flush(ctx)
 }
 
-// settleFar settles the sums of all that is outside.
-func (v *verifier) settleFar(ctx context.Context) error {
-	return v.settle(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
+// compareFar compares the sums of all that is outside.
+func (v *verifier) compareFar(ctx context.Context) error {
+	return v.compareSums(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
 		v.aim(false, nil, c)
 		for part := range v.parts() {
 			if err := v.drain(ctx, v.entities(part, false)); err != nil {

@@ -22,8 +22,8 @@ type site struct {
 // fact is one thing that is held, or asked for, at a site. A site outside has two: the copy and its claim.
 type fact struct {
 	site
-	digest [16]byte
-	stray  string // the row key of a claim that is not the site's own
+	digest     [16]byte
+	extraClaim string // the row key of a claim that is not the site's own
 }
 
 // sum is a number of 128 bits. Facts are added to it in any order.
@@ -118,8 +118,8 @@ type collector struct {
 }
 
 type openSite struct {
-	sum    sum
-	strays []string
+	sum         sum
+	extraClaims []string
 }
 
 func newCollector(chosen []uint16) *collector {
@@ -140,21 +140,21 @@ func (c *collector) count(bucket uint16, value sum, f *fact, wanted bool) {
 		c.open[f.site] = s
 	}
 	s.sum.count(value, wanted)
-	if f.stray != "" && !slices.Contains(s.strays, f.stray) {
-		s.strays = append(s.strays, f.stray)
+	if f.extraClaim != "" && !slices.Contains(s.extraClaims, f.extraClaim) {
+		s.extraClaims = append(s.extraClaims, f.extraClaim)
 	}
 	if s.sum == (sum{}) {
 		delete(c.open, f.site)
 	}
 }
 
-// suspects returns the sites that are open, in order.
-func (c *collector) suspects() []*suspect {
-	list := make([]*suspect, 0, len(c.open))
+// candidates returns the sites that are open, in order.
+func (c *collector) candidates() []*candidate {
+	list := make([]*candidate, 0, len(c.open))
 	for at, s := range c.open {
-		list = append(list, &suspect{site: at, strays: s.strays})
+		list = append(list, &candidate{site: at, extraClaims: s.extraClaims})
 	}
-	slices.SortFunc(list, func(a, b *suspect) int {
+	slices.SortFunc(list, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.area, b.area), cmp.Compare(a.entity.Partition, b.entity.Partition),
 			cmp.Compare(a.entity.Row, b.entity.Row), cmp.Compare(a.place, b.place))
 	})

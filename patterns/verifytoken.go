@@ -22,10 +22,10 @@ type verifyState struct {
 	Page    string  // continuation of its query, "" for the beginning
 	At      *string // the partition of the row that was seen last
 	Near    *partitionRun
-	Closing *partitionRun // a run that is being settled
+	Closing *partitionRun // a run that is being compared
 	Group   int           // of the sums outside
 
-	Entities, Rows, Suspects, Discrepancies, Repaired int64
+	Entities, Rows, Candidates, Discrepancies, Repaired int64
 
 	NearFacts, ClosingFacts, FarFacts int64 // in the sums, whose texts follow that of the rest
 
@@ -64,10 +64,10 @@ func (v *verifier) fingerprint() string {
 			fmt.Fprintf(h, " %q %q", a.table.Account().Endpoints().Table, a.table.Name())
 		}
 		for _, p := range a.outside {
-			fmt.Fprintf(h, " %q", p.PatternName())
+			fmt.Fprintf(h, " %q", p.Name)
 		}
 		if a.auditor != nil {
-			fmt.Fprintf(h, " auditor %q", a.auditor.PatternName())
+			fmt.Fprintf(h, " auditor %q", a.auditor.Name)
 		}
 	}
 	fmt.Fprintf(h, " %t %t %q", v.near, v.options.Patterns == nil, v.options.Patterns)
@@ -132,7 +132,7 @@ func (v *verifier) progressed() {
 		return
 	}
 	s := &v.state
-	p := VerifyProgress{Entities: s.Entities, Rows: s.Rows, Suspects: s.Suspects, Discrepancies: s.Discrepancies, Repaired: s.Repaired, token: v.token}
+	p := VerifyProgress{Entities: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Discrepancies: s.Discrepancies, Repaired: s.Repaired, token: v.token}
 	if v.scope != nil {
 		p.PartitionsDone = s.Part
 		if s.Phase > phaseEntities {

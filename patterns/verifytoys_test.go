@@ -15,16 +15,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// roster is a Mender: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
+// roster has an Audit with Remove: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
 type roster struct{ table *tables.Table }
 
-func (x *roster) PatternName() string { return "roster" }
-
-func (x *roster) Attach(driver.Host) error { return nil }
-
-func (x *roster) Remember(entity any, _ tables.Properties) ([]string, error) {
-	return []string{entity.(*staff).Tag}, nil
+func (x *roster) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
+	return driver.Implementation[staff]{Name: "roster", Prior: tagOf, Rows: x.rows,
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.look, Remove: x.mend}}, nil
 }
+
+// tagOf is the Prior of the patterns that go by a tag.
+func tagOf(v *staff, _ tables.Properties) ([]string, error) { return []string{v.Tag}, nil }
 
 func (x *roster) key(partition, tag string) tables.Key {
 	return tables.Key{Partition: partition, Row: compoundkey.Join("roster", compoundkey.String(tag))}
@@ -43,13 +43,13 @@ func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.En
 	return strings.Fields(text), row, nil
 }
 
-func (x *roster) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
+func (x *roster) rows(ctx context.Context, c *driver.Change[staff]) ([]driver.RowOperation, error) {
 	now := ""
 	if c.Kind != driver.ChangeDelete {
-		now = c.Entity.(*staff).Tag
+		now = c.Entity.Tag
 	}
 	var rows []driver.RowOperation
-	for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Remembered("roster"), now)))) {
+	for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Prior, now)))) {
 		if tag == "" {
 			continue
 		}
@@ -79,15 +79,15 @@ func (x *roster) ContributeRows(ctx context.Context, c *driver.Change) ([]driver
 	return rows, nil
 }
 
-func (x *roster) Facts(entity any) ([]driver.Fact, error) {
-	v := entity.(*staff)
+// tagFacts are the Facts of the patterns that go by a tag.
+func tagFacts(v *staff) ([]driver.Fact, error) {
 	if v.Tag == "" {
 		return nil, nil
 	}
 	return []driver.Fact{{Place: v.Tag, Entity: staffKey(v)}}, nil
 }
 
-func (x *roster) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *roster) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().Rows(compoundkey.All().Under("roster")).AllowTableScan().All(ctx) {
 			if err != nil {
@@ -108,12 +108,12 @@ func (x *roster) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.
 	}
 }
 
-func (x *roster) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *roster) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, _, err := x.read(ctx, x.key(entity.Partition, place))
 	return driver.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
 }
 
-func (x *roster) Mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+func (x *roster) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	key := x.key(entity.Partition, place)
 	for range 10 {
 		ids, row, err := x.read(ctx, key)
@@ -133,21 +133,18 @@ func (x *roster) Mend(ctx context.Context, place string, entity tables.Key, want
 	return errors.New("the list changes all the time")
 }
 
-// marks is an Auditor outside: a row for each entity with a tag, in the tag's partition of another table.
+// marks has an Audit of what is outside: a row for each entity with a tag, in the tag's partition of another table.
 type marks struct{ table *tables.Table }
 
-func (x *marks) PatternName() string { return "marks" }
-
-func (x *marks) Attach(driver.Host) error { return nil }
-
-func (x *marks) Remember(entity any, _ tables.Properties) ([]string, error) {
-	return []string{entity.(*staff).Tag}, nil
+func (x *marks) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
+	return driver.Implementation[staff]{Name: "marks", Prior: tagOf, OutsideKeys: x.outsideKeys, Reconcile: x.reconcile,
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.look}}, nil
 }
 
-func (x *marks) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	keys := append([]string{}, c.Remembered("marks")...)
+func (x *marks) outsideKeys(_ context.Context, c *driver.Change[staff]) ([]string, error) {
+	keys := append([]string{}, c.Prior...)
 	if c.Kind != driver.ChangeDelete {
-		keys = append(keys, c.Entity.(*staff).Tag)
+		keys = append(keys, c.Entity.Tag)
 	}
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(tag string) bool { return tag == "" }), nil
@@ -157,14 +154,14 @@ func (x *marks) key(place string, entity tables.Key) tables.Key {
 	return tables.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
 }
 
-func (x *marks) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+func (x *marks) reconcile(ctx context.Context, r *driver.Reconciliation[staff]) error {
 	for _, tag := range r.Keys {
 		key := x.key(tag, r.Key)
 		row, err := x.table.Entities().Get(ctx, key)
 		if err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
-		wanted, there := r.Entity != nil && r.Entity.(*staff).Tag == tag, err == nil
+		wanted, there := r.Entity != nil && r.Entity.Tag == tag, err == nil
 		o := driver.RowOperation{Verb: driver.InsertRow, Row: &tables.Entity{Key: key}}
 		if !wanted && there {
 			o.Verb, o.Row.ETag = driver.DeleteRow, row.ETag
@@ -179,9 +176,7 @@ func (x *marks) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	return nil
 }
 
-func (x *marks) Facts(entity any) ([]driver.Fact, error) { return (&roster{}).Facts(entity) }
-
-func (x *marks) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *marks) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
@@ -196,7 +191,7 @@ func (x *marks) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.F
 	}
 }
 
-func (x *marks) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *marks) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
 	if errors.Is(err, tables.ErrNotFound) {
 		return driver.Fact{}, false, nil

@@ -270,7 +270,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 			return nil, &tables.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: tables.ErrTooLarge,
 				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache", c.options.Limit)}
 		}
-		s.byKey[c.repo.MetaOf(v).Key()] = v
+		s.byKey[patterns.HostOf(c.repo).MetaOf(v).Key()] = v
 		s.ordered = append(s.ordered, v)
 	}
 	return s, nil

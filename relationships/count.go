@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,7 +22,8 @@ const attempts = 10
 type Count[C any] struct {
 	name   string
 	counts func(*C) bool
-	repo   *patterns.Repository[C]
+
+	repository driver.Binding[C]
 }
 
 // NewCount makes a count. name is the row key of the row that holds it: letters, digits, '-' and '.'. counts says which
@@ -32,39 +32,31 @@ func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
 	return &Count[C]{name: name, counts: counts}
 }
 
-// PatternName implements driver.Pattern.
-func (x *Count[C]) PatternName() string { return x.name }
-
-// Attach is called by patterns.NewRepository, with nil where the count is free again.
-func (x *Count[C]) Attach(host driver.Host) error {
-	if host == nil {
-		x.repo = nil
-		return nil
-	}
-	repo, err := hostOf[C](host, x.repo)
-	if err != nil {
-		return err
-	}
-	if x.name == host.RowPrefix() {
-		return errors.New("the count has the same row key prefix as the entities")
-	}
-	if _, err := compoundkey.Encode(x.name); err != nil {
-		return err
-	}
-	x.repo = repo
-	return nil
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Count[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+	k := &counter[C]{x, host}
+	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows}, checkRowKeys("the count", x.name, host.RowPrefix())
 }
 
-// hostOf returns the repository that a pattern is given to, if it has none yet.
-func hostOf[C any](host driver.Host, had *patterns.Repository[C]) (*patterns.Repository[C], error) {
-	repo, ok := host.(*patterns.Repository[C])
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("a pattern of %T does not fit a repository of %s", *new(C), host.EntityType())
-	case had != nil:
-		return nil, fmt.Errorf("it belongs to a repository on table %s already", had.Table().Name())
+// checkRowKeys refuses a name whose row keys would be among the entities' own.
+func checkRowKeys(what, name, rowPrefix string) error {
+	if name == rowPrefix {
+		return fmt.Errorf("%s has the same row key prefix as the entities; give it another name", what)
 	}
-	return repo, nil
+	_, err := compoundkey.Encode(name)
+	return err
+}
+
+// counter is a Count in its repository.
+type counter[C any] struct {
+	*Count[C]
+	host driver.Host[C]
+}
+
+// in returns the count in its repository.
+func (x *Count[C]) in(op string) (*counter[C], error) {
+	host, err := x.repository.Host(op, x.name)
+	return &counter[C]{x, host}, err
 }
 
 func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) }
@@ -72,20 +64,20 @@ func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) 
 // counted is what is remembered of an entity that counts.
 const counted = "1"
 
-// Remember implements driver.Rememberer.
-func (x *Count[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	if x.isCounted(entity.(*C)) {
+// prior notes whether an entity is counted.
+func (x *counter[C]) prior(v *C, _ tables.Properties) ([]string, error) {
+	if x.isCounted(v) {
 		return []string{counted}, nil
 	}
 	return nil, nil
 }
 
-// ContributeRows implements driver.RowContributor. The row's ETag guards what was read and counted: each change of the
+// rows writes the number. The row's ETag guards what was read and counted: each change of the
 // number writes the row, so that no other comes between. The row is never removed, so that where there is none yet, to insert it
 // guards as well.
-func (x *Count[C]) ContributeRows(ctx context.Context, c *driver.Change) ([]driver.RowOperation, error) {
-	delta := -int64(len(c.Remembered(x.name)))
-	if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity.(*C)) {
+func (x *counter[C]) rows(ctx context.Context, c *driver.Change[C]) ([]driver.RowOperation, error) {
+	delta := -int64(len(c.Prior))
+	if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity) {
 		delta++
 	}
 	if delta == 0 {
@@ -106,8 +98,8 @@ func (x *Count[C]) ContributeRows(ctx context.Context, c *driver.Change) ([]driv
 }
 
 // read returns the row, without an ETag where there is none.
-func (x *Count[C]) read(ctx context.Context, partition string) (*tables.Entity, error) {
-	return readRow(ctx, x.repo.Table(), tables.Key{Partition: partition, Row: compoundkey.Join(x.name)})
+func (x *counter[C]) read(ctx context.Context, partition string) (*tables.Entity, error) {
+	return readRow(ctx, x.host.Table(), tables.Key{Partition: partition, Row: compoundkey.Join(x.name)})
 }
 
 // readRow reads a row of the package's own, without an ETag where there is none. Requests: 1.
@@ -136,8 +128,8 @@ func put(row *tables.Entity, n int64) driver.RowOperation {
 }
 
 // scan counts the entities themselves. Requests: 1 for each page of at most 1,000.
-func (x *Count[C]) scan(ctx context.Context, partition string) (n int64, err error) {
-	for v, err := range x.repo.Query().Partition(partition).All(ctx) {
+func (x *counter[C]) scan(ctx context.Context, partition string) (n int64, err error) {
+	for v, err := range x.host.Query().Partition(partition).All(ctx) {
 		if err != nil {
 			return 0, err
 		}
@@ -151,32 +143,34 @@ func (x *Count[C]) scan(ctx context.Context, partition string) (n int64, err err
 // Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities where nothing was counted
 // yet.
 func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
-	if x.repo == nil {
-		return 0, invalid("Count", errors.New("the count was not given to a repository"))
+	k, err := x.in("Get")
+	if err != nil {
+		return 0, err
 	}
-	row, err := x.read(ctx, partition)
+	row, err := k.read(ctx, partition)
 	if err != nil {
 		return 0, err
 	}
 	if n, ok := numberIn(row); ok {
 		return n, nil
 	}
-	return x.scan(ctx, partition)
+	return k.scan(ctx, partition)
 }
 
 // Recount counts the entities of a partition again, and returns the number with what the row had; -1 for none. It is for
 // partitions that programs without the count have written. The number is exact: when one is inserted or deleted meanwhile, it
 // begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
-	if x.repo == nil {
-		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
+	k, err := x.in("Recount")
+	if err != nil {
+		return 0, 0, err
 	}
 	key := tables.Key{Partition: partition, Row: compoundkey.Join(x.name)}
-	return recount(ctx, x, x.repo.Table(), key, func(ctx context.Context) (int64, error) { return x.scan(ctx, partition) })
+	return recount[C](ctx, x.name, k.host.Table(), key, func(ctx context.Context) (int64, error) { return k.scan(ctx, partition) })
 }
 
 // recount counts again, and writes the number into its row where it is another, under the ETag that the row was read with before.
-func recount(ctx context.Context, x driver.Pattern, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
+func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
 	for attempt := 0; ; attempt++ {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
@@ -189,7 +183,7 @@ func recount(ctx context.Context, x driver.Pattern, table *tables.Table, key tab
 		if n, err = scan(ctx); err != nil || n == was {
 			return n, was, err
 		}
-		err = driver.NewReconciliation(x, key, key.Row).Write(ctx, key.Row, table, put(row, n))
+		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, n))
 		if err == nil || !moved(err) || attempt == attempts-1 {
 			return n, was, err
 		}

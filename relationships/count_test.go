@@ -273,7 +273,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
 	w := newWorld(t, s, inParent)
 	p := must[*process](t)(w.start(s))
-	attach := func(kept driver.Pattern) error {
+	attach := func(kept patterns.Pattern[employee]) error {
 		_, err := patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: &recorder{}}, kept)
 		return err
 	}
@@ -281,8 +281,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	none := func(*department) (tables.Key, bool) { return tables.Key{}, false }
 	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: &recorder{}},
 		relationships.NewMembers("sites", nil, none)))
-	for what, kept := range map[string]driver.Pattern{
-		"a count of departments":       relationships.NewCount[department]("count", nil),
+	for what, kept := range map[string]patterns.Pattern[employee]{
 		"a count named as the prefix":  relationships.NewCount[employee]("empid", nil),
 		"a count with a bad name":      relationships.NewCount[employee]("a b", nil),
 		"no parents":                   relationships.NewParentCount[employee, department]("count", nil, groupOf, countOf),

@@ -43,7 +43,7 @@ func keyOfEmployee(department string, id int) tables.Key {
 }
 
 // open makes the two repositories on one table.
-func open(table *tables.Table, name string, intents driver.IntentRunner, kept func(*patterns.Repository[Department]) []driver.Pattern) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+func open(table *tables.Table, name string, intents driver.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) },
 	})
@@ -63,8 +63,8 @@ func open(table *tables.Table, name string, intents driver.IntentRunner, kept fu
 // transaction.
 func Example() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []driver.Pattern {
-		return []driver.Pattern{relationships.NewParentCount("employees", departments,
+	departments, employees := open(harness.ExampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []patterns.Pattern[Employee] {
+		return []patterns.Pattern[Employee]{relationships.NewParentCount("employees", departments,
 			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
 	})
@@ -95,7 +95,9 @@ func Example() {
 func ExampleNewCount() {
 	ctx := context.Background()
 	count := relationships.NewCount[Employee]("employeecount", nil)
-	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{count} })
+	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+		return []patterns.Pattern[Employee]{count}
+	})
 	for id := range 3 {
 		if err := employees.Insert(ctx, &Employee{Department: "Sales", ID: id}); err != nil {
 			log.Fatal(err)
@@ -125,7 +127,9 @@ func ExampleNewMembers() {
 		return tables.Key{Partition: "projects", Row: e.Project}, e.Project != ""
 	}
 	members := relationships.NewMembers("members", table, projectOf)
-	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{members} })
+	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+		return []patterns.Pattern[Employee]{members}
+	})
 	for id, department := range []string{"Sales", "Marketing", "Sales"} {
 		if err := employees.Insert(ctx, &Employee{Department: department, ID: id, Project: "Apollo"}); err != nil {
 			log.Fatal(err)
@@ -174,7 +178,9 @@ func Example_denormalized() {
 		},
 		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
-	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []driver.Pattern { return []driver.Pattern{manager.Holder()} })
+	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+		return []patterns.Pattern[Employee]{manager.Holder()}
+	})
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
 	if err != nil {
@@ -196,7 +202,7 @@ func Example_denormalized() {
 // A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
 func ExampleReference_Join() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
+	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	for i, department := range []string{"Sales", "Marketing"} {
 		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
 			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
@@ -237,7 +243,7 @@ type Photo struct {
 // One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
 func ExampleNewPair() {
 	ctx := context.Background()
-	_, employees := open(harness.ExampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []driver.Pattern { return nil })
+	_, employees := open(harness.ExampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}

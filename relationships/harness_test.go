@@ -10,7 +10,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -116,7 +115,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if p.plain, err = patterns.NewRepository(table, schema); err != nil {
 		return nil, err
 	}
-	var kept driver.Pattern
+	var kept patterns.Pattern[employee]
 	switch w.form {
 	case ownRow:
 		p.count = relationships.NewCount("grouped", func(e *employee) bool { return e.Group != "" })

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -45,7 +46,7 @@ func TestMembersWithLongKeys(t *testing.T) {
 		t.Errorf("%d intents are left", n)
 	}
 	// An intent of an older build names the parent that is left.
-	check(t, p.members.Reconcile(ctx, &driver.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
+	check(t, harness.PatternOf(t, p.employees, "members").Reconcile(ctx, &driver.Reconciliation[employee]{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
 }
 
 // TestVerifyTellsOfLongMemberKeys: Verify reports an entity whose member row cannot be stored, and goes on.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -19,7 +18,8 @@ type Members[C any] struct {
 	name     string
 	table    *tables.Table
 	parentOf func(*C) (tables.Key, bool)
-	repo     *patterns.Repository[C]
+
+	repository driver.Binding[C]
 }
 
 // NewMembers makes the members. table is where their rows are, such as the parents'; nil is the children's own. name begins
@@ -30,36 +30,35 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 	return &Members[C]{name: name, table: table, parentOf: parentOf}
 }
 
-// PatternName implements driver.Pattern.
-func (x *Members[C]) PatternName() string { return x.name }
-
-// Attach is called by patterns.NewRepository, with nil where the members are free again.
-func (x *Members[C]) Attach(host driver.Host) error {
-	if host == nil {
-		x.repo = nil
-		return nil
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+	m := &memberRows[C]{x, host}
+	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, OutsideKeys: m.outsideKeys, Reconcile: m.reconcile,
+		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
+		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.look}}
+	if x.parentOf == nil {
+		return implementation, errors.New("it needs the parent of a child")
 	}
-	repo, err := hostOf[C](host, x.repo)
-	switch {
-	case err != nil:
-		return err
-	case x.parentOf == nil:
-		return errors.New("it needs the parent of a child")
-	case x.name == host.RowPrefix():
-		return errors.New("the members have the same row key prefix as the entities")
-	}
-	if _, err := compoundkey.Encode(x.name); err != nil {
-		return err
-	}
-	x.repo = repo
-	return nil
+	return implementation, checkRowKeys("the members", x.name, host.RowPrefix())
 }
 
-func (x *Members[C]) rows() *tables.Table {
+// memberRows are Members in the children's repository.
+type memberRows[C any] struct {
+	*Members[C]
+	host driver.Host[C]
+}
+
+// in returns the members in the children's repository.
+func (x *Members[C]) in(op string) (*memberRows[C], error) {
+	host, err := x.repository.Host(op, x.name)
+	return &memberRows[C]{x, host}, err
+}
+
+func (x *memberRows[C]) rows() *tables.Table {
 	if x.table != nil {
 		return x.table
 	}
-	return x.repo.Table()
+	return x.host.Table()
 }
 
 // countKey is where the number of a parent's members is: the first of its rows.
@@ -80,15 +79,10 @@ func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool)
 	return parent, child, err == nil
 }
 
-// Remember implements driver.Rememberer.
-func (x *Members[C]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	return rememberParent(x.parentOf, entity), nil
-}
-
-// OutsideKeys implements driver.IntentContributor: the parents that the child leaves and enters. A change that does neither
+// outsideKeys names the parents that the child leaves and enters. A change that does neither
 // names none, and needs no intent.
-func (x *Members[C]) OutsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	from, to, err := moves(x.parentOf, x.name, c)
+func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]string, error) {
+	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
 		return nil, err
 	}
@@ -118,11 +112,11 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// Reconcile implements driver.IntentContributor: the child has a row at its parent, and none at another that is named.
-func (x *Members[C]) Reconcile(ctx context.Context, r *driver.Reconciliation) error {
+// reconcile makes what an intent names true: the child has a row at its parent, and none at another that is named.
+func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
 	own := ""
-	if v, _ := r.Entity.(*C); v != nil {
-		key, ok, err := parentIn(x.parentOf, v)
+	if r.Entity != nil {
+		key, ok, err := parentIn(x.parentOf, r.Entity)
 		if ok && err == nil {
 			own = placeOf(key)
 		}
@@ -137,7 +131,7 @@ func (x *Members[C]) Reconcile(ctx context.Context, r *driver.Reconciliation) er
 
 // agree makes the child a member of one parent, or not, together with the number. Both rows are written under what was read of
 // them, so that each child counts once, whoever does this at the same time, and however often.
-func (x *Members[C]) agree(ctx context.Context, r *driver.Reconciliation, place string, belongs bool) error {
+func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
 	parent, err := parsePlace(place)
 	if err != nil {
 		return err
@@ -169,7 +163,7 @@ func (x *Members[C]) agree(ctx context.Context, r *driver.Reconciliation, place 
 
 // change adds a member that is not there, or removes one that is. The row of the number stays when it is 0: that it is not there
 // is a state without an ETag, to which nothing must come back, or what was counted meanwhile would be taken for what is.
-func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
+func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
 		return nil, err
@@ -189,7 +183,7 @@ func (x *Members[C]) change(ctx context.Context, parent tables.Key, member *tabl
 }
 
 // scan counts the members themselves.
-func (x *Members[C]) scan(ctx context.Context, parent tables.Key) (n int64, err error) {
+func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (n int64, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
 			return 0, err
@@ -201,16 +195,17 @@ func (x *Members[C]) scan(ctx context.Context, parent tables.Key) (n int64, err 
 
 // Count returns the number of a parent's members. Requests: 1.
 func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error) {
-	if x.repo == nil {
-		return 0, invalid("Count", errNoRepository)
+	m, err := x.in("Count")
+	if err != nil {
+		return 0, err
 	}
-	row, err := readRow(ctx, x.rows(), x.countKey(parent))
+	row, err := readRow(ctx, m.rows(), x.countKey(parent))
 	if err != nil || row.ETag == "" {
 		return 0, err
 	}
 	n, ok := numberIn(row)
 	if !ok {
-		return 0, &tables.Error{Op: "Count", Table: x.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
+		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
 	}
 	return n, nil
 }
@@ -220,24 +215,24 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 // when a child comes or goes meanwhile it begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each
 // page of members.
 func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
-	if x.repo == nil {
-		return 0, 0, invalid("Recount", errNoRepository)
+	m, err := x.in("Recount")
+	if err != nil {
+		return 0, 0, err
 	}
-	return recount(ctx, x, x.rows(), x.countKey(parent), func(ctx context.Context) (int64, error) { return x.scan(ctx, parent) })
+	return recount[C](ctx, x.name, m.rows(), x.countKey(parent), func(ctx context.Context) (int64, error) { return m.scan(ctx, parent) })
 }
-
-var errNoRepository = errors.New("the members were not given to a repository")
 
 // Keys yields the keys of a parent's members, by partition and row key. An error comes once, last. Requests: 1 for each page of
 // at most 1,000.
 func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
-	if x.repo == nil {
-		return func(yield func(tables.Key, error) bool) { yield(tables.Key{}, invalid("Keys", errNoRepository)) }
+	m, err := x.in("Keys")
+	if err != nil {
+		return func(yield func(tables.Key, error) bool) { yield(tables.Key{}, err) }
 	}
-	return x.of(ctx, parent)
+	return m.of(ctx, parent)
 }
 
-func (x *Members[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
+func (x *memberRows[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	span := compoundkey.Starting(x.name, compoundkey.String(parent.Row))
 	return func(yield func(tables.Key, error) bool) {
 		for row, err := range x.rows().Entities().Query().Partition(parent.Partition).Rows(span).All(ctx) {
@@ -257,10 +252,15 @@ func (x *Members[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tables
 // parent by now, are left out. An error comes once, last. Requests: those of Keys, and 1 for each member.
 func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, error] {
 	return func(yield func(*C, error) bool) {
+		m, err := x.in("All")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		keys := make([]tables.Key, 0, defaultBatch)
 		// flush yields what was collected, and reports whether there is to be more.
 		flush := func() bool {
-			for v, err := range x.repo.GetMany(ctx, keys, nil) {
+			for v, err := range m.host.GetMany(ctx, keys, nil) {
 				if err != nil {
 					yield(nil, err)
 					return false
@@ -272,7 +272,7 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 			keys = keys[:0]
 			return true
 		}
-		for key, err := range x.Keys(ctx, parent) {
+		for key, err := range m.of(ctx, parent) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -9,23 +9,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Facts implements driver.Auditor: the row at the child's parent. A child whose row would have a key that is too long is an
+// facts are the row at the child's parent. A child whose row would have a key that is too long is an
 // error: a program without Members has stored it.
-func (x *Members[C]) Facts(entity any) ([]driver.Fact, error) {
-	v := entity.(*C)
+func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
 		return nil, err
 	}
-	fact := driver.Fact{Place: placeOf(key), Entity: x.repo.KeyOf(v)}
+	fact := driver.Fact{Place: placeOf(key), Entity: x.host.KeyOf(v)}
 	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
 		return nil, err
 	}
 	return []driver.Fact{fact}, nil
 }
 
-// Held implements driver.Auditor. Requests: 1 for each page of the table in which the rows are.
-func (x *Members[C]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+// held yields the rows of the children in the scope. Requests: 1 for each page of the table in which the rows are.
+func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
 		for row, err := range q.All(ctx) {
@@ -44,8 +43,8 @@ func (x *Members[C]) Held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 	}
 }
 
-// Look implements driver.Auditor. Requests: 1.
-func (x *Members[C]) Look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+// look reads one row. Requests: 1.
+func (x *memberRows[C]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	parent, err := parsePlace(place)
 	if err != nil {
 		return driver.Fact{}, false, err

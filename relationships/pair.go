@@ -30,7 +30,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	case !as.Table().Same(bs.Table()):
 		return nil, invalid(op, errors.New("the repositories are on two tables, which have no transaction in common; use Reference with SameKey"))
 	}
-	for _, err := range []error{as.CheckStage(), bs.CheckStage()} {
+	for _, err := range []error{patterns.HostOf(as).CheckStage(), patterns.HostOf(bs).CheckStage()} {
 		if err != nil {
 			return nil, invalid(op, fmt.Errorf("a pair is one transaction: %w", err))
 		}
@@ -71,7 +71,7 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return invalid("Delete", errors.New("a pair is two entities"))
 	}
-	if err := p.belong("Delete", p.as.MetaOf(a).Key(), p.bs.MetaOf(b).Key()); err != nil {
+	if err := p.belong("Delete", patterns.HostOf(p.as).MetaOf(a).Key(), patterns.HostOf(p.bs).MetaOf(b).Key()); err != nil {
 		return err
 	}
 	x := p.as.Table().NewTransaction()

@@ -18,7 +18,8 @@ type ParentCount[C, P any] struct {
 	parents  *patterns.Repository[P]
 	parentOf func(*C) (tables.Key, bool)
 	count    func(*P) *int
-	repo     *patterns.Repository[C]
+
+	repository driver.Binding[C]
 }
 
 // NewParentCount makes a count in parents. parentOf returns the key of a child's parent, false for none: a key in the child's
@@ -29,40 +30,33 @@ func NewParentCount[C, P any](name string, parents *patterns.Repository[P], pare
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
 }
 
-// PatternName implements driver.Pattern.
-func (x *ParentCount[C, P]) PatternName() string { return x.name }
-
-// Attach is called by patterns.NewRepository, with nil where the count is free again.
-func (x *ParentCount[C, P]) Attach(host driver.Host) error {
-	if host == nil {
-		x.repo = nil
-		return nil
-	}
-	repo, err := hostOf[C](host, x.repo)
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+	k := &parentCounter[C, P]{ParentCount: x, host: host}
+	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Companions: k.companions,
+		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil }}
 	switch {
-	case err != nil:
-		return err
 	case x.parents == nil || x.parentOf == nil || x.count == nil:
-		return errors.New("it needs the parents' repository, the parent of a child and its count")
-	case !x.parents.Table().Same(repo.Table()):
-		return fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
+		return implementation, errors.New("it needs the parents' repository, the parent of a child and its count")
+	case !x.parents.Table().Same(host.Table()):
+		return implementation, fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
 	}
-	if err := x.parents.CheckStage(); err != nil {
-		return fmt.Errorf("the parents, which are written with the children: %w", err)
+	if err := patterns.HostOf(x.parents).CheckStage(); err != nil {
+		return implementation, fmt.Errorf("the parents, which are written with the children: %w", err)
 	}
-	x.repo = repo
-	return nil
+	return implementation, nil
 }
 
-// Remember implements driver.Rememberer.
-func (x *ParentCount[C, P]) Remember(entity any, _ tables.Properties) ([]string, error) {
-	return rememberParent(x.parentOf, entity), nil
+// parentCounter is a ParentCount in the children's repository.
+type parentCounter[C, P any] struct {
+	*ParentCount[C, P]
+	host driver.Host[C]
 }
 
-// Companions implements driver.CompanionContributor: it stages the parents whose number changes, under the ETags that they
+// companions stages the parents whose number changes, under the ETags that they
 // were read with.
-func (x *ParentCount[C, P]) Companions(ctx context.Context, c *driver.Change, t *tables.Transaction) error {
-	from, to, err := moves(x.parentOf, x.name, c)
+func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C], t *tables.Transaction) error {
+	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
 		return err
 	}
@@ -79,7 +73,7 @@ func (x *ParentCount[C, P]) Companions(ctx context.Context, c *driver.Change, t 
 
 // add stages a parent with another number. One that is not there is passed over when a child leaves it, and refuses one that
 // comes.
-func (x *ParentCount[C, P]) add(ctx context.Context, c *driver.Change, t *tables.Transaction, place string, delta int) error {
+func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
 	key, err := parsePlace(place)
 	if err != nil {
 		return err
@@ -108,8 +102,8 @@ func (x *ParentCount[C, P]) add(ctx context.Context, c *driver.Change, t *tables
 }
 
 // scan counts the children themselves.
-func (x *ParentCount[C, P]) scan(ctx context.Context, parent tables.Key) (n int, err error) {
-	for v, err := range x.repo.Query().Partition(parent.Partition).All(ctx) {
+func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n int, err error) {
+	for v, err := range x.host.Query().Partition(parent.Partition).All(ctx) {
 		if err != nil {
 			return 0, err
 		}
@@ -127,14 +121,16 @@ var errSame = errors.New("the number is right")
 // their children, and for children that programs without the count have written. The number is exact: when a child comes or goes
 // meanwhile it begins again, as often as Schema.MaxAttempts of the parents says. Requests: 2, and 1 for each page of children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
-	if x.repo == nil {
-		return 0, 0, invalid("Recount", errors.New("the count was not given to a repository"))
+	host, err := x.repository.Host("Recount", x.name)
+	if err != nil {
+		return 0, 0, err
 	}
+	k := &parentCounter[C, P]{x, host}
 	_, err = x.parents.Update(ctx, parent, func(v *P) error {
 		field := x.count(v)
 		was = *field
 		var err error
-		if n, err = x.scan(ctx, parent); err != nil {
+		if n, err = k.scan(ctx, parent); err != nil {
 			return err
 		}
 		if n == was {

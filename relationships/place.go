@@ -31,8 +31,8 @@ func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key
 }
 
 // rememberParent notes the parent of an entity. What has none that can be never was counted.
-func rememberParent[C any](parentOf func(*C) (tables.Key, bool), entity any) []string {
-	key, ok, err := parentIn(parentOf, entity.(*C))
+func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
+	key, ok, err := parentIn(parentOf, v)
 	if err != nil || !ok {
 		return nil
 	}
@@ -40,14 +40,14 @@ func rememberParent[C any](parentOf func(*C) (tables.Key, bool), entity any) []s
 }
 
 // moves returns the place that a change takes an entity out of, and the one that it puts it into; "" for none.
-func moves[C any](parentOf func(*C) (tables.Key, bool), name string, c *driver.Change) (from, to string, err error) {
-	if remembered := c.Remembered(name); len(remembered) > 0 {
-		from = remembered[0]
+func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
+	if len(c.Prior) > 0 {
+		from = c.Prior[0]
 	}
 	if c.Kind == driver.ChangeDelete {
 		return from, "", nil
 	}
-	key, ok, err := parentIn(parentOf, c.Entity.(*C))
+	key, ok, err := parentIn(parentOf, c.Entity)
 	if ok && err == nil {
 		to = placeOf(key)
 	}

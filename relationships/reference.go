@@ -36,7 +36,7 @@ func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[
 		if err != nil {
 			return nil, err
 		}
-		found[s.repo.MetaOf(v).Key()] = v
+		found[patterns.HostOf(s.repo).MetaOf(v).Key()] = v
 	}
 	return found, nil
 }

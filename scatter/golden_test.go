@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -132,7 +133,7 @@ func (r *namesTaken) Register(name string, _ func(context.Context, driver.Intent
 func TestGoldenIntentNames(t *testing.T) {
 	a := must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
-	byTag := func() driver.Pattern {
+	byTag := func() patterns.Pattern[event] {
 		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
 	}
 	for _, table := range []string{"May", "June"} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -42,7 +42,7 @@ func account(s *storagetest.Service) (*tables.Account, error) {
 }
 
 // open opens the events of a table as a process of its own does.
-func open(s *storagetest.Service, table string, schema scatter.Schema[event], options *scatter.Options, attached ...driver.Pattern) (*scatter.Spread[event], error) {
+func open(s *storagetest.Service, table string, schema scatter.Schema[event], options *scatter.Options, attached ...patterns.Pattern[event]) (*scatter.Spread[event], error) {
 	a, err := account(s)
 	if err != nil {
 		return nil, err

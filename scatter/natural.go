@@ -40,7 +40,7 @@ type Natural[T any] struct {
 
 // NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It makes no
 // request. An inconsistent schema or pattern is tables.ErrInvalid.
-func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...driver.Pattern) (*Natural[T], error) {
+func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
 		return nil, invalid(op, table, errors.New("NaturalSchema lacks a table, Name, RowPrefix, Partition or Row; set all of them"))

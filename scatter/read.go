@@ -135,7 +135,7 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	}
 	// The horizon never moves back, so an entity that cannot be stored must not move it. Its bucket is not known yet,
 	// but all partition keys have the same length.
-	if err := s.Repository().CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
+	if err := patterns.HostOf(s.Repository()).CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
 		if e, ok := err.(*tables.Error); ok {
 			told := *e
 			told.Op, told.Key = op, tables.Key{}
@@ -195,11 +195,12 @@ func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []
 	if options == nil {
 		options = &ReadOptions{}
 	}
+	host := patterns.HostOf(r)
 	q := r.Query().Rows(span).Where(options.Where...).Select(options.Select...).Top(options.Limit).PageSize(options.PageSize)
 	if options.PageSize == 0 && options.Limit > 0 {
 		q = q.PageSize(min(options.Limit, tables.MaxPageSize))
 	}
 	return q.AllPartitions(ctx, partitions, &tables.ParallelOptions[T]{Concurrency: options.Concurrency, Order: func(a, b *T) int {
-		return compoundkey.Compare(r.MetaOf(a).Key().Row, r.MetaOf(b).Key().Row)
+		return compoundkey.Compare(host.MetaOf(a).Key().Row, host.MetaOf(b).Key().Row)
 	}})
 }

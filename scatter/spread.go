@@ -64,7 +64,7 @@ type Spread[T any] struct {
 
 // New opens the spread entities of a table, with their patterns. It makes no request. An inconsistent schema or
 // pattern is tables.ErrInvalid.
-func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...driver.Pattern) (*Spread[T], error) {
+func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern[T]) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
 		options = &Options{}
@@ -143,7 +143,7 @@ func (s *Spread[T]) keyOf(v *T) tables.Key {
 	}
 	// An entity that was read keeps the key under which it was read, so that Repository.Verify needs no record.
 	if s.Repository() != nil {
-		if key := s.Repository().MetaOf(v).Key(); key.Row == row && key.Partition != "" {
+		if key := patterns.HostOf(s.Repository()).MetaOf(v).Key(); key.Row == row && key.Partition != "" {
 			return key
 		}
 	}

@@ -15,16 +15,16 @@ import (
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
-	copies     []driver.CopyContributor
+	copies     []func(*T) ([]driver.Copy, error)
 	// reach makes the partition of a new entity known, look that of a stored one; both are nil for Natural
 	reach, look func(ctx context.Context, op string, v *T) error
 }
 
 func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T] {
 	w := Writer[T]{repository: repository, meter: meter}
-	for _, p := range repository.Patterns() {
-		if x, ok := p.(driver.CopyContributor); ok {
-			w.copies = append(w.copies, x)
+	for _, p := range patterns.HostOf(repository).Patterns() {
+		if p.Copies != nil {
+			w.copies = append(w.copies, p.Copies)
 		}
 	}
 	return w
@@ -114,8 +114,8 @@ func (w *Writer[T]) count(v *T) {
 		return
 	}
 	rows := 1
-	for _, x := range w.copies {
-		copies, _ := x.Copies(v) // an entity whose copies cannot be made was not written
+	for _, copiesOf := range w.copies {
+		copies, _ := copiesOf(v) // an entity whose copies cannot be made was not written
 		rows += len(copies)
 	}
 	w.meter.Add(w.repository.KeyOf(v).Partition, rows)

@@ -31,15 +31,15 @@ func TestFirstRowsThatCannotWork(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	_, err := patterns.NewRepository(table, narrowSchema, widentities.New(&widentities.Options{FirstRow: []string{"Team", "Emial"}}))
-	refused("property Emial of FirstRow is none that narrow stores", err)
-	_, err = patterns.NewRepository(table, schema, widentities.New(&widentities.Options{FirstRow: []string{"Email", "Team", "Email"}}))
+	_, err := patterns.NewRepository(table, narrowSchema, widentities.New[narrow](&widentities.Options{FirstRow: []string{"Team", "Emial"}}))
+	refused("FirstRow has property Emial, which narrow does not store", err)
+	_, err = patterns.NewRepository(table, schema, widentities.New[profile](&widentities.Options{FirstRow: []string{"Email", "Team", "Email"}}))
 	refused("property Email twice", err)
 	many := make([]string, widentities.MaxNarrowProperties+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("P%d", i)
 	}
-	_, err = patterns.NewRepository(table, schema, widentities.New(&widentities.Options{FirstRow: many}))
+	_, err = patterns.NewRepository(table, schema, widentities.New[profile](&widentities.Options{FirstRow: many}))
 	refused("a row has room for", err)
 }
 
@@ -56,7 +56,7 @@ func TestFirstRowTooLarge(t *testing.T) {
 // TestLayoutOfOneRepository: a layout belongs to one repository, and is free again where that did not come to be.
 func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
-	l := widentities.New(nil)
+	l := widentities.New[profile](nil)
 	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
 	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatalf("a broken index beside it: %v", err)

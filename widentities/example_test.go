@@ -29,7 +29,7 @@ func openSurveys(account *tables.Account) (*patterns.Repository[Survey], *intrap
 	byEmail := intrapartition.NewIndex("email", func(s *Survey) compoundkey.Part {
 		return compoundkey.String(s.Email)
 	}, nil)
-	wide := widentities.New(&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
+	wide := widentities.New[Survey](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	surveys, err := patterns.NewRepository(account.Table("Surveys"), patterns.Schema[Survey]{
 		Key: func(s *Survey) tables.Key {
 			return tables.Key{Partition: s.Department, Row: compoundkey.Join("survey", compoundkey.Int(s.ID, 6))}

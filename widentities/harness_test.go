@@ -60,7 +60,7 @@ func start(s *storagetest.Service, table string) (*process, error) {
 		return nil, err
 	}
 	p := &process{byEmail: intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)}
-	wide := widentities.New(&widentities.Options{FirstRow: []string{"Team", "ID", "Email"}})
+	wide := widentities.New[profile](&widentities.Options{FirstRow: []string{"Team", "ID", "Email"}})
 	p.profiles, err = patterns.NewRepository(account.Table(table), schema, wide, p.byEmail)
 	return p, err
 }
@@ -132,7 +132,7 @@ func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.
 	t.Helper()
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
-	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New(nil))
+	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil))
 	check(t, err)
 	return bare
 }

@@ -32,17 +32,32 @@ type Options struct {
 	FirstRow []string
 }
 
-// Layout spreads the entities of one repository over rows where one is too small.
-type Layout struct {
-	first    map[string]bool
-	firstRow string // their digest
-	host     driver.Host
-	listed   []string
+// Layout spreads the entities of one repository over rows where one is too small. It is a patterns.Pattern, named "wide".
+type Layout[T any] struct {
+	repository driver.Binding[T]
+	layout     *layout
 }
 
 // New makes the layout of a repository.
-func New(options *Options) *Layout {
-	l := &Layout{first: map[string]bool{}}
+func New[T any](options *Options) *Layout[T] { return &Layout[T]{layout: newLayout(options)} }
+
+// Attach implements patterns.Pattern; NewRepository calls it. A property in FirstRow that entities do not store is an error.
+func (l *Layout[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	return driver.Implementation[T]{Name: "wide", Binding: &l.repository, Layout: &driver.Layout{
+		Split: l.layout.split, Versions: l.layout.versions, Rows: l.layout.rows, Join: l.layout.join,
+		Filterable: func(property string) bool { return l.layout.first[property] },
+	}}, l.layout.check(host.PropertyNames(), reflect.TypeFor[T]())
+}
+
+// layout is a Layout for entities of any type.
+type layout struct {
+	first    map[string]bool
+	firstRow string // their digest
+	listed   []string
+}
+
+func newLayout(options *Options) *layout {
+	l := &layout{first: map[string]bool{}}
 	if options != nil {
 		l.listed = slices.Clone(options.FirstRow)
 	}
@@ -53,22 +68,11 @@ func New(options *Options) *Layout {
 	return l
 }
 
-// PatternName implements driver.Pattern: "wide".
-func (l *Layout) PatternName() string { return "wide" }
-
-// Attach implements driver.Pattern. A property in FirstRow that entities do not store is an error.
-func (l *Layout) Attach(host driver.Host) error {
-	if host == nil {
-		l.host = nil
-		return nil
-	}
-	if l.host != nil {
-		return fmt.Errorf("the layout is attached to a repository already")
-	}
-	known := host.PropertyNames()
+// check refuses a FirstRow that does not fit the type, whose properties are known, nil for any.
+func (l *layout) check(known []string, entity reflect.Type) error {
 	for i, name := range l.listed {
 		if known != nil && !slices.Contains(known, name) {
-			return fmt.Errorf("property %s of FirstRow is none that %s stores", name, typeName(host.EntityType()))
+			return fmt.Errorf("FirstRow has property %s, which %s does not store", name, entity.Name())
 		}
 		if slices.Contains(l.listed[:i], name) {
 			return fmt.Errorf("FirstRow has property %s twice", name)
@@ -77,17 +81,11 @@ func (l *Layout) Attach(host driver.Host) error {
 	if len(l.listed) > MaxNarrowProperties {
 		return fmt.Errorf("FirstRow has %d properties, and a row has room for %d", len(l.listed), MaxNarrowProperties)
 	}
-	l.host = host
 	return nil
 }
 
-func typeName(t reflect.Type) string { return t.Name() }
-
-// Filterable implements driver.Layout: the properties of FirstRow are.
-func (l *Layout) Filterable(property string) bool { return l.first[property] }
-
-// Split implements driver.Layout.
-func (l *Layout) Split(p tables.Properties) (*driver.LaidOut, error) {
+// split is driver.Layout's Split.
+func (l *layout) split(p tables.Properties) (*driver.LaidOut, error) {
 	if fits(p) {
 		return &driver.LaidOut{First: p}, nil
 	}
@@ -151,18 +149,18 @@ func sizeOf(p tables.Properties) (size int, largest string) {
 	return size, largest
 }
 
-// Versions implements driver.Layout.
-func (l *Layout) Versions(directory string) ([]string, error) {
+// versions is driver.Layout's Versions.
+func (l *layout) versions(directory string) ([]string, error) {
 	_, entries, err := parseDirectory(directory)
-	versions := make([]string, len(entries))
+	list := make([]string, len(entries))
 	for i := range entries {
-		versions[i] = entries[i].version
+		list[i] = entries[i].version
 	}
-	return versions, err
+	return list, err
 }
 
-// Rows implements driver.Layout.
-func (l *Layout) Rows(directory string, names []string) ([]int, error) {
+// rows is driver.Layout's Rows.
+func (l *layout) rows(directory string, names []string) ([]int, error) {
 	firstRow, entries, err := parseDirectory(directory)
 	if err != nil {
 		return nil, err
@@ -183,8 +181,8 @@ func (l *Layout) Rows(directory string, names []string) ([]int, error) {
 	return slices.Compact(rows), nil
 }
 
-// Join implements driver.Layout.
-func (l *Layout) Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
+// join is driver.Layout's Join.
+func (l *layout) join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	_, entries, err := parseDirectory(directory)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func sorted(p tables.Properties) tables.Properties {
 // rows that hold them.
 func TestSplitAndJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := New(&Options{FirstRow: []string{"P3", "P7"}})
+		l := newLayout(&Options{FirstRow: []string{"P3", "P7"}})
 		var p tables.Properties
 		for i := range rapid.IntRange(0, 1_000).Draw(t, "few") {
 			p = append(p, tables.Property{Name: fmt.Sprintf("P%d", i), Value: tables.Int32(int32(i))})
@@ -65,14 +65,14 @@ func TestSplitAndJoin(t *testing.T) {
 		for i := range rapid.IntRange(0, 12).Draw(t, "any") {
 			p.Set(fmt.Sprintf("P%d", i), anyValue(t))
 		}
-		laid, err := l.Split(p)
+		laid, err := l.split(p)
 		if err != nil {
 			if tables.ErrTooLarge == kindOf(err) {
 				return // P3 or P7 is larger than a property of a row
 			}
 			t.Fatal(err)
 		}
-		again, err := l.Split(slices.Clone(p))
+		again, err := l.split(slices.Clone(p))
 		if err != nil || again.Directory != laid.Directory {
 			t.Fatalf("laid out in another way: %v", err)
 		}
@@ -93,7 +93,7 @@ func TestSplitAndJoin(t *testing.T) {
 		if laid.Directory == "" {
 			return
 		}
-		joined, err := l.Join(laid.Directory, slices.Clone(laid.First), further)
+		joined, err := l.join(laid.Directory, slices.Clone(laid.First), further)
 		if err != nil || !slices.Equal(sorted(joined), sorted(p)) {
 			t.Fatalf("%d properties became %d: %v", len(p), len(joined), err)
 		}
@@ -102,12 +102,12 @@ func TestSplitAndJoin(t *testing.T) {
 }
 
 // checkChoice joins only the rows of some properties.
-func checkChoice(t *rapid.T, l *Layout, laid *driver.LaidOut, p tables.Properties, further map[int]tables.Properties) {
+func checkChoice(t *rapid.T, l *layout, laid *driver.LaidOut, p tables.Properties, further map[int]tables.Properties) {
 	var names []string
 	for range 3 {
 		names = append(names, p[rapid.IntRange(0, len(p)-1).Draw(t, "chosen")].Name)
 	}
-	rows, err := l.Rows(laid.Directory, names)
+	rows, err := l.rows(laid.Directory, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func checkChoice(t *rapid.T, l *Layout, laid *driver.LaidOut, p tables.Propertie
 	for _, i := range rows {
 		chosen[i] = further[i]
 	}
-	part, err := l.Join(laid.Directory, slices.Clone(laid.First), chosen)
+	part, err := l.join(laid.Directory, slices.Clone(laid.First), chosen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +135,10 @@ func kindOf(err error) error {
 
 // TestMixedVersionsAreSeen: a row that is not of the directory's version, is cut or is missing is never joined.
 func TestMixedVersionsAreSeen(t *testing.T) {
-	l := New(nil)
+	l := newLayout(nil)
 	old, next := numbers(1_000), numbers(1_000)
 	next[400].Value = tables.Int32(-1)
-	was, is := must(l.Split(old)), must(l.Split(next))
+	was, is := must(l.split(old)), must(l.split(next))
 	different := 0
 	for i := range is.Further {
 		if is.Further[i].Version == was.Further[i].Version {
@@ -152,7 +152,7 @@ func TestMixedVersionsAreSeen(t *testing.T) {
 		rows[i] = was.Further[i].Properties
 		for name, row := range map[string]tables.Properties{"old": was.Further[i].Properties, "none": nil, "cut": rows[i][:0]} {
 			rows[i] = row
-			if _, err := l.Join(is.Directory, nil, rows); err == nil {
+			if _, err := l.join(is.Directory, nil, rows); err == nil {
 				t.Errorf("a row that is %s was joined", name)
 			}
 		}
@@ -179,19 +179,19 @@ func must[T any](v T, err error) T {
 
 // TestChangesStayLocal counts the rows that change with one property, for a value of another size and for one more property.
 func TestChangesStayLocal(t *testing.T) {
-	l := New(nil)
+	l := newLayout(nil)
 	base := numbers(20_000)
-	rows := versions(must(l.Split(base)))
+	rows := versions(must(l.split(base)))
 	changed, trials := 0, 0
 	for i := 7; i < len(base); i += 997 {
 		for _, v := range []tables.Value{tables.Int32(-7), tables.String(strings.Repeat("x", 500))} {
 			next := slices.Clone(base)
 			next[i].Value = v
-			changed += fresh(rows, versions(must(l.Split(next))))
+			changed += fresh(rows, versions(must(l.split(next))))
 			trials++
 		}
 		more := append(slices.Clone(base), tables.Property{Name: fmt.Sprintf("Number%05dB", i), Value: tables.Int32(1)})
-		changed += fresh(rows, versions(must(l.Split(more))))
+		changed += fresh(rows, versions(must(l.split(more))))
 		trials++
 	}
 	if changed < trials || changed > trials*3/2 {
@@ -237,16 +237,16 @@ func FuzzRecord(f *testing.F) {
 }
 
 func FuzzDirectory(f *testing.F) {
-	f.Add(must(New(nil).Split(numbers(1_000))).Directory)
+	f.Add(must(newLayout(nil).split(numbers(1_000))).Directory)
 	f.Add("1 aaaaaaaa " + strings.Repeat("a", versionLength) + goesOn)
 	f.Add("2 x")
 	f.Fuzz(func(t *testing.T, directory string) {
-		l := New(nil)
-		all, err := l.Rows(directory, nil)
+		l := newLayout(nil)
+		all, err := l.rows(directory, nil)
 		if err != nil {
 			return
 		}
-		some, err := l.Rows(directory, []string{"A", "Number00007"})
+		some, err := l.rows(directory, []string{"A", "Number00007"})
 		if err != nil || len(some) > len(all) {
 			t.Fatalf("%d rows of %d: %v", len(some), len(all), err)
 		}
@@ -266,7 +266,7 @@ func TestGolden(t *testing.T) {
 	p.Set("ID", tables.GUID(uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")))
 	p.Set("Since", must(tables.DateTime(time.Date(2014, 8, 22, 0, 50, 32, 100, time.UTC))))
 	p.Set("Long", tables.String(strings.Repeat("y", 500_000)))
-	laid := must(New(&Options{FirstRow: []string{"Name"}}).Split(p))
+	laid := must(newLayout(&Options{FirstRow: []string{"Name"}}).split(p))
 	var b strings.Builder
 	fmt.Fprintln(&b, laid.Directory)
 	for _, row := range laid.Further {
@@ -283,7 +283,7 @@ func TestGolden(t *testing.T) {
 	if b.String() != string(want) {
 		t.Errorf("the stored form has changed:\n%s", b.String())
 	}
-	if _, err := New(nil).Join(laid.Directory, nil, map[int]tables.Properties{0: laid.Further[0].Properties}); err != nil {
+	if _, err := newLayout(nil).join(laid.Directory, nil, map[int]tables.Properties{0: laid.Further[0].Properties}); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ func account(t testing.TB, s *storagetest.Service) *tables.Account {
 func program(t testing.TB, s *storagetest.Service, table string, first, keep []string) (*patterns.Repository[profile], *intrapartition.Index[profile]) {
 	t.Helper()
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, &intrapartition.Options{Project: keep})
-	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New(&widentities.Options{FirstRow: first}), ix)
+	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New[profile](&widentities.Options{FirstRow: first}), ix)
 	check(t, err)
 	return r, ix
 }

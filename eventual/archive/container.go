@@ -17,7 +17,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -38,7 +37,7 @@ import (
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
 // The blob holds the properties as the program sees them, before patterns transform them. New therefore refuses a source with a
-// pattern that encrypts, because the blob would hold the values in clear, and one with a driver.Streamer, because the blob would hold
+// pattern that encrypts, because the blob would hold the values in clear, and one with driver.Transform.Streams, because the blob would hold
 // a reference to other blobs, which are deleted with the entity.
 //
 // name returns the name of an entity's blob. It must depend only on the entity's key or on properties that never change, and return
@@ -67,7 +66,7 @@ const (
 	maxBlobName = 1024 // the service's limit, in characters
 )
 
-func (d toContainer[T]) check(source *patterns.Repository[T]) error {
+func (d toContainer[T]) check(source driver.Host[T]) error {
 	switch {
 	case d.container == nil:
 		return errors.New("the container is nil; an account without a blob endpoint has none")
@@ -77,17 +76,17 @@ func (d toContainer[T]) check(source *patterns.Repository[T]) error {
 		return d.codecErr
 	}
 	for _, p := range source.Patterns() {
-		if s, ok := p.(driver.Streamer); ok && s.Streams() {
-			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.PatternName())
+		if streams(p) {
+			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.Name)
 		}
 		if encrypts(p) {
-			return fmt.Errorf("pattern %q encrypts properties, and a blob would hold them in clear", p.PatternName())
+			return fmt.Errorf("pattern %q encrypts properties, and a blob would hold them in clear", p.Name)
 		}
 	}
 	return nil
 }
 
-func (d toContainer[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
+func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error) {
 	name := d.name(entity)
 	if n := len([]rune(name)); n == 0 || n > maxBlobName {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,

@@ -15,10 +15,10 @@ import (
 // Destination says to where a Mover moves entities: use ToRepository or ToContainer.
 type Destination[T any] interface {
 	// check refuses a destination to which entities of the source cannot be moved.
-	check(source *patterns.Repository[T]) error
+	check(source driver.Host[T]) error
 	// place returns the location of an entity's copy: partition key and row key, or the name of a blob. It does not
 	// depend on properties that can change.
-	place(source *patterns.Repository[T], entity *T) ([]string, error)
+	place(source driver.Host[T], entity *T) ([]string, error)
 	// move handles one delivery.
 	move(ctx context.Context, w *moving[T]) error
 }
@@ -30,42 +30,46 @@ type Destination[T any] interface {
 // the entity's key or on properties that never change, and different entities must get different keys. rekey may assign fields, but
 // must not change what pointers, maps and slices point to, because the entity shares it.
 func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T)) Destination[T] {
-	return toRepository[T]{repo, rekey}
+	d := toRepository[T]{rekey: rekey}
+	if repo != nil {
+		d.repo = patterns.HostOf(repo)
+	}
+	return d
 }
 
 type toRepository[T any] struct {
-	repo  *patterns.Repository[T]
+	repo  driver.Host[T] // nil for no repository
 	rekey func(*T)
 }
 
 // check refuses a repository that would keep in clear what the source encrypts, or hold references to blobs that go with the
 // source's entity.
-func (d toRepository[T]) check(source *patterns.Repository[T]) error {
+func (d toRepository[T]) check(source driver.Host[T]) error {
 	if d.repo == nil {
 		return errors.New("the repository is nil")
 	}
 	kept := d.repo.Patterns()
 	for _, p := range source.Patterns() {
-		if s, ok := p.(driver.Streamer); ok && s.Streams() && !slices.ContainsFunc(kept, func(k driver.Pattern) bool {
-			other, streams := k.(driver.Streamer)
-			return streams && other.Streams() && k.PatternName() == p.PatternName()
-		}) {
-			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the repository, which has no such pattern, would hold a reference to it", p.PatternName())
+		if streams(p) && !slices.ContainsFunc(kept, func(k driver.Implementation[T]) bool { return streams(k) && k.Name == p.Name }) {
+			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the repository, which has no such pattern, would hold a reference to it", p.Name)
 		}
-		if encrypts(p) && !slices.ContainsFunc(kept, encrypts) {
-			return fmt.Errorf("pattern %q encrypts properties, and the repository, which has no such pattern, would hold them in clear", p.PatternName())
+		if encrypts(p) && !slices.ContainsFunc(kept, encrypts[T]) {
+			return fmt.Errorf("pattern %q encrypts properties, and the repository, which has no such pattern, would hold them in clear", p.Name)
 		}
 	}
 	return nil
 }
 
-func encrypts(p driver.Pattern) bool {
-	t, ok := p.(driver.PropertyTransformer)
-	return ok && t.Stage() == driver.StageEncrypt
+func encrypts[T any](p driver.Implementation[T]) bool {
+	return p.Transform != nil && p.Transform.Stage == driver.StageEncrypt
+}
+
+func streams[T any](p driver.Implementation[T]) bool {
+	return p.Transform != nil && p.Transform.Streams
 }
 
 // rekeyed returns the value to store for an entity: a copy, since a write updates the Meta of its value.
-func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T, error) {
+func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 	v := *entity
 	*d.repo.MetaOf(&v) = tables.Meta{}
 	if d.rekey != nil {
@@ -81,7 +85,7 @@ func (d toRepository[T]) rekeyed(source *patterns.Repository[T], entity *T) (*T,
 
 // protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. Which properties
 // are protected depends on the entity's key, so protects is called for each entity.
-func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied *T, key tables.Key) error {
+func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)
 	if from == nil {
 		return nil
@@ -95,12 +99,12 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 		return err
 	}
 	for _, p := range properties {
-		want, got := from.Protects(key, p.Name), driver.Unprotected
+		want, got := from.Transform.Protects(key, p.Name), driver.Unprotected
 		if to != nil {
-			got = to.Protects(d.repo.KeyOf(copied), p.Name)
+			got = to.Transform.Protects(d.repo.KeyOf(copied), p.Name)
 		}
 		if !p.Value.IsNull() && got < want {
-			return &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Pattern: from.PatternName(),
+			return &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Pattern: from.Name,
 				Err: fmt.Errorf("property %s is protected here, and the destination, table %s, would hold it in clear or unsigned; declare it there, too", p.Name, d.repo.Table().Name())}
 		}
 	}
@@ -108,16 +112,16 @@ func (d toRepository[T]) protects(source *patterns.Repository[T], entity, copied
 }
 
 // protectorOf returns the pattern that encrypts or signs a repository's properties, nil for none.
-func protectorOf[T any](repo *patterns.Repository[T]) driver.PropertyProtector {
+func protectorOf[T any](repo driver.Host[T]) *driver.Implementation[T] {
 	for _, p := range repo.Patterns() {
-		if x, ok := p.(driver.PropertyProtector); ok {
-			return x
+		if p.Transform != nil && p.Transform.Protects != nil {
+			return &p
 		}
 	}
 	return nil
 }
 
-func (d toRepository[T]) place(source *patterns.Repository[T], entity *T) ([]string, error) {
+func (d toRepository[T]) place(source driver.Host[T], entity *T) ([]string, error) {
 	v, err := d.rekeyed(source, entity)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -90,7 +89,7 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 // commit deletes the entity as it was read, together with one of the move's rows. From then on the entity has moved.
 // done is false if another writer came first.
 func (w *moving[T]) commit(ctx context.Context, entity *T, beside driver.Beside) (done bool, err error) {
-	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &patterns.ApplyOptions{Beside: beside}))
+	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &driver.ApplyOptions{Beside: beside}))
 }
 
 func (w *moving[T]) failure(kind, err error) error {

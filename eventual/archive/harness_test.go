@@ -111,13 +111,11 @@ func (c *clerk) state() string { return c.Life + ": " + c.Note }
 // elsewhere is an index with a copy in another table, whose changes go over the queue.
 type elsewhere struct{ table *tables.Table }
 
-func (*elsewhere) PatternName() string            { return "elsewhere" }
-func (*elsewhere) Attach(driver.Host) error       { return nil }
-func (e *elsewhere) OutsideTable() *tables.Table  { return e.table }
-func (*elsewhere) ReservationTerm() time.Duration { return 0 }
-func (*elsewhere) OutsideCopies(v any) ([]driver.OutsideCopy, error) {
-	c := v.(*clerk)
-	return []driver.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
+func (e *elsewhere) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
+	return driver.Implementation[clerk]{Name: "elsewhere", Outside: &driver.Outside[clerk]{Table: e.table,
+		Copies: func(c *clerk) ([]driver.OutsideCopy, error) {
+			return []driver.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
+		}}}, nil
 }
 
 // office is where a test's processes work: names, and how their movers are made.
@@ -166,11 +164,11 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 		return nil, err
 	}
 	p.ledger = account.Table(o.ledger)
-	email := func() driver.Pattern {
+	email := func() patterns.Pattern[clerk] {
 		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
 	}
 	schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
-	attached := []driver.Pattern{email()}
+	attached := []patterns.Pattern[clerk]{email()}
 	if o.reachesOut {
 		schema.Intents = p.queue
 		attached = append(attached, &elsewhere{account.Table(o.outside)})

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"reflect"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -18,7 +20,7 @@ type Mover[T any] struct {
 	queue       *eventual.Queue
 	name        string
 	messageType string
-	source      *patterns.Repository[T]
+	source      driver.Host[T]
 	destination Destination[T]
 	replaces    bool
 }
@@ -60,14 +62,16 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 		return nil, invalidf(op, q.Name(), "the repository to move from is nil")
 	case destination == nil:
 		return nil, invalidf(op, q.Name(), "the destination is nil")
-	case sharesMeta(source):
-		return nil, invalidf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", source.EntityType())
 	}
-	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: source, destination: destination}
+	host := patterns.HostOf(source)
+	if sharesMeta(host) {
+		return nil, invalidf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", reflect.TypeFor[T]())
+	}
+	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
 	if options != nil {
 		m.replaces = options.Replace
 	}
-	if err := destination.check(source); err != nil {
+	if err := destination.check(host); err != nil {
 		return nil, invalidf(op, q.Name(), "the destination: %w", err)
 	}
 	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
@@ -77,7 +81,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 }
 
 // sharesMeta reports whether a copied entity value shares its Meta with the original.
-func sharesMeta[T any](r *patterns.Repository[T]) bool {
+func sharesMeta[T any](r driver.Host[T]) bool {
 	var v T
 	meta := r.MetaOf(&v)
 	copied := v

@@ -161,26 +161,27 @@ type Embedded struct{ tables.Meta }
 // sealing stands for a pattern that encrypts.
 type sealing struct{}
 
-func (sealing) PatternName() string      { return "sealing" }
-func (sealing) Attach(driver.Host) error { return nil }
-func (sealing) Stage() driver.Stage      { return driver.StageEncrypt }
-func (sealing) Store(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
-	return p, nil
+func (sealing) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
+	return transforming("sealing", driver.Transform[clerk]{Stage: driver.StageEncrypt}), nil
 }
-func (sealing) Load(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
-	return p, nil
+
+// transforming is a pattern that leaves properties as they are.
+func transforming(name string, t driver.Transform[clerk]) driver.Implementation[clerk] {
+	t.Store = func(_ context.Context, _ *driver.Change[clerk], p tables.Properties) (tables.Properties, error) {
+		return p, nil
+	}
+	t.Load = func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
+		return p, nil
+	}
+	return driver.Implementation[clerk]{Name: name, Transform: &t}
 }
-func (sealing) RefusesMerge() error    { return nil }
-func (sealing) Filterable(string) bool { return true }
 
 // referring stands for a pattern whose entities hold references as they are read.
-type referring struct{ sealing }
+type referring struct{}
 
-func (referring) PatternName() string { return "referring" }
-func (referring) Stage() driver.Stage { return driver.StageSpill }
-func (referring) Streams() bool       { return true }
-
-var _ driver.Streamer = referring{} // what it embeds, too, is found to be a PropertyTransformer
+func (referring) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
+	return transforming("referring", driver.Transform[clerk]{Stage: driver.StageSpill, Streams: true}), nil
+}
 
 func second[T any](_ T, err error) error { return err }
 

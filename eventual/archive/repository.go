@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -85,7 +84,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 	if err != nil {
 		return false, err
 	}
-	options := &patterns.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside}
+	options := &driver.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside}
 	if done, err = unlessRefused(m.repo.Apply(ctx, kind, copied, options)); err != nil {
 		return false, err
 	}
@@ -209,7 +208,7 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	case m.writeOf(there) == mark.WriteID():
 		var beside driver.Beside
 		if beside, err = besideRow(driver.DeleteRow, m.repo.Table(), mark); err == nil {
-			done, err = unlessRefused(m.repo.Apply(ctx, driver.ChangeDelete, there, &patterns.ApplyOptions{Beside: beside}))
+			done, err = unlessRefused(m.repo.Apply(ctx, driver.ChangeDelete, there, &driver.ApplyOptions{Beside: beside}))
 		}
 	default:
 		return m.bothChanged(ctx, mark, "the entity was deleted at the source, and its copy was changed at the destination, while the move was under way; "+

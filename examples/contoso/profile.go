@@ -74,7 +74,7 @@ func profileKey(department string, n int) tables.Key {
 // newProfiles is the table with patterns: one entity a profile, which is spread over rows, and its copy by email.
 func newProfiles(table *tables.Table) (*patterns.Repository[Profile], *intrapartition.Index[Profile], error) {
 	byEmail := intrapartition.NewIndex("email", func(p *Profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	wide := widentities.New(&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
+	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	repo, err := patterns.NewRepository(table, patterns.Schema[Profile]{
 		Key:       func(p *Profile) tables.Key { return profileKey(p.Department, p.ID) },
 		RowPrefix: "profile",

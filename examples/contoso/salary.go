@@ -61,7 +61,7 @@ func openConfidentials(ctx context.Context, table *tables.Table, registry *encry
 	x.repo, err = patterns.NewRepository(table, patterns.Schema[Confidential]{
 		Key:       func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
-	}, encryption.New("encryption", registry, nil), x.byNationalID)
+	}, encryption.New[Confidential]("encryption", registry, nil), x.byNationalID)
 	return x, err
 }
 

@@ -19,14 +19,15 @@ func checking() scenario {
 				return err
 			}
 			for _, x := range []struct {
+				name  string
 				index *intrapartition.Index[Employee]
 				of    func(*Employee) record
-			}{{c.indexes.email, (*Employee).record}, {c.indexes.name, (*Employee).named}, {c.indexes.hired, (*Employee).record}} {
+			}{{"email", c.indexes.email, (*Employee).record}, {"name", c.indexes.name, (*Employee).named}, {"hired", c.indexes.hired, (*Employee).record}} {
 				query, err := x.index.Query(compoundkey.All())
 				if err != nil {
 					return err
 				}
-				if err := c.checkOrder(ctx, s, x.index.PatternName(), query, x.of); err != nil {
+				if err := c.checkOrder(ctx, s, x.name, query, x.of); err != nil {
 					return err
 				}
 			}

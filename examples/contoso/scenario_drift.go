@@ -15,7 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,11 +67,11 @@ func (c *company) openDrifting(ctx context.Context) (*drifting, error) {
 }
 
 // repository attaches the patterns to the employees' table, and more of them.
-func (d *drifting) repository(employees *tables.Table, more ...driver.Pattern) (*patterns.Repository[Employee], error) {
+func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern[Employee]) (*patterns.Repository[Employee], error) {
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	schema := newSchema()
 	schema.Intents = d.queue
-	return patterns.NewRepository(employees, schema, append([]driver.Pattern{
+	return patterns.NewRepository(employees, schema, append([]patterns.Pattern[Employee]{
 		intrapartition.NewIndex("email", byEmail, nil),
 		besideEmployees(),
 		interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
@@ -301,7 +300,7 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 		return err
 	}
 	if err := d.c.act(s, "an index by hire date, by Rebuild", func() (string, error) {
-		done, err := repo.Rebuild(ctx, &patterns.RebuildOptions{Patterns: []string{hired.PatternName()}})
+		done, err := repo.Rebuild(ctx, &patterns.RebuildOptions{Patterns: []string{"hired"}})
 		if err == nil && (done.Written != int64(len(d.staff)) || done.Failed != 0) {
 			err = fmt.Errorf("%d of %d employees were entered, %d could not be", done.Written, len(d.staff), done.Failed)
 		}

@@ -39,9 +39,7 @@ import (
 // names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is none of
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
-driver.Auditor driver.Mender driver.Completer driver.Pattern driver.Host driver.CopyContributor driver.Rememberer driver.RowContributor
-driver.OutsideCopyContributor driver.IntentContributor driver.CompanionContributor driver.PropertyTransformer driver.CopyAuthenticator
-driver.SealedContributor driver.PropertyProtector driver.Streamer driver.Layout driver.IntentRunner driver.OutsideOwner tables.Meaning
+driver.Host driver.IntentRunner driver.Layout driver.Authentication tables.Meaning patterns.Pattern
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
@@ -51,7 +49,7 @@ compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundk
 // string do. They hold no key.
 const valueTypes = `
 tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.RawRow tables.RawWrite tables.Staged tables.BulkUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
-patterns.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
+driver.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
 // everyValue makes a value of each exported type that can hold or reach a secret, most of them after it was used.
@@ -87,16 +85,28 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
 	codec := must[*tables.Codec[item]](t)(tables.NewCodec[item]())
 	values := []any{account, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
-		patterns.Schema[item]{Intents: queue, Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, tables.StateOf(rows.Open, d.items.MetaOf(read)), &d.number.IndexDefinition, d.items.MetaOf(read), explained, explained.Rows[0],
+		patterns.Schema[item]{Intents: queue, Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, tables.StateOf(rows.Open, &read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
 		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
-		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
+		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
 		must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), must[encryption.LocalRSAKey](t)(x.rsaKey()),
 		d.photo, largeOptions, read.Clip, d.team, d.teams, d.crew, d.name, d.badge, d.badge.Verified(), d.count, d.counted, d.members, d.typ, cache,
-		log, writer, widentities.New(nil), must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
+		log, writer, widentities.New[item](nil), must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
 		must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
 		must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
+	}
+	for _, p := range patterns.HostOf(d.items).Patterns() {
+		values = append(values, p, p.Binding)
+		if p.Outside != nil {
+			values = append(values, *p.Outside)
+		}
+		if p.Transform != nil {
+			values = append(values, *p.Transform)
+		}
+		if p.Audit != nil {
+			values = append(values, *p.Audit)
+		}
 	}
 	return append(values, x.reports(t)...)
 }
@@ -130,7 +140,7 @@ func TestCanaryTypes(t *testing.T) {
 	ctx, read := t.Context(), must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
 	page := must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
 	for _, v := range []any{read, page, must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
-		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, logdata.Record{}} {
+		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change[item]{Entity: read}, driver.Reconciliation[item]{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}
 	exported := exportedTypes(t)

@@ -254,7 +254,7 @@ func TestOrder(t *testing.T) {
 	var before []*item
 	for seed := range uint64(12) {
 		order := rand.New(rand.NewPCG(seed, 0))
-		d := must[*desk](t)(o.openShuffled(s, func(all []driver.Pattern) {
+		d := must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern[item]) {
 			order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}))
 		next := d.itemOf(1, string(rune('a'+seed)))

@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -98,7 +97,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
-	var kept []driver.Pattern
+	var kept []patterns.Pattern[clerk]
 	if w.within {
 		kept = append(kept, intrapartition.NewIndex("within", email, nil))
 	}

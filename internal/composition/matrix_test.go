@@ -130,20 +130,20 @@ func TestMatrix(t *testing.T) {
 				both := k.makeParts(t, a, b)
 				r, err := k.plain(both)
 				if !x.cells[[2]int{i, j}] {
-					k.mustRefuse(t, err, both[0].PatternName(), both[1].PatternName())
+					k.mustRefuse(t, err, k.nameOfPattern(t, both[0]), k.nameOfPattern(t, both[1]))
 					return
 				}
 				check(t, err)
-				check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, has(both, "Clip")))
+				check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p driver.Implementation[item]) bool { return p.Name == "Clip" })))
 			})
 		}
 	}
 }
 
 // makeParts makes patterns for one entity. A layout is made first, since it decides how large the entity is.
-func (k *kit) makeParts(t testing.TB, chosen ...part) []driver.Pattern {
+func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern[item] {
 	t.Helper()
-	made, times := make([]driver.Pattern, len(chosen)), map[string]int{}
+	made, times := make([]patterns.Pattern[item], len(chosen)), map[string]int{}
 	for _, layouts := range []bool{true, false} {
 		for i, p := range chosen {
 			if layouts == (p.name == "widentities.Layout") {
@@ -155,16 +155,20 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []driver.Pattern {
 	return made
 }
 
-func has(made []driver.Pattern, name string) bool {
-	return slices.ContainsFunc(made, func(p driver.Pattern) bool { return p.PatternName() == name })
+// nameOfPattern is the name that a pattern has in a repository.
+func (k *kit) nameOfPattern(t testing.TB, p patterns.Pattern[item]) string {
+	t.Helper()
+	r := must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}))
+	implementation, _ := p.Attach(patterns.HostOf(r)) // whether it fits is another question
+	return implementation.Name
 }
 
 // plain is a repository with the patterns.
-func (k *kit) plain(both []driver.Pattern) (*patterns.Repository[item], error) {
+func (k *kit) plain(both []patterns.Pattern[item]) (*patterns.Repository[item], error) {
 	return k.plainOn(k.table, k.queue, both)
 }
 
-func (k *kit) plainOn(table *tables.Table, intents driver.IntentRunner, both []driver.Pattern) (*patterns.Repository[item], error) {
+func (k *kit) plainOn(table *tables.Table, intents driver.IntentRunner, both []patterns.Pattern[item]) (*patterns.Repository[item], error) {
 	r, err := patterns.NewRepository(table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: intents}, both...)
 	if err == nil {
 		k.keyOf = r.KeyOf

@@ -18,7 +18,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -78,10 +77,10 @@ func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Regi
 
 // open makes all of a process. In which order it names the patterns, shuffle decides.
 func (o *office) open(s *storagetest.Service) (*desk, error) {
-	return o.openShuffled(s, func([]driver.Pattern) {})
+	return o.openShuffled(s, func([]patterns.Pattern[item]) {})
 }
 
-func (o *office) openShuffled(s *storagetest.Service, shuffle func([]driver.Pattern)) (*desk, error) {
+func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pattern[item])) (*desk, error) {
 	account, err := open(s)
 	if err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func (d *desk) links() (beside, away *denormalization.Copies[item, site]) {
 }
 
 // patterns makes all patterns of a process, besides those of links.
-func (d *desk) patterns(links ...driver.Pattern) ([]driver.Pattern, error) {
+func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[item], error) {
 	sealer, err := encryption.NewStream(d.registry, nil)
 	if err != nil {
 		return nil, err
@@ -145,7 +144,7 @@ func (d *desk) patterns(links ...driver.Pattern) ([]driver.Pattern, error) {
 	d.typ = newType()
 	return append(links,
 		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.counted, d.members, d.typ,
-		encrypting("encryption", d.registry), widentities.New(&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
+		encrypting("encryption", d.registry), widentities.New[item](&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
 	), nil
 }
 
@@ -166,8 +165,8 @@ func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], 
 	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })
 	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{RowPrefix: "item", Key: func(v *itemV1) tables.Key {
 		return plainKey(&item{Site: v.Site, ID: v.ID})
-	}}, heterogeneous.NewType[itemV1]("Item", 1, nil), name, encryption.New("encryption", o.registry, nil),
-		widentities.New(&widentities.Options{FirstRow: append(first, "FullName")}))
+	}}, heterogeneous.NewType[itemV1]("Item", 1, nil), name, encryption.New[itemV1]("encryption", o.registry, nil),
+		widentities.New[itemV1](&widentities.Options{FirstRow: append(first, "FullName")}))
 }
 
 func (d *desk) itemOf(id int, state string) *item {

@@ -20,7 +20,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -54,8 +53,8 @@ func (v *item) site(n int) (row, name *string) {
 
 // encrypting encrypts what is secret in an item. It goes by a resolver, since a repository without encryption refuses a type
 // whose fields have the tag.
-func encrypting(name string, registry *encryption.Registry) *encryption.Encryption {
-	return encryption.New(name, registry, &encryption.Options{
+func encrypting(name string, registry *encryption.Registry) *encryption.Encryption[item] {
+	return encryption.New[item](name, registry, &encryption.Options{
 		Resolver: func(_, _, property string) bool { return property == "Number" || property == "Essay" },
 		Plain:    []string{"EntityType", "Site", "ID", "Name", "Team", "Doc", "Photo", "Clip", "Song", "HomeRow", "HomeName", "WorkRow", "WorkName", "Region", "Country"},
 	})
@@ -130,7 +129,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	return k
 }
 
-func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...driver.Pattern) *patterns.Repository[site] {
+func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...patterns.Pattern[site]) *patterns.Repository[site] {
 	t.Helper()
 	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
 }
@@ -205,7 +204,7 @@ func (k *kit) awayLink(n int) denormalization.Link[site, item] {
 // part is one pattern of the matrix. n tells two of a kind apart on one entity.
 type part struct {
 	name string
-	make func(t testing.TB, k *kit, n int) driver.Pattern
+	make func(t testing.TB, k *kit, n int) patterns.Pattern[item]
 }
 
 func byName(v *item) compoundkey.Part {
@@ -219,23 +218,23 @@ var kept = []string{heterogeneous.EntityType, "LoggedAt", "LogID", "Site", "ID",
 
 func parts() []part {
 	indexes := []part{
-		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) driver.Pattern {
+		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return intrapartition.NewIndex(fmt.Sprint("name", n), byName, nil)
 		}},
-		{"interpartition.Index", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"interpartition.Index", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			var options interpartition.Options[item]
 			if k.wide {
 				options.Project = kept
 			}
 			return interpartition.NewIndex(fmt.Sprint("badge", n), byName, &options)
 		}},
-		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) driver.Pattern {
+		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
 		}},
-		{"indexentities.InTable", func(_ testing.TB, _ *kit, n int) driver.Pattern {
+		{"indexentities.InTable", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, nil)
 		}},
-		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, nil)
 		}},
 	}
@@ -245,36 +244,36 @@ func parts() []part {
 // relations are the patterns between entities.
 func relations() []part {
 	return []part{
-		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) driver.Pattern {
+		{"denormalization.NewInPartition, Source", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			holder := func(v *item) tables.Key { return siteKey(k.keyOf(v).Partition, fmt.Sprint("beside", n)) }
 			copies := denormalization.NewInPartition(fmt.Sprint("beside", n), k.link(n, holder), nil)
 			k.sitesOn(t, k.table, copies.Holder())
 			return copies.Source()
 		}},
-		{"denormalization.NewInPartition, Holder", func(t testing.TB, k *kit, n int) driver.Pattern {
+		{"denormalization.NewInPartition, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.NewInPartition(fmt.Sprint("home", n), k.homeLink(n), nil)
 			k.sitesOn(t, k.table, copies.Source())
 			return copies.Holder()
 		}},
-		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) driver.Pattern {
+		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) tables.Key { return siteKey("away", "one") }), nil)
 			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("away"), k.queue), copies.Holder()))
 			return copies.Source()
 		}},
-		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) driver.Pattern {
+		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("region", n), k.awayLink(n), nil)
 			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("region"), k.queue), copies.Source()))
 			return copies.Holder()
 		}},
-		{"relationships.Count", func(_ testing.TB, _ *kit, n int) driver.Pattern {
+		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
 		}},
-		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (tables.Key, bool) {
 				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true
 			}, func(p *site) *int { return &p.Items })
 		}},
-		{"relationships.Members", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"relationships.Members", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (tables.Key, bool) { return siteKey("projects", "P"), true })
 		}},
 	}
@@ -283,21 +282,21 @@ func relations() []part {
 // storage are the patterns that say how an entity is stored.
 func storage() []part {
 	return []part{
-		{"largeentities.Property", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"largeentities.Property", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return largeentities.NewProperty[item]([]string{"Photo", "Doc"}[n], k.container, &largeentities.Options{Threshold: -1})
 		}},
-		{"largeentities.Stream", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"largeentities.Stream", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			field := func(v *item) *largeentities.Stream { return []*largeentities.Stream{&v.Clip, &v.Song}[n] }
 			return largeentities.NewStream([]string{"Clip", "Song"}[n], field, k.container, nil)
 		}},
-		{"widentities.Layout", func(_ testing.TB, k *kit, _ int) driver.Pattern {
+		{"widentities.Layout", func(_ testing.TB, k *kit, _ int) patterns.Pattern[item] {
 			k.wide = true
-			return widentities.New(&widentities.Options{FirstRow: kept})
+			return widentities.New[item](&widentities.Options{FirstRow: kept})
 		}},
-		{"encryption.Encryption", func(_ testing.TB, k *kit, n int) driver.Pattern {
+		{"encryption.Encryption", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return encrypting(fmt.Sprint("encryption", n), k.registry)
 		}},
-		{"heterogeneous.Type", func(testing.TB, *kit, int) driver.Pattern {
+		{"heterogeneous.Type", func(testing.TB, *kit, int) patterns.Pattern[item] {
 			return newType()
 		}},
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -23,31 +22,31 @@ import (
 // TestRefused: what the page says of more than two, or of two with certain options.
 func TestRefused(t *testing.T) {
 	k := newKit(t, newRegistry(t))
-	sealing := func() driver.Pattern { return encrypting("encryption", k.registry) }
-	clips := func() driver.Pattern {
+	sealing := func() patterns.Pattern[item] { return encrypting("encryption", k.registry) }
+	clips := func() patterns.Pattern[item] {
 		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
 	}
-	count := func(sites *patterns.Repository[site]) driver.Pattern {
+	count := func(sites *patterns.Repository[site]) patterns.Pattern[item] {
 		return relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	}
 	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }, nil))
 	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) tables.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
-		both []driver.Pattern
+		both []patterns.Pattern[item]
 		want string
 	}{
-		"one property encrypted and in a blob": {[]driver.Pattern{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
-		"steps, and copies without a type":     {[]driver.Pattern{newType(), intrapartition.NewIndex("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
-		"parents with effects outside":         {[]driver.Pattern{count(outgoing)}, `"names"`},
-		"a source with effects outside":        {[]driver.Pattern{besideAway.Source(), interpartition.NewIndex("badge", byName, nil)}, `"badge"`},
-		"a layout without EntityType in front": {[]driver.Pattern{newType(), widentities.New(nil)}, `"wide"`},
+		"one property encrypted and in a blob": {[]patterns.Pattern[item]{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
+		"steps, and copies without a type":     {[]patterns.Pattern[item]{newType(), intrapartition.NewIndex("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
+		"parents with effects outside":         {[]patterns.Pattern[item]{count(outgoing)}, `"names"`},
+		"a source with effects outside":        {[]patterns.Pattern[item]{besideAway.Source(), interpartition.NewIndex("badge", byName, nil)}, `"badge"`},
+		"a layout without EntityType in front": {[]patterns.Pattern[item]{newType(), widentities.New[item](nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []driver.Pattern{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []driver.Pattern{clips()}))
+	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
 	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
 		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
@@ -67,13 +66,13 @@ func TestRefusedOnWriting(t *testing.T) {
 	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
 	k.sitesOn(t, k.table, copies.Holder())
-	r := must[*patterns.Repository[item]](t)(k.plain([]driver.Pattern{byCount, copies.Source()}))
+	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
 	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
 	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)
 	}
 	whole := interpartition.NewIndex("badge", byName, nil)
-	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []driver.Pattern{whole, widentities.New(nil)}))
+	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)

@@ -47,7 +47,7 @@ func TestMatrixUses(t *testing.T) {
 					check(t, err)
 					return
 				}
-				k.mustRefuse(t, err, p.make(t, k, 0).PatternName())
+				k.mustRefuse(t, err, k.nameOfPattern(t, p.make(t, k, 0)))
 			})
 		}
 	}
@@ -161,7 +161,7 @@ func verbs() []use {
 			stages := []func(context.Context, *tables.Transaction, *item) error{r.StageInsert, r.StageReplace, r.StageDelete}
 			for i, stage := range stages {
 				x := r.Table().NewTransaction()
-				if i == 0 && r.CheckStage() == nil {
+				if i == 0 && patterns.HostOf(r).CheckStage() == nil {
 					check(t, k.prepareFor(t, r, a))
 				}
 				if err := stage(t.Context(), x, a); err != nil {
@@ -254,7 +254,7 @@ func others() []use {
 			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			counter := must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
 			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), tables.Key{Partition: "Sales", Row: "series"}
-			if r.CheckStage() == nil {
+			if patterns.HostOf(r).CheckStage() == nil {
 				check(t, k.prepareFor(t, r, a))
 			}
 			if err := r.StageInsert(t.Context(), x, a); err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -224,4 +226,16 @@ func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 			}
 		}
 	}
+}
+
+// PatternOf is what a pattern contributes to a repository, by its name.
+func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) driver.Implementation[T] {
+	t.Helper()
+	for _, p := range patterns.HostOf(r).Patterns() {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("the repository has no pattern %q", name)
+	panic("unreachable")
 }

@@ -25,80 +25,62 @@ func (k ChangeKind) String() string {
 }
 
 // Change is one logical change of an entity, as patterns see it.
-type Change struct {
+type Change[T any] struct {
 	Kind   ChangeKind
 	Key    tables.Key
 	ID     string            // unlike that of any other change; names new things outside
-	Entity any               // *T as it will be, or as it was read for a delete
-	Given  any               // *T of the caller, whose properties are merged; nil for the other kinds
-	Stored tables.Properties // as it will be stored, once the transformers have run; nil for a delete
+	Entity *T                // as it will be, or as it was read for a delete
+	Given  *T                // the caller's, whose properties are merged; nil for the other kinds
+	Stored tables.Properties // as it will be stored, once the transforms have run; nil for a delete
+	Prior  []string          // what Implementation.Prior returned of the entity's old state; nil for an insert
 	DryRun bool              // for Explain and Check: nothing may be written
 
-	state *ChangeState
+	pattern string
+	state   *ChangeState
 }
 
-// Remembered returns what the pattern remembered of the entity's old state; nil for an insert.
-func (c *Change) Remembered(pattern string) []string {
-	if c.state == nil || c.state.Prior == nil {
-		return nil
-	}
-	return c.state.Prior(pattern)
+// NewChange is for package patterns: the change as one pattern sees it.
+func NewChange[T any](_ rows.Pass, pattern string, state *ChangeState, c Change[T]) *Change[T] {
+	c.pattern, c.state = pattern, state
+	return &c
 }
 
-// MergeWhole is for a PropertyTransformer's Store that cannot merge into what is stored, since some of it has to go: what Store
+// MergeWhole is for a Transform.Store that cannot merge into what is stored, since some of it has to go: what Store
 // returns is all of the entity then, and takes the place of the row under the ETag of the merge. stored are the properties as
 // they are.
-func (c *Change) MergeWhole() (stored tables.Properties) {
+func (c *Change[T]) MergeWhole() (stored tables.Properties) {
 	c.state.Whole = true
 	return slices.Clone(c.state.Base)
 }
 
 // Writes reports whether the change writes a property: an insert or a replace writes all, a merge those that it was given.
-func (c *Change) Writes(property string) bool {
+func (c *Change[T]) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }
 
 // Note keeps something about the change for later calls of the same pattern.
-func (c *Change) Note(pattern string, v any) {
+func (c *Change[T]) Note(v any) {
 	if c.state == nil {
 		c.state = &ChangeState{}
 	}
 	if c.state.notes == nil {
 		c.state.notes = map[string]any{}
 	}
-	c.state.notes[pattern] = v
+	c.state.notes[c.pattern] = v
 }
 
 // Noted returns what the pattern noted last about the change, nil for nothing.
-func (c *Change) Noted(pattern string) any {
+func (c *Change[T]) Noted() any {
 	if c.state == nil {
 		return nil
 	}
-	return c.state.notes[pattern]
+	return c.state.notes[c.pattern]
 }
 
-// ChangeState is what a repository and the methods of a Change share.
+// ChangeState is what package patterns and the methods of a Change share.
 type ChangeState struct {
-	Prior       func(pattern string) []string // what a pattern remembered of the entity's old state
-	Given, Base tables.Properties             // of a merge: what it sends, and the properties as they are stored
-	Whole       bool                          // of a merge: it writes the row whole
+	Given, Base tables.Properties // of a merge: what it sends, and the properties as they are stored
+	Whole       bool              // of a merge: it writes the row whole
 
 	notes map[string]any // by pattern
-}
-
-// StateOf returns the state of a change, and makes it where there is none.
-func StateOf(_ rows.Pass, c *Change) *ChangeState {
-	if c.state == nil {
-		c.state = &ChangeState{}
-	}
-	return c.state
-}
-
-// Trial returns a change whose state is its own, but for the notes: what a trial run sets is not the change's.
-func Trial(_ rows.Pass, c Change) Change {
-	if c.state != nil {
-		state := *c.state
-		c.state = &state
-	}
-	return c
 }

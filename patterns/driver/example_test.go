@@ -13,36 +13,44 @@ import (
 )
 
 // lastChange is a pattern of a third party: the row "lastchange" of each partition names the entity that changed last.
-type lastChange struct{ table *tables.Table }
+type lastChange[T any] struct{ repository driver.Binding[T] }
 
-// PatternName is stored in the row as its owner.
-func (*lastChange) PatternName() string { return "lastchange" }
-
-// Attach learns the table; a nil host releases the pattern.
-func (p *lastChange) Attach(host driver.Host) error {
-	p.table = nil
-	if host != nil {
-		p.table = host.Table()
-	}
-	return nil
+// Attach implements patterns.Pattern.
+func (p *lastChange[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	return driver.Implementation[T]{Name: "lastchange", Binding: &p.repository,
+		// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
+		Rows: func(ctx context.Context, change *driver.Change[T]) ([]driver.RowOperation, error) {
+			verb := driver.ReplaceRow
+			row, err := lastRow(ctx, host, change.Key.Partition)
+			if errors.Is(err, tables.ErrNotFound) {
+				verb, row, err = driver.InsertRow, &tables.Entity{Key: lastKey(change.Key.Partition)}, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			row.Set("Entity", tables.String(change.Key.Row))
+			return []driver.RowOperation{{Verb: verb, Row: row}}, nil
+		}}, nil
 }
 
-// Remember is nothing: the row follows from the change alone.
-func (*lastChange) Remember(any, tables.Properties) ([]string, error) { return nil, nil }
-
-// ContributeRows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
-func (p *lastChange) ContributeRows(ctx context.Context, change *driver.Change) ([]driver.RowOperation, error) {
-	key := tables.Key{Partition: change.Key.Partition, Row: "lastchange"}
-	row, err := p.table.Entities().Get(ctx, key)
-	verb := driver.ReplaceRow
-	switch {
-	case errors.Is(err, tables.ErrNotFound):
-		verb, row = driver.InsertRow, &tables.Entity{Key: key}
-	case err != nil:
-		return nil, err
+// In returns the row key of the entity that changed last in a partition.
+func (p *lastChange[T]) In(ctx context.Context, partition string) (string, error) {
+	host, err := p.repository.Host("In", "lastchange")
+	if err != nil {
+		return "", err
 	}
-	row.Set("Entity", tables.String(change.Key.Row))
-	return []driver.RowOperation{{Verb: verb, Row: row}}, nil
+	row, err := lastRow(ctx, host, partition)
+	if err != nil {
+		return "", err
+	}
+	entity, _ := row.Get("Entity").Text()
+	return entity, nil
+}
+
+func lastKey(partition string) tables.Key { return tables.Key{Partition: partition, Row: "lastchange"} }
+
+func lastRow[T any](ctx context.Context, host driver.Host[T], partition string) (*tables.Entity, error) {
+	return host.Table().Entities().Get(ctx, lastKey(partition))
 }
 
 type member struct {
@@ -53,7 +61,7 @@ type member struct {
 // A pattern contributes to the plan of each change; the repository writes the plan in one transaction.
 func Example() {
 	ctx := context.Background()
-	last := &lastChange{}
+	last := &lastChange[member]{}
 	members, err := patterns.NewRepository(harness.ExampleTable("ExampleDriver"), patterns.Schema[member]{
 		Key: func(m *member) tables.Key { return tables.Key{Partition: m.Team, Row: m.Name} },
 	}, last)
@@ -65,10 +73,6 @@ func Example() {
 			log.Fatal(err)
 		}
 	}
-	row, err := last.table.Entities().Get(ctx, tables.Key{Partition: "red", Row: "lastchange"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(row.Get("Entity").Text())
-	// Output: bob true
+	fmt.Println(last.In(ctx, "red"))
+	// Output: bob <nil>
 }

@@ -2,22 +2,21 @@ package driver
 
 import "github.com/tablepatterns/tablepatterns/tables"
 
-// Layout spreads an entity over several rows of one transaction. A repository has at most one. It is pure: the
-// repository reads and writes the rows, under keys of its own making.
-type Layout interface {
-	Pattern
+// Layout spreads an entity over several rows of one transaction. It is pure: the repository reads and writes the rows, under keys of
+// its own making. All functions are set.
+type Layout struct {
 	// Split lays properties out over rows. The same properties are always laid out alike.
-	Split(p tables.Properties) (*LaidOut, error)
+	Split func(p tables.Properties) (*LaidOut, error)
 	// Versions returns the versions of the further rows.
-	Versions(directory string) ([]string, error)
+	Versions func(directory string) ([]string, error)
 	// Rows returns which of the further rows hold the named properties, all that there are for nil.
-	Rows(directory string, names []string) ([]int, error)
+	Rows func(directory string, names []string) ([]int, error)
 	// Join undoes Split, given the first row and all further rows that Rows has returned, by index. ErrOutdated says that
 	// they are not of one version: then all are read again.
-	Join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
+	Join func(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
 	// Filterable reports whether every first row holds a property, if the entity has it. A condition on another is
 	// refused: it would miss entities.
-	Filterable(property string) bool
+	Filterable func(property string) bool
 }
 
 // LaidOut is an entity's properties spread over rows.

@@ -10,10 +10,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reconciliation is what an IntentContributor has to bring into agreement.
-type Reconciliation struct {
+// Reconciliation is what an Implementation.Reconcile has to bring into agreement.
+type Reconciliation[T any] struct {
 	Key    tables.Key
-	Entity any               // *T, nil when there is no such entity
+	Entity *T                // nil when there is no such entity
 	Stored tables.Properties // of the entity, as stored
 	Keys   []string
 	// Received says that Keys were read from a message, which whoever may put messages can have written. What a key names is
@@ -23,20 +23,22 @@ type Reconciliation struct {
 	pattern string
 }
 
-// NewReconciliation is for patterns that mend rows of their own outside of any change: it names what may be written.
-func NewReconciliation(p Pattern, entity tables.Key, keys ...string) *Reconciliation {
-	return &Reconciliation{Key: entity, Keys: keys, pattern: p.PatternName()}
+// NewReconciliation is for patterns that mend rows of their own outside of any change: r says what may be written, and pattern whose
+// rows they are.
+func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
+	r.pattern = pattern
+	return &r
 }
 
 // Owns reports whether the message names a key: nothing else may be written for it.
-func (r *Reconciliation) Owns(ctx context.Context, key string) bool {
+func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
 }
 
 // Write writes rows that belong to no one entity, such as a list that many share, for one of the named keys: rows of one
 // partition of a table, in one transaction. Row.Key and Row.Properties are used, and Row.ETag by ReplaceRow and DeleteRow,
 // which have one, so that what comes late is refused: ErrConflict, ErrExists and ErrNotFound say that the rows have changed.
-func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
+func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
 		return tables.Invalidf(op, "the message does not name %q", key)
@@ -51,11 +53,6 @@ func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Ta
 	}
 	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
-}
-
-// NewReceived is a Reconciliation of an intent. received says that its keys were read from a message.
-func NewReceived(_ rows.Pass, pattern string, entity tables.Key, keys []string, received bool) *Reconciliation {
-	return &Reconciliation{Key: entity, Keys: keys, Received: received, pattern: pattern}
 }
 
 const pass = rows.Open

@@ -16,9 +16,9 @@ func (r *Engine) notInBulk() (name string, is bool) {
 	switch {
 	case is:
 	case len(r.rows) > 0:
-		return r.rows[0].PatternName(), true
+		return r.rows[0].Name, true
 	case len(r.companions) > 0:
-		return r.companions[0].PatternName(), true
+		return r.companions[0].Name, true
 	}
 	return name, is
 }
@@ -44,7 +44,7 @@ func (r *Engine) BulkUnit(ctx context.Context, op string, v any) (tables.BulkUni
 	}
 	return tables.BulkUnit{
 		Writes:  d.Writes,
-		Written: func(etag azcore.ETag) { r.settle(v, driver.ChangeInsert, d.next, etag) },
+		Written: func(etag azcore.ETag) { r.updateMeta(v, driver.ChangeInsert, d.next, etag) },
 		Alone:   func(ctx context.Context) error { return r.Insert(ctx, v) },
 	}, nil
 }

@@ -24,15 +24,15 @@ type Work struct {
 
 	Fresh           map[string]bool // outside keys that the change adds, by pattern and key
 	preparedOutside bool            // something was written outside before the transaction
-	given           any             // what the caller gave, where Completers work on a copy of it
-	after           *sighting       // what the transaction left, nil when that is not known
+	given           any             // what the caller gave, where patterns complete on a copy of it
+	after           *snapshot       // what the transaction left, nil when that is not known
 }
 
 // Run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
 // change to Table.commit.
 func (r *Engine) Run(ctx context.Context, w *Work) error {
 	w.Begin()
-	if err := r.ground(ctx, w); err != nil {
+	if err := r.rebase(ctx, w); err != nil {
 		return r.Located(w, err)
 	}
 	if err := r.Complete(ctx, w); err != nil {
@@ -41,7 +41,7 @@ func (r *Engine) Run(ctx context.Context, w *Work) error {
 	if !r.ReachesOut() {
 		return r.Located(w, r.commitChange(ctx, w))
 	}
-	if err := r.rehearse(ctx, w); err != nil {
+	if err := r.preflight(ctx, w); err != nil {
 		return r.Located(w, err)
 	}
 	intent, err := r.IntentOf(ctx, w)
@@ -71,7 +71,7 @@ func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) e
 		if !committed && !w.preparedOutside {
 			return nil
 		}
-		return r.Agree(ctx, Named{Intent: intent}, w.after, w.Fresh)
+		return r.Converge(ctx, Named{Intent: intent}, w.after, w.Fresh)
 	})
 	if err == nil && !committed {
 		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
@@ -84,14 +84,16 @@ func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) e
 
 // spills reports whether something is written outside as properties are stored.
 func (r *Engine) spills() bool {
-	return slices.ContainsFunc(r.Transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageSpill })
+	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Stage == driver.StageSpill })
 }
 
-// rehearse finds what is wrong with a change before anything is sent for it.
-func (r *Engine) rehearse(ctx context.Context, w *Work) error {
+// preflight finds what is wrong with a change before anything is sent for it.
+func (r *Engine) preflight(ctx context.Context, w *Work) error {
+	w.Change.Copies() // so that the trial run and the change share them
 	if r.spills() {
 		trial := *w // it writes as it stores: not before the intent is there
-		trial.Change.Change = driver.Trial(pass, trial.Change.Change)
+		state := *trial.Change.State
+		trial.Change.State = &state // what the trial run sets is not the change's
 		trial.Change.DryRun = true
 		w = &trial
 	}
@@ -118,7 +120,7 @@ func (r *Engine) rehearse(ctx context.Context, w *Work) error {
 			return e
 		}
 	}
-	return r.rehearseOutside(w)
+	return r.preflightOutside(w)
 }
 
 // Located gives the library's own errors the operation and key of the change.
@@ -146,13 +148,13 @@ func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 		d.next.WriteID = rowwriter.NewWriteID()
 		etags, err := Raw(r.Table).Commit(ctx, w.Op, d.Writes, d.next.WriteID)
 		if err == nil {
-			r.settle(w.Entity, w.Change.Kind, d.next, etags[0])
+			r.updateMeta(w.Entity, w.Change.Kind, d.next, etags[0])
 			d.notifyStaged(etags)
 			r.handBack(w)
 			if w.Change.beside != nil {
 				w.Change.beside.Written(pass, etags[d.besideAt:])
 			}
-			w.after = sightingAfter(w, d, etags[0])
+			w.after = snapshotAfter(w, d, etags[0])
 			return nil
 		}
 		again, learned := r.startsOver(ctx, &w.Change, d, err)
@@ -171,12 +173,12 @@ func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 	}
 }
 
-// ground puts a change on the entity's own row, as far as what was read does not say enough. An entity that was read
+// rebase puts a change on the entity's own row, as far as what was read does not say enough. An entity that was read
 // through a copy is compared with its own row: a program without the index may have changed it and left the copy
 // behind, so the copy's ETag would guard nothing. Copies that such a program left behind where the entity's indexes
 // would have them are found, to be taken over or removed. Requests: none, for an entity that was read by its own key
 // and lists all indexes.
-func (r *Engine) ground(ctx context.Context, w *Work) error {
+func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	old := w.Change.Old
 	if old == nil {
 		return nil
@@ -207,17 +209,17 @@ func (r *Engine) ground(ctx context.Context, w *Work) error {
 		own.Row, own.Version = old.Key.Row, ""
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
-	strays := priorOf(old).Orphans
-	keys := make([]tables.Key, len(strays))
-	for i := range strays {
-		keys[i] = tables.Key{Partition: old.Key.Partition, Row: strays[i].RowKey}
+	orphans := priorOf(old).Orphans
+	keys := make([]tables.Key, len(orphans))
+	for i := range orphans {
+		keys[i] = tables.Key{Partition: old.Key.Partition, Row: orphans[i].RowKey}
 	}
 	for row, err := range StoredRows(Raw(r.Table).GetMany(ctx, keys)) {
 		if err != nil {
 			return err
 		}
 		if row.isNearCopy() && row.Primary == old.Key.Row {
-			w.Change.adopt(row)
+			w.Change.claim(row)
 		}
 	}
 	return nil
@@ -240,8 +242,8 @@ func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error)
 	switch MeaningOf(&d.Writes[failed]).role {
 	case roleShared:
 		return moved, false
-	case roleAdopted:
-		delete(c.adopted, e.Key.Row)
+	case roleClaimed:
+		delete(c.claimed, e.Key.Row)
 		return moved, false
 	case roleStale:
 		if !errors.Is(e.Kind, tables.ErrNotFound) {
@@ -255,16 +257,16 @@ func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error)
 		return true, !known
 	case roleUnique:
 		if errors.Is(e.Kind, tables.ErrDuplicate) && !d.isStaged(e.Change-1) {
-			return r.takeOver(ctx, c, e.Key)
+			return r.claimOrphan(ctx, c, e.Key)
 		}
 	}
 	return false, false
 }
 
-// takeOver looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
+// claimOrphan looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
 // writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
 // written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
-func (r *Engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return true, false // given up since
@@ -278,22 +280,22 @@ func (r *Engine) takeOver(ctx context.Context, c *Change, key tables.Key) (again
 			return false, false
 		}
 		if owner != nil {
-			rows, err := r.rowsOf(owner, own.Key, own.Properties)
+			rows, err := r.rowsOf(CopiesOf(owner), own.Key, own.Properties)
 			if err != nil || repeats(rows, key.Row) {
 				return false, false
 			}
 		}
 	}
-	c.adopt(row)
+	c.claim(row)
 	return true, true
 }
 
-// adopt makes the plan take over a copy that was left behind.
-func (c *Change) adopt(row *StoredRow) {
-	if c.adopted == nil {
-		c.adopted = map[string]azcore.ETag{}
+// claim makes the plan claim an orphaned copy.
+func (c *Change) claim(row *StoredRow) {
+	if c.claimed == nil {
+		c.claimed = map[string]azcore.ETag{}
 	}
-	c.adopted[row.Key.Row] = row.ETag
+	c.claimed[row.Key.Row] = row.ETag
 }
 
 // store makes the properties to store of the entity, once for all attempts.
@@ -302,12 +304,12 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 		return nil
 	}
 	if w.Change.Kind == driver.ChangeMerge {
-		w.Change.shared().Base = w.base
-		p, err := r.transform(ctx, &w.Change, w.Change.shared().Given)
+		w.Change.State.Base = w.base
+		p, err := r.transform(ctx, &w.Change, w.Change.State.Given)
 		switch {
 		case err != nil:
 			return err
-		case w.Change.shared().Whole:
+		case w.Change.State.Whole:
 			w.Change.Stored = p
 		default:
 			w.merged, w.Change.Stored = p, overlay(w.base, p)
@@ -332,7 +334,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.Transformers {
 		var err error
-		if p, err = t.Store(ctx, &c.Change, p); err != nil {
+		if p, err = t.Transform.Store(ctx, c, p); err != nil {
 			return nil, PatternError(t, err, tables.ErrInvalid)
 		}
 	}
@@ -351,7 +353,7 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 		return tables.Invalidf("", "its key depends on something that is not stored: it would be another after the next read")
 	}
 	for _, x := range r.Copies {
-		given, err := x.Copies(v)
+		given, err := c.Copies().Near(x)
 		if err != nil {
 			return PatternError(x, err, tables.ErrInvalid)
 		}
@@ -361,21 +363,21 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 		}
 	}
 	for _, x := range r.rememberers {
-		given, err := x.Remember(v, p)
+		given, err := x.Prior(v, p)
 		if err != nil {
 			return PatternError(x, err, tables.ErrInvalid)
 		}
-		if read, err := x.Remember(mirror, p); err != nil || !slices.Equal(given, read) {
+		if read, err := x.Prior(mirror, p); err != nil || !slices.Equal(given, read) {
 			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
-	return r.checkOutsideMirror(v, mirror)
+	return r.checkOutsideMirror(c.Copies(), CopiesOf(mirror))
 }
 
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
-// settle brings the written value's Meta up to date.
-func (r *Engine) settle(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
+// updateMeta brings the written value's Meta up to date.
+func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return
 	}
@@ -396,12 +398,12 @@ func (r *Engine) IntentOf(ctx context.Context, w *Work) (driver.Intent, error) {
 		return intent, err
 	}
 	for _, p := range r.intents {
-		keys, err := p.OutsideKeys(ctx, &w.Change.Change)
+		keys, err := p.OutsideKeys(ctx, &w.Change)
 		if err != nil {
 			return intent, PatternError(p, err, tables.ErrInvalid)
 		}
 		if len(keys) > 0 {
-			intent.Outside[p.PatternName()] = keys
+			intent.Outside[p.Name] = keys
 		}
 	}
 	return intent, nil

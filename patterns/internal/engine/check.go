@@ -31,7 +31,7 @@ func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
 	}
 	w.Begin()
 	w.Change.DryRun = true
-	if err := r.rehearse(ctx, w); err != nil {
+	if err := r.preflight(ctx, w); err != nil {
 		return r.Located(w, err)
 	}
 	_, err := r.IntentOf(ctx, w) // patterns refuse here what has no place outside

@@ -9,24 +9,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Complete has the Completers complete an entity, for the first time.
+// Complete has the patterns complete an entity, for the first time.
 func (r *Engine) Complete(ctx context.Context, w *Work) error {
 	return r.completeBy(ctx, w, r.completers)
 }
 
-// completeAgain completes an entity whose change is planned again, since what a Completer has read may be what has changed.
+// completeAgain completes an entity whose change is planned again, since what they have read may be what has changed.
 func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
-	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p driver.Completer) bool {
-		_, writes := p.(driver.CompanionContributor)
-		return !writes
-	})
+	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p *Pattern) bool { return p.Companions == nil })
 	if len(beside) > 0 {
 		w.Change.Stored, w.merged = nil, nil
 	}
 	return r.completeBy(ctx, w, beside)
 }
 
-func (r *Engine) completeBy(ctx context.Context, w *Work, completers []driver.Completer) error {
+func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern) error {
 	if w.Change.Kind == driver.ChangeDelete || len(completers) == 0 {
 		return nil
 	}
@@ -40,7 +37,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []driver.Co
 		return err
 	}
 	for _, p := range completers {
-		if err := p.Complete(ctx, &w.Change.Change); err != nil {
+		if err := p.Complete(ctx, &w.Change); err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
 	}
@@ -50,7 +47,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []driver.Co
 	return r.mergeCompleted(w, v, before)
 }
 
-// handBack shows the caller the entity as the Completers have left it, and as it was written.
+// handBack shows the caller the entity as the patterns have left it, and as it was written.
 func (r *Engine) handBack(w *Work) {
 	if w.given != nil {
 		r.Codec.Assign(w.given, w.Entity)
@@ -65,7 +62,7 @@ func (r *Engine) givenOf(w *Work, v any) (tables.Properties, error) {
 	return r.Codec.Encode(v)
 }
 
-// mergeCompleted adds what the Completers have changed to what a merge sends.
+// mergeCompleted adds what the patterns have changed to what a merge sends.
 func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error {
 	after, err := r.Codec.Encode(v)
 	if err != nil {
@@ -82,13 +79,13 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 			return tables.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
 		}
 	}
-	w.Change.shared().Given = overlay(w.Change.shared().Given, changed)
+	w.Change.State.Given = overlay(w.Change.State.Given, changed)
 	return nil
 }
 
 // isCompleter is 1 for a pattern that completes entities, which are reconciled last.
-func isCompleter(p driver.IntentContributor) int {
-	if _, is := p.(driver.Completer); is {
+func isCompleter(p *Pattern) int {
+	if p.Complete != nil {
 		return 1
 	}
 	return 0

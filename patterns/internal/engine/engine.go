@@ -7,7 +7,6 @@ import (
 	"net"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -20,23 +19,22 @@ import (
 type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
-	Host     driver.Host // the repository, as its patterns see it
 	Codec    *tables.RawCodec
 	Names    []string      // of the properties that the type stores, nil for any
 	Primary  tables.Source // of the entities' own rows
-	Patterns []driver.Pattern
+	Patterns []*Pattern
 
-	Copies       []driver.CopyContributor
+	Copies       []*Pattern
 	copyNames    string // of copies, as rows hold them
-	rows         []driver.RowContributor
-	companions   []driver.CompanionContributor
-	Outside      []driver.OutsideCopyContributor
-	intents      []driver.IntentContributor // Completers last
-	completers   []driver.Completer
-	rememberers  []driver.Rememberer
-	Transformers []driver.PropertyTransformer // in order of writing
-	Layout       driver.Layout
-	seals        driver.CopyAuthenticator // nil for none
+	rows         []*Pattern
+	companions   []*Pattern
+	Outside      []*Pattern
+	intents      []*Pattern // those that complete entities last
+	completers   []*Pattern
+	rememberers  []*Pattern
+	Transformers []*Pattern // in order of writing
+	Layout       *Pattern   // nil for none
+	seals        *Pattern   // whose Transform authenticates, nil for none
 }
 
 // Schema is a Schema whose T is not known at compile time.
@@ -48,35 +46,12 @@ type Schema struct {
 	MaxAttempts int
 }
 
-// Attach gives the engine to its patterns, each to this repository only.
-func (r *Engine) Attach() error {
-	const op = "NewRepository"
-	if r.Schema.MaxAttempts == 0 {
-		r.Schema.MaxAttempts = defaultAttempts
+// Register makes the runner of intents call the engine for those whose writer died, where changes have effects outside.
+func (r *Engine) Register() error {
+	if !r.ReachesOut() {
+		return nil
 	}
-	if err := r.compose(); err != nil {
-		return tables.Invalid(op, err)
-	}
-	for i, p := range r.Patterns {
-		if err := p.Attach(r.Host); err != nil {
-			r.release(r.Patterns[:i])
-			return tables.Invalid(op, fmt.Errorf("pattern %q: %w", p.PatternName(), err))
-		}
-	}
-	if r.ReachesOut() {
-		if err := r.Schema.Intents.Register(r.Name(), r.Reconcile); err != nil {
-			r.release(r.Patterns)
-			return tables.Invalid(op, err)
-		}
-	}
-	return nil
-}
-
-// release makes patterns free for another repository; it has no error.
-func (r *Engine) release(patterns []driver.Pattern) {
-	for _, attached := range patterns {
-		_ = attached.Attach(nil)
-	}
+	return r.Schema.Intents.Register(r.Name(), r.Reconcile)
 }
 
 // Name is how intents call the repository.
@@ -90,8 +65,11 @@ func (r *Engine) Name() string {
 // ReachesOut reports whether changes have effects outside of the partition.
 func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 
-// compose checks that schema and patterns fit together, and sorts the patterns by what they contribute.
-func (r *Engine) compose() (err error) {
+// Compose checks that schema and patterns fit together, and sorts the patterns by what they contribute.
+func (r *Engine) Compose() (err error) {
+	if r.Schema.MaxAttempts == 0 {
+		r.Schema.MaxAttempts = defaultAttempts
+	}
 	if r.Schema.MaxAttempts < 0 {
 		return fmt.Errorf("a Schema.MaxAttempts of %d", r.Schema.MaxAttempts)
 	}
@@ -103,11 +81,12 @@ func (r *Engine) compose() (err error) {
 	if name, out := r.firstOutside(); out && isNil(r.Schema.Intents) {
 		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
 	}
-	slices.SortStableFunc(r.intents, func(a, b driver.IntentContributor) int { return isCompleter(a) - isCompleter(b) })
-	slices.SortStableFunc(r.Transformers, func(a, b driver.PropertyTransformer) int { return int(a.Stage()) - int(b.Stage()) })
+	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })
+	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
 	if err := r.refuseClearText(); err != nil {
 		return err
 	}
+	r.sealCopies()
 	r.Primary, err = r.newPrimary()
 	return err
 }
@@ -115,7 +94,7 @@ func (r *Engine) compose() (err error) {
 // refuseClearText refuses a type with encrypted properties where nothing encrypts: a pattern that was forgotten would show
 // only in what is stored.
 func (r *Engine) refuseClearText() error {
-	if slices.ContainsFunc(r.Transformers, func(t driver.PropertyTransformer) bool { return t.Stage() == driver.StageEncrypt }) {
+	if slices.ContainsFunc(r.Transformers, func(p *Pattern) bool { return p.Transform.Stage == driver.StageEncrypt }) {
 		return nil
 	}
 	for _, field := range reflect.VisibleFields(r.Codec.Type()) {
@@ -128,69 +107,6 @@ func (r *Engine) refuseClearText() error {
 
 const defaultAttempts = 10
 
-// compile notes what a pattern contributes.
-func (r *Engine) compile(p driver.Pattern, others []driver.Pattern) error {
-	if isNil(p) {
-		return fmt.Errorf("pattern %d is nil", len(others))
-	}
-	name := p.PatternName()
-	if name == "" || strings.HasPrefix(name, rows.Prefix) || strings.Contains(name, copyNameSeparator) {
-		return fmt.Errorf("a pattern of type %T has no name of its own, or one with a comma", p)
-	}
-	for _, other := range others {
-		if other.PatternName() == name {
-			return fmt.Errorf("two patterns are named %q", name)
-		}
-	}
-	if layout, ok := p.(driver.Layout); ok {
-		if r.Layout != nil {
-			return fmt.Errorf("%q and %q are both layouts", r.Layout.PatternName(), name)
-		}
-		r.Layout = layout
-	}
-	if x, ok := p.(driver.CopyContributor); ok {
-		r.Copies = append(r.Copies, x)
-		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+name, copyNameSeparator)
-	}
-	if x, ok := p.(driver.RowContributor); ok {
-		r.rows = append(r.rows, x)
-	}
-	if x, ok := p.(driver.CompanionContributor); ok {
-		r.companions = append(r.companions, x)
-	}
-	if x, ok := p.(driver.OutsideCopyContributor); ok {
-		r.Outside = append(r.Outside, x)
-	}
-	if x, ok := p.(driver.IntentContributor); ok {
-		r.intents = append(r.intents, x)
-	}
-	if x, ok := p.(driver.Completer); ok {
-		r.completers = append(r.completers, x)
-	}
-	if x, ok := p.(driver.Rememberer); ok {
-		r.rememberers = append(r.rememberers, x)
-	}
-	if x, ok := p.(driver.PropertyTransformer); ok {
-		r.Transformers = append(r.Transformers, x)
-	}
-	if x, ok := p.(driver.CopyAuthenticator); ok {
-		r.seals = x
-	}
-	if !contributes(p) {
-		return fmt.Errorf("pattern %q of type %T contributes nothing: a method of the interface that it means is missing, or has another signature", name, p)
-	}
-	return nil
-}
-
-// contributes reports whether a pattern is more than its name.
-func contributes(p driver.Pattern) bool {
-	switch p.(type) {
-	case driver.CopyContributor, driver.RowContributor, driver.CompanionContributor, driver.OutsideCopyContributor, driver.IntentContributor, driver.PropertyTransformer, driver.Layout, driver.Rememberer, driver.Auditor:
-		return true
-	}
-	return false
-}
-
 // State returns what the repository remembers of an entity, nil for nothing.
 func (r *Engine) State(v any) *tables.State { return tables.StateOf(pass, r.Codec.Meta(v)) }
 
@@ -199,9 +115,9 @@ func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error
 	return tables.GetAny(ctx, pass, &r.Primary, op, key)
 }
 
-// CopiesSource is the source of the rows of CopyContributors, as entities. keep are the properties that they hold, nil for all.
+// CopiesSource is the source of the rows of Pattern.Copies, as entities. keep are the properties that they hold, nil for all.
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Source {
-	src := r.Primary
+	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Skips, src.Kept = span, r.Layout != nil, keep
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !row.isNearCopy() || row.Layout == FurtherRow {
@@ -226,7 +142,7 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
 		src.Known = nil // they see every stored property
 	}
-	src.System = append(src.System, r.Sealed()...)
+	src.System = append(src.System, r.sealed()...)
 	src.Skips = r.Schema.RowPrefix == "" || r.Layout != nil
 	if r.Schema.RowPrefix != "" {
 		src.Span = compoundkey.All().Under(r.Schema.RowPrefix)
@@ -243,24 +159,10 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	return src, nil
 }
 
-// PatternError says which pattern an error comes from. objection is the kind of an error that is neither the
-// library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
-func PatternError(p driver.Pattern, err, objection error) error {
-	if e, ok := err.(*tables.Error); ok {
-		if e.Pattern != "" {
-			return err
-		}
-		named := *e
-		named.Pattern = p.PatternName()
-		return &named
-	}
-	e := tables.FailureOf(pass, err)
-	e.Pattern = p.PatternName()
+// isTransport reports whether an error is of the network or of a context, and not a pattern's own.
+func isTransport(err error) bool {
 	var transport net.Error
-	if e.Kind == nil && e.Code == "" && !errors.As(err, &transport) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		e.Kind = objection
-	}
-	return e
+	return errors.As(err, &transport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // GetPrimary is Repository.GetPrimary.

@@ -30,7 +30,7 @@ func furtherRowKey(rowKey string, index int) string {
 
 // spreading makes the physical rows of an entity's logical ones: its own, and its copies.
 type spreading struct {
-	layout driver.Layout // nil for none
+	layout *Pattern // nil for none
 	stored tables.Properties
 	read   bool            // of rows that are stored
 	whole  *driver.LaidOut // all of stored, laid out once for the entity and its whole copies
@@ -53,7 +53,7 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	if row.Layout == "" {
 		return s, nil
 	}
-	versions, err := r.Layout.Versions(row.Layout)
+	versions, err := r.Layout.Layout.Versions(row.Layout)
 	if err != nil {
 		return nil, PatternError(r.Layout, err, tables.ErrGarbled)
 	}
@@ -85,7 +85,7 @@ func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key,
 
 func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	if keep != nil {
-		laid, err := s.layout.Split(s.stored.Only(keep))
+		laid, err := s.layout.Layout.Split(s.stored.Only(keep))
 		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
 			laid.Further[i].Version = "" // nothing that was read says how the copy is stored
 		}
@@ -93,7 +93,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	}
 	var err error
 	if s.whole == nil {
-		s.whole, err = s.layout.Split(s.stored)
+		s.whole, err = s.layout.Layout.Split(s.stored)
 	}
 	return s.whole, err
 }
@@ -138,7 +138,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 			return name == "PartitionKey" || name == "RowKey" || name == "Timestamp"
 		})
 	}
-	wanted, err := r.Layout.Rows(row.Layout, selected)
+	wanted, err := r.Layout.Layout.Rows(row.Layout, selected)
 	if err != nil {
 		return PatternError(r.Layout, err, tables.ErrGarbled)
 	}
@@ -149,7 +149,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 	if len(further) < len(wanted) {
 		return PatternError(r.Layout, fmt.Errorf("%w: %d of %d further rows are there", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
-	joined, err := r.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
+	joined, err := r.Layout.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
 	if err != nil {
 		return PatternError(r.Layout, err, tables.ErrGarbled)
 	}

@@ -25,7 +25,7 @@ func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, 
 // What lies in further rows or outside may be replaced while it is read: then everything is read again.
 func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if selected != nil {
-		selected = slices.Concat(selected, r.Sealed())
+		selected = slices.Concat(selected, r.sealed())
 	}
 	for attempt := range r.Schema.MaxAttempts {
 		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
@@ -122,7 +122,7 @@ func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables
 	p = slices.Clone(p)
 	for _, t := range slices.Backward(r.Transformers) {
 		var err error
-		if p, err = t.Load(ctx, of, p); err != nil {
+		if p, err = t.Transform.Load(ctx, of, p); err != nil {
 			return nil, notAbsent(PatternError(t, err, tables.ErrGarbled))
 		}
 	}
@@ -146,12 +146,12 @@ func notAbsent(err error) error {
 // filterable refuses a condition on a property that rows do not hold as it is.
 func (r *Engine) filterable(property string) error {
 	for _, t := range r.Transformers {
-		if !t.Filterable(property) {
-			return fmt.Errorf("a condition on property %s, which %s stores in another form", property, t.PatternName())
+		if t.Transform.Filterable != nil && !t.Transform.Filterable(property) {
+			return fmt.Errorf("a condition on property %s, which %s stores in another form", property, t.Name)
 		}
 	}
-	if r.Layout != nil && !r.Layout.Filterable(property) {
-		return fmt.Errorf("a condition on property %s, which %s may keep in a further row", property, r.Layout.PatternName())
+	if r.Layout != nil && !r.Layout.Layout.Filterable(property) {
+		return fmt.Errorf("a condition on property %s, which %s may keep in a further row", property, r.Layout.Name)
 	}
 	return nil
 }

@@ -3,20 +3,58 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Sealed names the properties that every copy holds and every projection reads.
-func (r *Engine) Sealed() []string {
+// sealed names the properties that every copy holds and every projection reads.
+func (r *Engine) sealed() []string {
 	if r.seals == nil {
 		return nil
 	}
-	return r.seals.SealProperties()
+	return r.seals.Transform.Authentication.Properties
 }
 
-// loadCopy is load for a copy. With a CopyAuthenticator it also checks that the entity belongs under the copy's key. A copy that
+// keeps is what copies hold that are to keep the named properties, nil for all.
+func (r *Engine) keeps(names []string) []string {
+	if names == nil || r.seals == nil {
+		return names
+	}
+	return slices.Concat(names, r.sealed())
+}
+
+// sealCopies makes all copies hold what is sealed.
+func (r *Engine) sealCopies() {
+	if r.seals == nil {
+		return
+	}
+	for _, p := range r.Copies {
+		copiesOf := p.Copies
+		p.Copies = func(v any) ([]driver.Copy, error) {
+			copies, err := copiesOf(v)
+			copies = slices.Clone(copies) // the pattern may return the same ones again
+			for i := range copies {
+				copies[i].Keep = r.keeps(copies[i].Keep)
+			}
+			return copies, err
+		}
+	}
+	for _, p := range r.Outside {
+		copiesOf := p.Outside.Copies
+		p.Outside.Copies = func(v any) ([]driver.OutsideCopy, error) {
+			copies, err := copiesOf(v)
+			copies = slices.Clone(copies) // the pattern may return the same ones again
+			for i := range copies {
+				copies[i].Keep = r.keeps(copies[i].Keep)
+			}
+			return copies, err
+		}
+	}
+}
+
+// loadCopy is load for a copy. Where a pattern authenticates copies it also checks that the entity belongs under the copy's key. A copy that
 // was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
 // copy is stale or was put there by somebody else, and is left out.
 func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
@@ -27,11 +65,11 @@ func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredR
 	s := r.State(v)
 	if !s.Partial {
 		if !r.belongsUnder(v, table, read.Key, read.Outside.Is) {
-			return nil, PatternError(r.seals, r.seals.NotAuthentic(), tables.ErrGarbled)
+			return nil, PatternError(r.seals, r.seals.Transform.Authentication.NotAuthentic, tables.ErrGarbled)
 		}
 		return v, nil
 	}
-	proven, err := r.seals.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
+	proven, err := r.seals.Transform.Authentication.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
 	switch {
 	case err != nil:
 		return nil, PatternError(r.seals, err, tables.ErrGarbled)
@@ -64,14 +102,11 @@ func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outsid
 		return false
 	}
 	for _, p := range r.Outside {
-		if !p.OutsideTable().Same(table) {
+		if !p.Outside.Table.Same(table) {
 			continue
 		}
-		copies, err := OutsideCopies(p, v)
-		for i := range copies {
-			if err == nil && copies[i].Key == key {
-				return true
-			}
+		if has, err := CopiesOf(v).has(p, key); err == nil && has {
+			return true
 		}
 	}
 	return false

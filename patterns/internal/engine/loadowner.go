@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -56,18 +55,16 @@ func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *Stored
 // asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
 func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
 	if !copied.Outside.Is {
-		rows, err := r.rowsOf(v, own.Key, own.Properties)
+		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err
 	}
 	for _, p := range r.Outside {
-		if t := p.OutsideTable(); t == nil || !t.Same(table) {
+		if t := p.Outside.Table; t == nil || !t.Same(table) {
 			continue
 		}
-		copies, err := OutsideCopies(p, v)
-		if err != nil {
+		if has, err := CopiesOf(v).has(p, copied.Key); err != nil {
 			return false, PatternError(p, err, tables.ErrInvalid)
-		}
-		if slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copied.Key }) {
+		} else if has {
 			return true, nil
 		}
 	}

@@ -44,7 +44,7 @@ const (
 	roleStale        // the removal of a row that may be gone already
 	roleShared       // a row that other entities change as well: conflict starts the change over
 	roleBeside       // a row of Apply's caller, who decides what a conflict means
-	roleAdopted      // an orphaned copy that is claimed under its ETag: conflict starts the change over
+	roleClaimed      // an orphaned copy that is claimed under its ETag: conflict starts the change over
 )
 
 // Explain names the pattern in the error of a row, and turns a taken key into ErrDuplicate.

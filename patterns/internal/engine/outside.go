@@ -77,41 +77,16 @@ func ParseOutsideName(name string) (tables.Key, error) {
 	return tables.Key{Partition: partition, Row: row}, nil
 }
 
-// OutsideCopies returns a pattern's copies of an entity, nil for no entity.
-func OutsideCopies(p driver.OutsideCopyContributor, v any) ([]driver.OutsideCopy, error) {
-	if v == nil {
-		return nil, nil
-	}
-	copies, err := p.OutsideCopies(v)
-	if err != nil {
-		return nil, err
-	}
-	for i := range copies {
-		if err := rows.CheckKeys(copies[i].Key.Partition, copies[i].Key.Row); err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(copies[i].Key.Row, ClaimPrefix) {
-			return nil, errors.New("a copy's row key begins with U+FFFC")
-		}
-		for j := range copies[:i] {
-			if copies[j].Key == copies[i].Key {
-				return nil, errors.New("two copies of the entity have one key")
-			}
-		}
-	}
-	return copies, nil
-}
-
 // rememberOutside lists the keys of an entity's outside copies. A key function that refuses the entity made none.
-func (r *Engine) rememberOutside(v any) []outsideCopy {
+func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	var list []outsideCopy
 	for _, p := range r.Outside {
-		copies, err := OutsideCopies(p, v)
+		copies, err := v.Outside(p)
 		if err != nil {
 			continue
 		}
 		for i := range copies {
-			list = append(list, outsideCopy{p.PatternName(), copies[i].Key})
+			list = append(list, outsideCopy{p.Name, copies[i].Key})
 		}
 	}
 	return list
@@ -121,10 +96,10 @@ func (r *Engine) rememberOutside(v any) []outsideCopy {
 func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {
-		old := priorOf(w.Change.Old).outsideOf(p.PatternName())
+		old := priorOf(w.Change.Old).outsideOf(p.Name)
 		var names []string
 		if w.Change.Kind != driver.ChangeDelete {
-			copies, err := OutsideCopies(p, w.Change.Entity)
+			copies, err := w.Change.Copies().Outside(p)
 			if err != nil {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
@@ -139,21 +114,21 @@ func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 			}
 		}
 		if len(names) > 0 {
-			intent.Outside[p.PatternName()] = names
+			intent.Outside[p.Name] = names
 		}
 	}
 	return nil
 }
 
 // FreshName is the name of a pattern's outside copy among those that a change adds.
-func FreshName(p driver.Pattern, key tables.Key) string {
-	return p.PatternName() + keySeparator + OutsideName(key)
+func FreshName(p *Pattern, key tables.Key) string {
+	return p.Name + keySeparator + OutsideName(key)
 }
 
-// rehearseOutside checks that the outside copies of a change can be stored.
-func (r *Engine) rehearseOutside(w *Work) error {
+// preflightOutside checks that the outside copies of a change can be stored.
+func (r *Engine) preflightOutside(w *Work) error {
 	for _, p := range r.Outside {
-		copies, err := OutsideCopies(p, w.Change.Entity)
+		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
@@ -171,13 +146,13 @@ func (r *Engine) rehearseOutside(w *Work) error {
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
 // checkOutsideMirror is checkMirror for the outside copies.
-func (r *Engine) checkOutsideMirror(given, mirror any) error {
+func (r *Engine) checkOutsideMirror(given, mirror EntityCopies) error {
 	for _, p := range r.Outside {
-		a, err := OutsideCopies(p, given)
+		a, err := given.Outside(p)
 		if err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
-		b, err := OutsideCopies(p, mirror)
+		b, err := mirror.Outside(p)
 		if err != nil || !slices.EqualFunc(a, b, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
 			return PatternError(p, errUnstoredKeys, tables.ErrInvalid)
 		}
@@ -185,9 +160,9 @@ func (r *Engine) checkOutsideMirror(given, mirror any) error {
 	return nil
 }
 
-// OutsideSource is the source of the rows of OutsideCopyContributors in a table, as entities.
+// OutsideSource is the source of the rows of Outside.Copies in a table, as entities.
 func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
-	src := r.Primary
+	src, keep := r.Primary, r.keeps(keep)
 	src.Table, src.Kept = table, keep
 	src.Span = span
 	if span.To() == "" && span.Err() == nil {

@@ -45,17 +45,17 @@ func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) O
 }
 
 // copyOperation makes the row of a copy, to be put over whatever is there.
-func (r *Engine) copyOperation(p driver.Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) Operation {
+func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) Operation {
 	return Operation{Verb: wire.VerbReplace, Key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
-		primary: &entity.Row, Meaning: Meaning{Pattern: p.PatternName()}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
+		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
-// agreeCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
+// reconcileCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
 // that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
 // entity's, comes once all others are done.
-func (r *Engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributor, intent driver.Intent, seen *sighting, fresh map[string]bool) error {
-	o := &OutsideWriter{Table: p.OutsideTable(), Entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-	copies, err := OutsideCopies(p, seen.entity)
+func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.Intent, seen *snapshot, fresh map[string]bool) error {
+	o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
+	copies, err := seen.copies.Outside(p)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (r *Engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributo
 		if !Reserves(p) {
 			err = o.remove(ctx, key)
 		} else {
-			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key) })
+			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key, seen) })
 		}
 		if err != nil {
 			return err
@@ -92,14 +92,13 @@ func (r *Engine) agreeCopies(ctx context.Context, p driver.OutsideCopyContributo
 	return taken
 }
 
-// hasCopy reads whether an entity has an outside copy under a key now.
-func (r *Engine) hasCopy(ctx context.Context, p driver.OutsideCopyContributor, entity, key tables.Key) (bool, error) {
-	now, err := r.sight(ctx, "Reconcile", entity)
+// hasCopy reads whether an entity has an outside copy under a key now. seen is the entity as it was read last.
+func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key, seen *snapshot) (bool, error) {
+	now, err := r.refresh(ctx, "Reconcile", entity, seen)
 	if err != nil {
 		return false, err
 	}
-	copies, err := OutsideCopies(p, now.entity)
-	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
+	return now.copies.has(p, key)
 }
 
 // placeAttempts bounds the ways that place tries, while rivals change what is there.
@@ -129,7 +128,7 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fres
 		case err == nil || errors.Is(err, tables.ErrUnknownOutcome):
 			return err
 		case errors.Is(err, tables.ErrDuplicate): // of claim: the key is taken
-			try, err = o.takeOwn(ctx, row, "", unclaimed)
+			try, err = o.claimOwn(ctx, row, "", unclaimed)
 			if errors.Is(err, errOthersReservation) {
 				return nil
 			}
@@ -158,11 +157,11 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fres
 // third party has taken the key.
 var errOthersReservation = errors.New("reserved by another change of the entity, which is under way or was given up; its intent fills or frees it")
 
-// takeOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
+// claimOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
 // one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more. unclaimed says
 // that the claim of the change's own reservation was lost: a row that is still reserved is filled where it stands, since another
 // entity could take a key that is free for a moment.
-func (o *OutsideWriter) takeOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
+func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
 	there, err := readSystem(ctx, o.Table, row.Key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil

@@ -26,7 +26,7 @@ type PlannedRow struct {
 }
 
 // rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
-func (r *Engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
+func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
 	s := r.Spreading(stored)
 	rows, err := s.Spread(nil, "", key, nil)
 	if err != nil {
@@ -41,8 +41,8 @@ func (r *Engine) rowsOf(v any, key tables.Key, stored tables.Properties) ([]Plan
 }
 
 // AppendCopies appends the rows of one pattern's copies.
-func AppendCopies(rows []PlannedRow, c driver.CopyContributor, v any, key tables.Key, s *spreading) ([]PlannedRow, error) {
-	made, err := c.Copies(v)
+func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key, s *spreading) ([]PlannedRow, error) {
+	made, err := v.Near(c)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func AppendCopies(rows []PlannedRow, c driver.CopyContributor, v any, key tables
 			return nil, fmt.Errorf("a copy has the entity's own row key")
 		}
 		before := len(rows)
-		rows, err = s.Spread(rows, c.PatternName(), tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
+		rows, err = s.Spread(rows, c.Name, tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,8 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
-	p := &prior{outside: r.rememberOutside(v)}
+	copiesOf := CopiesOf(v)
+	p := &prior{outside: r.rememberOutside(copiesOf)}
 	s, err := r.spreadAsRead(row)
 	if err != nil {
 		return nil, err
@@ -98,10 +99,10 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	}
 	p.rows = note(p.rows, rows[1:])
 	for _, c := range r.Copies {
-		copies, err := AppendCopies(nil, c, v, key, s)
+		copies, err := AppendCopies(nil, c, copiesOf, key, s)
 		switch {
 		case err != nil:
-		case NamesCopies(row.Copies, c.PatternName()):
+		case NamesCopies(row.Copies, c.Name):
 			p.rows = note(p.rows, copies)
 		default:
 			p.Orphans = note(p.Orphans, copies)
@@ -111,25 +112,25 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 }
 
 // rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
-func (r *Engine) rememberPlanned(v any, stored tables.Properties, rows []PlannedRow) (*prior, error) {
+func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows []PlannedRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
 	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
-	return p, r.rememberPatterns(p, v, stored)
+	return p, r.rememberPatterns(p, v.entity, stored)
 }
 
 // rememberPatterns adds what the patterns ask for.
 func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
-		items, err := x.Remember(v, stored)
+		items, err := x.Prior(v, stored)
 		if err != nil {
 			return PatternError(x, err, tables.ErrInvalid)
 		}
 		if p.patterns == nil {
 			p.patterns = map[string][]string{}
 		}
-		p.patterns[x.PatternName()] = items
+		p.patterns[x.Name] = items
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ type draft struct {
 	besideAt int           // index of the first operation of Change.beside
 }
 
-// stagedDraft is what a CompanionContributor has staged.
+// stagedDraft is what Pattern.Companions has staged.
 type stagedDraft struct {
 	at     int // index of its first operation
 	staged tables.Staged
@@ -167,32 +168,32 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 		for _, old := range priorOf(c.Old).rows {
 			d.remove(c, old)
 		}
-		d.removeAdopted(c, nil)
+		d.removeClaimed(c, nil)
 	} else if err := r.planRows(c, d, merged); err != nil {
 		return nil, err
 	}
 	for _, contributor := range r.companions {
 		x := tables.NewStaging(pass, r.Table, c.gone)
-		if err := contributor.Companions(ctx, &c.Change, x); err != nil {
+		if err := contributor.Companions(ctx, c, x); err != nil {
 			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		staged, err := tables.TakeStaged(pass, x)
 		if err != nil {
 			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
-		d.addStaged(contributor.PatternName(), staged)
+		d.addStaged(contributor.Name, staged)
 	}
 	for _, contributor := range r.rows {
-		rows, err := contributor.ContributeRows(ctx, &c.Change)
+		rows, err := contributor.Rows(ctx, c)
 		if err != nil {
 			return nil, PatternError(contributor, err, tables.ErrInvalid)
 		}
 		for i := range rows {
-			write, err := driver.WriteOf(pass, &rows[i], contributor.PatternName())
+			write, err := driver.WriteOf(pass, &rows[i], contributor.Name)
 			if err != nil {
 				return nil, PatternError(contributor, err, tables.ErrInvalid)
 			}
-			d.addShared(c, write, Meaning{Pattern: contributor.PatternName(), role: roleShared})
+			d.addShared(c, write, Meaning{Pattern: contributor.Name, role: roleShared})
 		}
 	}
 	return d, d.addBeside(c)
@@ -200,7 +201,7 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 
 // planRows plans the rows that follow from the entity alone.
 func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
-	v := c.Entity
+	v := c.Copies()
 	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
 		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
 			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
@@ -231,7 +232,7 @@ func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 			d.remove(c, row)
 		}
 	}
-	d.removeAdopted(c, rows)
+	d.removeClaimed(c, rows)
 	return nil
 }
 
@@ -256,8 +257,8 @@ func (d *draft) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow,
 		o.Verb = wire.VerbInsert
 	default:
 		o.Verb, o.role = wire.VerbInsert, roleUnique
-		if etag, ok := c.adopted[row.RowKey]; ok {
-			o.Verb, o.IfMatch, o.role = wire.VerbReplace, etag, roleAdopted
+		if etag, ok := c.claimed[row.RowKey]; ok {
+			o.Verb, o.IfMatch, o.role = wire.VerbReplace, etag, roleClaimed
 		}
 	}
 	d.add(o)
@@ -311,11 +312,11 @@ func (d *draft) addStaged(pattern string, staged tables.Staged) {
 	}
 }
 
-// removeAdopted plans the removal of copies that were left behind and that the entity will not have.
-func (d *draft) removeAdopted(c *Change, rows []PlannedRow) {
-	for _, rowKey := range slices.Sorted(maps.Keys(c.adopted)) {
+// removeClaimed plans the removal of copies that were left behind and that the entity will not have.
+func (d *draft) removeClaimed(c *Change, rows []PlannedRow) {
+	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
 		if !repeats(rows, rowKey) {
-			d.add(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.adopted[rowKey], Meaning: Meaning{role: roleAdopted}})
+			d.add(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Meaning: Meaning{role: roleClaimed}})
 		}
 	}
 }

@@ -13,32 +13,44 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// sighting is an entity as it was at one moment; both are nil when it was not there.
-type sighting struct {
+// snapshot is an entity as it was at one moment; both are nil when it was not there.
+type snapshot struct {
 	entity any
 	row    *StoredRow // its own row, with every property as stored
+	copies EntityCopies
 }
 
-// sightingAfter is what a committed change left, nil when its ETag is not known.
-func sightingAfter(w *Work, d *draft, etag azcore.ETag) *sighting {
+// snapshotAfter is what a committed change left, nil when its ETag is not known.
+func snapshotAfter(w *Work, d *draft, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
-		return &sighting{}
+		return &snapshot{}
 	}
 	if etag == "" {
 		return nil
 	}
 	raw := &tables.RawRow{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored}
-	return &sighting{entity: w.Change.Entity, row: &StoredRow{RawRow: raw, Incarnation: d.next.Incarnation, Copies: d.next.Copies}}
+	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: d.next.Incarnation, Copies: d.next.Copies}}
 }
 
-func (s *sighting) same(other *sighting) bool {
-	if s.row == nil || other.row == nil {
-		return s.row == other.row
+// shows reports whether a row, nil for none, is what the snapshot shows.
+func (s *snapshot) shows(row *StoredRow) bool {
+	if s.row == nil || row == nil {
+		return s.row == row
 	}
-	return s.row.ETag == other.row.ETag
+	return s.row.ETag == row.ETag
 }
 
-// Reconcile is Repository.Reconcile.
+// Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the intent's message
+// only: an eventual.Queue calls it for intents whose writer died.
+//
+// Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
+//
+//   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
+//     pipeline of every client of Account checks it;
+//   - a holder writes only the keys that its message names;
+//   - after its writes the holder reads the entity again, and goes round again if it has changed.
+//
+// Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent driver.Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
@@ -47,7 +59,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent driver.Intent) error {
 				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 		}
 	}
-	return r.Agree(ctx, Named{intent, true}, nil, nil)
+	return r.Converge(ctx, Named{intent, true}, nil, nil)
 }
 
 // Named is what an intent names. received says that it was read from a message.
@@ -56,26 +68,26 @@ type Named struct {
 	received bool
 }
 
-// Agree goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
+// Converge goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
 // keys that nobody but this holder's change can have written.
-func (r *Engine) Agree(ctx context.Context, intent Named, seen *sighting, fresh map[string]bool) error {
+func (r *Engine) Converge(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
 	const op = "Reconcile"
 	for attempt := range r.Schema.MaxAttempts {
 		if seen == nil {
 			var err error
-			if seen, err = r.sight(ctx, op, intent.Key); err != nil {
+			if seen, err = r.snapshot(ctx, op, intent.Key); err != nil {
 				return err
 			}
 		}
-		taken := r.agreeOnce(ctx, intent, seen, fresh)
+		taken := r.reconcileOnce(ctx, intent, seen, fresh)
 		if taken != nil && !errors.Is(taken, tables.ErrDuplicate) {
 			return labelOutside(op, r.Table, taken)
 		}
-		again, err := r.sight(ctx, op, intent.Key)
+		again, err := r.refresh(ctx, op, intent.Key, seen)
 		if err != nil {
 			return err
 		}
-		if again.same(seen) || !lease.Holds(ctx, lease.Reread) {
+		if again == seen || !lease.Holds(ctx, lease.Reread) {
 			return labelOutside(op, r.Table, taken)
 		}
 		seen, fresh = again, nil
@@ -98,16 +110,16 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return &labelled
 }
 
-// agreeOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
+// reconcileOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
 // else, since that one may wait for a key of this: then ErrDuplicate comes once the rest is done.
-func (r *Engine) agreeOnce(ctx context.Context, intent Named, seen *sighting, fresh map[string]bool) error {
+func (r *Engine) reconcileOnce(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
 	var taken error
 	for _, p := range r.Outside {
-		keys := intent.Outside[p.PatternName()]
+		keys := intent.Outside[p.Name]
 		if len(keys) == 0 {
 			continue
 		}
-		switch err := r.agreeCopies(ctx, p, intent.Intent, seen, fresh); {
+		switch err := r.reconcileCopies(ctx, p, intent.Intent, seen, fresh); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, PatternError(p, err, tables.ErrInvalid))
 		case err != nil:
@@ -115,11 +127,11 @@ func (r *Engine) agreeOnce(ctx context.Context, intent Named, seen *sighting, fr
 		}
 	}
 	for _, p := range r.intents {
-		keys := intent.Outside[p.PatternName()]
+		keys := intent.Outside[p.Name]
 		if len(keys) == 0 {
 			continue
 		}
-		rec := driver.NewReceived(pass, p.PatternName(), intent.Key, keys, intent.received)
+		rec := &Reconciliation{Key: intent.Key, Keys: keys, Received: intent.received}
 		if seen.row != nil {
 			rec.Entity, rec.Stored = seen.entity, seen.row.Properties
 		}
@@ -130,24 +142,36 @@ func (r *Engine) agreeOnce(ctx context.Context, intent Named, seen *sighting, fr
 	return taken
 }
 
-// sight is look as a sighting.
-func (r *Engine) sight(ctx context.Context, op string, key tables.Key) (*sighting, error) {
-	v, row, err := r.Look(ctx, op, key)
+// snapshot reads an entity as it is now.
+func (r *Engine) snapshot(ctx context.Context, op string, key tables.Key) (*snapshot, error) {
+	return r.refresh(ctx, op, key, nil)
+}
+
+// refresh reads an entity again, and returns seen itself where the entity is the same: then nothing is made of the row.
+func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
+	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, err
 	}
-	return &sighting{v, row}, nil
+	if seen != nil && seen.shows(row) {
+		return seen, nil
+	}
+	v, row, err := r.loadOwn(ctx, op, key, row)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{v, row, keptCopiesOf(v)}, nil
 }
 
 // reachesOutBy reports whether a pattern of this name has effects outside of the partition.
 func (r *Engine) reachesOutBy(name string) bool {
 	for _, p := range r.Outside {
-		if p.PatternName() == name {
+		if p.Name == name {
 			return true
 		}
 	}
 	for _, p := range r.intents {
-		if p.PatternName() == name {
+		if p.Name == name {
 			return true
 		}
 	}
@@ -157,24 +181,40 @@ func (r *Engine) reachesOutBy(name string) bool {
 // firstOutside names a pattern with effects outside of the partition, if there is one.
 func (r *Engine) firstOutside() (string, bool) {
 	if len(r.Outside) > 0 {
-		return r.Outside[0].PatternName(), true
+		return r.Outside[0].Name, true
 	}
 	if len(r.intents) > 0 {
-		return r.intents[0].PatternName(), true
+		return r.intents[0].Name, true
 	}
 	return "", false
 }
 
 // Look reads an entity and its own row, with every property as stored; both are nil when it is not there.
 func (r *Engine) Look(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
-	row, err := Fetch(ctx, r.Table, op, key, nil)
-	if errors.Is(err, tables.ErrNotFound) {
-		return nil, nil, nil
-	}
+	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	if row.IsCopy {
+	return r.loadOwn(ctx, op, key, row)
+}
+
+// fetchOwn reads an entity's own row, nil when it is not there. Requests: 1.
+func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*StoredRow, error) {
+	row, err := Fetch(ctx, r.Table, op, key, nil)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case row.IsCopy:
+		return nil, nil
+	}
+	return row, nil
+}
+
+// loadOwn makes an entity of its own row, nil for none.
+func (r *Engine) loadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
+	if row == nil {
 		return nil, nil, nil
 	}
 	v, row, err := r.LoadStored(ctx, r.Table, row, nil, nil)

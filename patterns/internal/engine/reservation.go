@@ -27,7 +27,7 @@ import (
 // If the entity does, the change was committed, and at any age Repair has an intent of its id fill the key.
 
 // Reserves reports whether a pattern reserves its keys.
-func Reserves(p driver.OutsideCopyContributor) bool { return p.ReservationTerm() > 0 }
+func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
 
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
@@ -37,8 +37,8 @@ const errReservedTooLong = "the term of the reserved keys ended before the answe
 func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, done func()) {
 	term := time.Duration(0)
 	for _, p := range r.Outside {
-		if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.ReservationTerm() < term) {
-			term = p.ReservationTerm()
+		if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.Outside.ReservationTerm < term) {
+			term = p.Outside.ReservationTerm
 		}
 	}
 	if term == 0 {
@@ -52,9 +52,9 @@ func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, do
 }
 
 // addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
-func (w *Work) addsKeyOf(p driver.Pattern) bool {
+func (w *Work) addsKeyOf(p *Pattern) bool {
 	for name, fresh := range w.Fresh {
-		if fresh && strings.HasPrefix(name, p.PatternName()+keySeparator) {
+		if fresh && strings.HasPrefix(name, p.Name+keySeparator) {
 			return true
 		}
 	}
@@ -68,8 +68,8 @@ func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) err
 		if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 			continue
 		}
-		o := &OutsideWriter{Table: p.OutsideTable(), Entity: intent.Key, change: intent.ID, own: intent.Outside[p.PatternName()]}
-		copies, err := OutsideCopies(p, w.Change.Entity)
+		o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
+		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
@@ -96,8 +96,8 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
 // takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
 // reserve it in place of the copy would hide a copy that readers can see.
-func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p driver.Pattern, key tables.Key) error {
-	now, err := r.sight(ctx, w.Op, w.Change.Key)
+func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
+	now, err := r.snapshot(ctx, w.Op, w.Change.Key)
 	if err != nil {
 		return err
 	}
@@ -107,13 +107,13 @@ func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p driver.Pattern, key
 	case w.Change.Kind != driver.ChangeInsert && (now.row == nil || now.row.ETag != w.Etag):
 		return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
 	}
-	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.PatternName(), Err: errOwnCopy}
+	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.Name, Err: errOwnCopy}
 }
 
 // reserve puts a row that holds the key free for the message's change.
-func (o *OutsideWriter) reserve(ctx context.Context, p driver.OutsideCopyContributor, key tables.Key) error {
-	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.PatternName(), role: roleUnique},
-		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.ReservationTerm()}}
+func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key) error {
+	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
+		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}
 	claim := []Operation{row, o.Claim(wire.VerbInsert, key, o.change)}
 	try := claim
 	for range placeAttempts {
@@ -122,7 +122,7 @@ func (o *OutsideWriter) reserve(ctx context.Context, p driver.OutsideCopyContrib
 		case errors.Is(err, tables.ErrUnknownOutcome):
 			return err
 		case errors.Is(err, tables.ErrDuplicate):
-			if try, err = o.takeOwn(ctx, row, o.change, false); err != nil {
+			if try, err = o.claimOwn(ctx, row, o.change, false); err != nil {
 				return err
 			}
 			if try == nil {

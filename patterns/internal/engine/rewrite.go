@@ -23,35 +23,35 @@ func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) erro
 }
 
 // WriteAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
-// entity's own. strays says that all copies are looked at first, which is quicker where most are there.
-func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, strays bool) error {
+// entity's own. orphans says that all copies are looked at first, which is quicker where most are there.
+func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, orphans bool) error {
 	known, err := r.Remember(value, row.Key, row)
 	if err != nil {
 		return err
 	}
-	if !strays {
+	if !orphans {
 		known.Orphans = nil
 	}
 	old := *r.State(value)
 	old.Prior, old.Copies = known, row.Copies
 	return r.Run(ctx, &Work{Op: op, Entity: value, Etag: row.ETag,
-		Change: Change{Change: driver.Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties}, Old: &old}})
+		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}})
 }
 
-// RunAgree makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
+// RunReconcile makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
 // change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
-func (r *Engine) RunAgree(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
+func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
 	}
 	intent := driver.Intent{ID: change, Repository: r.Name(), Key: key, Outside: outside}
-	var settled error
+	var reconciled error
 	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		settled = r.Agree(ctx, Named{Intent: intent}, nil, nil)
-		return settled
+		reconciled = r.Converge(ctx, Named{Intent: intent}, nil, nil)
+		return reconciled
 	})
 	if err == nil {
-		err = settled // the runner has left it to its workers
+		err = reconciled // the runner has left it to its workers
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -66,11 +65,10 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 		names = append(names, key.Partition)
 	}
 	for _, p := range r.Patterns {
-		auditor, ok := p.(driver.Auditor)
-		if !ok || v == nil {
+		if p.Audit == nil || v == nil {
 			continue
 		}
-		facts, err := auditor.Facts(v)
+		facts, err := p.Audit.Expected(v)
 		if err != nil {
 			continue // the write will say so
 		}
@@ -82,4 +80,4 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 }
 
 // HeldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
-func HeldName(p driver.Pattern, place string) string { return p.PatternName() + keySeparator + place }
+func HeldName(p *Pattern, place string) string { return p.Name + keySeparator + place }

@@ -51,7 +51,7 @@ func (r *Engine) stage(ctx context.Context, op string, x *tables.Transaction, pr
 	}
 	w.Begin()
 	w.Change.gone, _ = tables.HintOf(pass, x).(map[string]azcore.ETag)
-	if err := r.ground(ctx, w); err != nil {
+	if err := r.rebase(ctx, w); err != nil {
 		return r.Located(w, err)
 	}
 	if err := r.Complete(ctx, w); err != nil {
@@ -63,7 +63,7 @@ func (r *Engine) stage(ctx context.Context, op string, x *tables.Transaction, pr
 	}
 	tables.StageWrites(pass, x, tables.Staged{Writes: d.Writes, Written: func(etags []azcore.ETag) {
 		d.notifyStaged(etags)
-		r.settle(w.Entity, w.Change.Kind, d.next, etags[0])
+		r.updateMeta(w.Entity, w.Change.Kind, d.next, etags[0])
 		r.handBack(w)
 	}})
 	return nil

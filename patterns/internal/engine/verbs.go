@@ -28,7 +28,7 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Work{Op: op, Entity: v, Change: Change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}, nil
+	return &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}, nil
 }
 
 // wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
@@ -65,7 +65,7 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 	if key != stateOf(meta).Key {
 		return nil, r.Invalid(op, stateOf(meta).Key, errKeyChanged)
 	}
-	return &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}, Old: stateOf(meta)}}, nil
+	return &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Kind: driver.ChangeReplace, Key: key, Entity: v, Old: stateOf(meta)}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
@@ -109,7 +109,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if err != nil {
 			return nil, err
 		}
-		w := &Work{Op: op, Entity: v, Change: Change{Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}}
+		w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 		switch {
 		case old != nil:
 			meta := r.Codec.Meta(old)
@@ -175,7 +175,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any) (*Work, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v}, Old: stateOf(meta)}}
+	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v, Old: stateOf(meta)}}
 	if stateOf(meta).Partial {
 		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
 		if err != nil {
@@ -199,7 +199,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
 		}
 		meta := r.Codec.Meta(old)
-		return &Work{Op: op, Etag: meta.ETag, Change: Change{Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}, Old: stateOf(meta)}}, nil
+		return &Work{Op: op, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: key, Entity: old, Old: stateOf(meta)}}, nil
 	})
 }
 
@@ -234,8 +234,8 @@ func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 	if err != nil {
 		return r.Invalid(op, stateOf(meta).Key, err)
 	}
-	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Change: driver.Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v}, Old: stateOf(meta)}}
-	w.Change.shared().Given = merged
+	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, Old: stateOf(meta)}}
+	w.Change.State = &driver.ChangeState{Given: merged}
 	if len(r.Patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
 			return err
@@ -265,7 +265,7 @@ func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta)
 	if err != nil {
 		return r.Invalid(w.Op, stateOf(meta).Key, err)
 	}
-	if err := r.Codec.Decode(overlay(plain, w.Change.shared().Given), w.Entity); err != nil {
+	if err := r.Codec.Decode(overlay(plain, w.Change.State.Given), w.Entity); err != nil {
 		return r.Primary.DecodeError(w.Op, stateOf(meta).Key, err)
 	}
 	r.Codec.SetKey(w.Entity, stateOf(meta).Key)
@@ -279,8 +279,8 @@ func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta)
 // merging returns the properties to merge.
 func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Properties, error) {
 	for _, t := range r.Transformers {
-		if err := t.RefusesMerge(); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.PatternName(), err)
+		if err := t.Transform.RefusesMerge; err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
 	if stateOf(meta).Partial && len(names) == 0 {

@@ -8,24 +8,42 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Change is a change of one entity, with what only the repository knows of it.
+// Change is a driver.Change whose T is not known at compile time, with what only the repository knows of it.
 type Change struct {
-	driver.Change
+	Kind   driver.ChangeKind
+	Key    tables.Key
+	ID     string
+	Entity any
+	Given  any
+	Stored tables.Properties
+	DryRun bool
+	State  *driver.ChangeState // what the change shares with its patterns
 
 	standIn     bool           // Key stands for one that is not known yet
 	incarnation string         // given by the caller, else ""
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
+	copies  EntityCopies // of Entity, once they were asked for
 	Old     *tables.State
 	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
-	adopted map[string]azcore.ETag // orphaned copies that the change claims, by row key
+	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 
-// shared is what the change and its patterns share.
-func (c *Change) shared() *driver.ChangeState { return driver.StateOf(pass, &c.Change) }
+// Prior is what a pattern's Prior returned of the entity's old state, nil for an insert.
+func (c *Change) Prior(pattern string) []string { return priorOf(c.Old).patterns[pattern] }
 
-// Begin gives a change its ID, and its patterns what they remembered.
+// Copies are those of the entity as it is now: patterns that complete it put another value in its place.
+func (c *Change) Copies() EntityCopies {
+	if c.copies.entity != c.Entity || c.copies.near == nil {
+		c.copies = keptCopiesOf(c.Entity)
+	}
+	return c.copies
+}
+
+// Begin gives a change its ID.
 func (w *Work) Begin() {
 	w.Change.ID = rowwriter.NewWriteID()
-	w.Change.shared().Prior = func(pattern string) []string { return priorOf(w.Change.Old).patterns[pattern] }
+	if w.Change.State == nil {
+		w.Change.State = &driver.ChangeState{}
+	}
 }

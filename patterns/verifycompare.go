@@ -15,13 +15,13 @@ import (
 
 // seenPlace is what is at a site, as one reading shows it.
 type seenPlace struct {
-	entity tables.Key
-	row    *engine.StoredRow   // at the place: a copy, or whatever is there
-	claim  *engine.StoredRow   // of a place outside: the entity's claim
-	strays []*engine.StoredRow // further claims of the entity's
-	held   bool                // of an auditor
-	live   bool                // the row at the place is a reservation whose change may still be committed
-	fact   driver.Fact
+	entity      tables.Key
+	row         *engine.StoredRow   // at the place: a copy, or whatever is there
+	claim       *engine.StoredRow   // of a place outside: the entity's claim
+	extraClaims []*engine.StoredRow // further claims of the entity's
+	held        bool                // of an auditor
+	live        bool                // the row at the place is a reservation whose change may still be committed
+	fact        driver.Fact
 }
 
 // own returns the row at the place if it says that it is the entity's.
@@ -41,7 +41,7 @@ func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Outside.Res
 
 // rows are the rows at the place that are the entity's.
 func (p *seenPlace) rows() []*engine.StoredRow {
-	all := append([]*engine.StoredRow{p.own(), p.claim}, p.strays...)
+	all := append([]*engine.StoredRow{p.own(), p.claim}, p.extraClaims...)
 	return slices.DeleteFunc(all, func(row *engine.StoredRow) bool { return row == nil })
 }
 
@@ -79,14 +79,14 @@ func (p *seenPlace) occupant() error {
 	return errors.New("a row that is no copy has the key")
 }
 
-// readPlace reads what is at a suspect's site.
-func (v *verifier) readPlace(ctx context.Context, s *suspect) (*seenPlace, error) {
+// readPlace reads what is at a candidate's site.
+func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, error) {
 	p := &seenPlace{entity: s.entity}
 	a := &v.areas[s.area]
 	var err error
 	switch {
 	case a.auditor != nil:
-		p.fact, p.held, err = a.auditor.Look(ctx, s.place, s.entity)
+		p.fact, p.held, err = a.auditor.Audit.Read(ctx, s.place, s.entity)
 		if err != nil {
 			return nil, engine.PatternError(a.auditor, err, tables.ErrGarbled)
 		}
@@ -99,7 +99,7 @@ func (v *verifier) readPlace(ctx context.Context, s *suspect) (*seenPlace, error
 }
 
 // readOutside reads a copy and its claims.
-func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seenPlace) error {
+func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *seenPlace) error {
 	key, err := engine.ParseOutsideName(s.place)
 	if err != nil {
 		return err
@@ -110,21 +110,21 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *suspect, p *seen
 	if p.claim, err = v.readRow(ctx, a.table, engine.ClaimKey(key, s.entity, "")); err != nil {
 		return err
 	}
-	strays := s.strays
+	extraClaims := s.extraClaims
 	if p.reserved() {
 		// No Lag of a caller is long enough to tell a live writer from a dead one.
 		p.live = p.row.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
-		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(strays, claim) {
-			strays = append(slices.Clip(strays), claim)
+		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
+			extraClaims = append(slices.Clip(extraClaims), claim)
 		}
 	}
-	for _, stray := range strays {
-		row, err := v.readRow(ctx, a.table, tables.Key{Partition: key.Partition, Row: stray})
+	for _, extraClaim := range extraClaims {
+		row, err := v.readRow(ctx, a.table, tables.Key{Partition: key.Partition, Row: extraClaim})
 		if err != nil {
 			return err
 		}
 		if row != nil && row.Outside.IsClaim && row.Primary == s.entity.Row && row.Outside.Partition == s.entity.Partition {
-			p.strays = append(p.strays, row)
+			p.extraClaims = append(p.extraClaims, row)
 		}
 	}
 	return nil
@@ -151,9 +151,9 @@ func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity,
 	return v.decode(ctx, row)
 }
 
-// judge says what is wrong at a suspect's site, given an entity and a place that were there at one moment; nil for nothing, or
+// compare says what is wrong at a candidate's site, given an entity and a place that were there at one moment; nil for nothing, or
 // for what is not known.
-func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
+func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if !e.known() {
 		return nil
 	}
@@ -162,11 +162,11 @@ func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
 	var wrong bool
 	switch {
 	case a.auditor != nil:
-		wrong = v.judgeHeld(a.auditor, e, p, &d)
+		wrong = v.compareHeld(a.auditor, e, p, &d)
 	case s.area == nearArea:
-		wrong = v.judgeNear(e, p, &d)
+		wrong = v.compareNear(e, p, &d)
 	default:
-		wrong = v.judgeOutside(a, e, p, &d)
+		wrong = v.compareOutside(a, e, p, &d)
 	}
 	if !wrong || !v.chosen(d.Pattern) {
 		return nil
@@ -174,11 +174,11 @@ func (v *verifier) judge(s *suspect, e *seenEntity, p *seenPlace) *finding {
 	if a.table != nil {
 		d.Table = a.table.Name()
 	}
-	return &finding{Discrepancy: d, site: s.site, strays: s.strays, evidence: p.evidence()}
+	return &finding{Discrepancy: d, site: s.site, extraClaims: s.extraClaims, evidence: p.evidence()}
 }
 
-// judgeNear compares a further row of an entity with what the entity asks for.
-func (v *verifier) judgeNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
+// compareNear compares a further row of an entity with what the entity asks for.
+func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	var wanted *engine.PlannedRow
 	if e.value != nil {
 		rows, refusals := nearRows(v.r, e)
@@ -207,8 +207,8 @@ func (v *verifier) judgeNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	return true
 }
 
-// judgeOutside compares a copy and its claims with what the entity asks for.
-func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
+// compareOutside compares a copy and its claims with what the entity asks for.
+func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	key, _ := engine.ParseOutsideName(d.Place) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
@@ -222,7 +222,7 @@ func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrep
 		}
 		return !refused && !p.live && len(p.rows()) > 0
 	}
-	d.Pattern = pattern.PatternName()
+	d.Pattern = pattern.Name
 	own := p.own()
 	var h hasher
 	switch {
@@ -236,7 +236,7 @@ func (v *verifier) judgeOutside(a *area, e *seenEntity, p *seenPlace, d *Discrep
 		d.Err = errors.New("its claim is missing")
 	case !p.claim.Outside.IsClaim || p.claim.Outside.Claim != key.Row || p.claim.Primary != e.key.Row || p.claim.Outside.Partition != e.key.Partition:
 		d.Err = errors.New("its claim says something else")
-	case len(p.strays) > 0:
+	case len(p.extraClaims) > 0:
 		d.Err = errLeftOver
 	default:
 		return false
@@ -254,9 +254,9 @@ var (
 
 // wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
 // it is not known.
-func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern driver.Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
 	for _, p := range a.outside {
-		copies, err := engine.OutsideCopies(p, e.value)
+		copies, err := engine.CopiesOf(e.value).Outside(p)
 		refused = refused || err != nil
 		for i := range copies {
 			if copies[i].Key == key {
@@ -267,9 +267,9 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 	return nil, nil, refused
 }
 
-// judgeHeld compares what an auditor holds with what the entity asks for.
-func (v *verifier) judgeHeld(p driver.Auditor, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
-	d.Pattern = p.PatternName()
+// compareHeld compares what an auditor holds with what the entity asks for.
+func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
+	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Place)
 	switch {
 	case refused || place.fact.Err != nil:
@@ -288,11 +288,11 @@ func (v *verifier) judgeHeld(p driver.Auditor, e *seenEntity, place *seenPlace, 
 }
 
 // wantedHeld finds what an entity asks of an auditor at a place.
-func wantedHeld(p driver.Auditor, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
+func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
 	}
-	facts, err := p.Facts(e.value)
+	facts, err := p.Audit.Expected(e.value)
 	if err != nil {
 		return nil, true
 	}

@@ -1,0 +1,84 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// HostOf is a repository as patterns see it: for a pattern that works with a second repository, and for what builds on one.
+// It is nil for a nil repository.
+func HostOf[T any](r *Repository[T]) driver.Host[T] {
+	if r == nil {
+		return nil
+	}
+	return host[T]{r}
+}
+
+// host is a Repository as its patterns see it. Table, KeyOf, Get, GetMany, Query, Merge and Update are the repository's own.
+type host[T any] struct{ *Repository[T] }
+
+func (h host[T]) PropertyNames() []string { return h.engine.Names }
+
+func (h host[T]) RowPrefix() string { return h.engine.Schema.RowPrefix }
+
+func (h host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.patterns) }
+
+func (h host[T]) MetaOf(v *T) *tables.Meta { return h.engine.Codec.Meta(v) }
+
+func (h host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
+	return tables.QueryOf[T](pass, h.engine.CopiesSource(span, keep))
+}
+
+func (h host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
+	return tables.GetOf[T](ctx, pass, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key)
+}
+
+func (h host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
+	return typed[T](h.engine.GetPrimary(ctx, copied))
+}
+
+func (h host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
+	return tables.QueryOf[T](pass, h.engine.OutsideSource(h.tableOr(table), span, keep))
+}
+
+func (h host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
+	return tables.GetOf[T](ctx, pass, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key)
+}
+
+// tableOr is a table of copies, nil for the repository's own.
+func (h host[T]) tableOr(table *tables.Table) *tables.Table {
+	if table == nil {
+		return h.engine.Table
+	}
+	return table
+}
+
+func (h host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *driver.ApplyOptions) error {
+	if options == nil {
+		options = &driver.ApplyOptions{}
+	}
+	return h.engine.Apply(ctx, kind, untyped(v), options.Incarnation, &options.Beside)
+}
+
+func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) error {
+	switch kind {
+	case driver.ChangeInsert:
+		return h.StageInsert(ctx, x, v)
+	case driver.ChangeReplace:
+		return h.StageReplace(ctx, x, v)
+	case driver.ChangeDelete:
+		return h.StageDelete(ctx, x, v)
+	}
+	return h.engine.Invalid("Stage", tables.Key{}, fmt.Errorf("change kind %d; Stage takes ChangeInsert, ChangeReplace or ChangeDelete", kind))
+}
+
+func (h host[T]) CheckStage() error { return h.engine.CheckStage("CheckStage") }
+
+func (h host[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
+	return h.engine.CheckUnder(ctx, key, untyped(v))
+}

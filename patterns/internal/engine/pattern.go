@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Pattern is a driver.Implementation whose T is not known at compile time. Its fields mean what theirs do.
+type Pattern struct {
+	Name        string
+	Copies      func(entity any) ([]driver.Copy, error)
+	Outside     *Outside
+	Prior       func(entity any, stored tables.Properties) ([]string, error)
+	Rows        func(ctx context.Context, c *Change) ([]driver.RowOperation, error)
+	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error
+	Complete    func(ctx context.Context, c *Change) error
+	OutsideKeys func(ctx context.Context, c *Change) ([]string, error)
+	Reconcile   func(ctx context.Context, r *Reconciliation) error
+	Transform   *Transform
+	Layout      *driver.Layout
+	Audit       *Audit
+}
+
+// Outside is a driver.Outside.
+type Outside struct {
+	Table           *tables.Table
+	Copies          func(entity any) ([]driver.OutsideCopy, error)
+	Owns            func(key tables.Key) bool
+	ReservationTerm time.Duration
+}
+
+// Transform is a driver.Transform.
+type Transform struct {
+	Stage          driver.Stage
+	Store          func(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error)
+	Load           func(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error)
+	Filterable     func(property string) bool
+	RefusesMerge   error
+	Authentication *driver.Authentication
+}
+
+// Audit is a driver.Audit.
+type Audit struct {
+	Expected func(entity any) ([]driver.Fact, error)
+	List     func(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error]
+	Read     func(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error)
+	Remove   func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
+}
+
+// Reconciliation is a driver.Reconciliation.
+type Reconciliation struct {
+	Key      tables.Key
+	Entity   any
+	Stored   tables.Properties
+	Keys     []string
+	Received bool
+}
+
+// compile checks a pattern, and notes what it contributes.
+func (r *Engine) compile(p *Pattern, others []*Pattern) error {
+	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.Contains(p.Name, copyNameSeparator) {
+		return fmt.Errorf("pattern %d is named %q; a name is not empty, has no comma and does not begin with %s", len(others)+1, p.Name, rows.Prefix)
+	}
+	if slices.ContainsFunc(others, func(o *Pattern) bool { return o.Name == p.Name }) {
+		return fmt.Errorf("two patterns are named %q; give each a name of its own", p.Name)
+	}
+	if err := p.check(); err != nil {
+		return fmt.Errorf("pattern %q: %w", p.Name, err)
+	}
+	if p.Layout != nil {
+		if r.Layout != nil {
+			return fmt.Errorf("%q and %q both have a Layout; a repository has at most one", r.Layout.Name, p.Name)
+		}
+		r.Layout = p
+	}
+	if p.Copies != nil {
+		r.Copies = append(r.Copies, p)
+		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+p.Name, copyNameSeparator)
+	}
+	for list, has := range map[*[]*Pattern]bool{
+		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.OutsideKeys != nil,
+		&r.completers: p.Complete != nil, &r.rememberers: p.Prior != nil, &r.Transformers: p.Transform != nil,
+	} {
+		if has {
+			*list = append(*list, p)
+		}
+	}
+	if p.Transform != nil && p.Transform.Authentication != nil {
+		r.seals = p
+	}
+	return nil
+}
+
+// check refuses an implementation that lacks a function which others of it need.
+func (p *Pattern) check() error {
+	switch {
+	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
+		return errors.New("its Implementation contributes nothing; set a function")
+	case (p.OutsideKeys == nil) != (p.Reconcile == nil):
+		return errors.New("its Implementation has one of OutsideKeys and Reconcile; set both")
+	case p.Complete != nil && p.OutsideKeys == nil && p.Companions == nil:
+		return errors.New("its Implementation has Complete, and neither OutsideKeys nor Companions; set one, so that what Complete has read is looked at again")
+	case p.Outside != nil && p.Outside.Copies == nil:
+		return errors.New("its Outside has no Copies; set it")
+	case p.Transform != nil && (p.Transform.Store == nil || p.Transform.Load == nil):
+		return errors.New("its Transform lacks Store or Load; set both")
+	case p.Layout != nil && (p.Layout.Split == nil || p.Layout.Join == nil || p.Layout.Versions == nil || p.Layout.Rows == nil || p.Layout.Filterable == nil):
+		return errors.New("its Layout lacks a function; set all")
+	case p.Audit != nil && (p.Audit.Expected == nil || p.Audit.List == nil || p.Audit.Read == nil):
+		return errors.New("its Audit lacks Expected, List or Read; set all three")
+	}
+	return nil
+}
+
+// PatternError says which pattern an error comes from. objection is the kind of an error that is neither the
+// library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
+func PatternError(p *Pattern, err, objection error) error {
+	if e, ok := err.(*tables.Error); ok {
+		if e.Pattern != "" {
+			return err
+		}
+		named := *e
+		named.Pattern = p.Name
+		return &named
+	}
+	e := tables.FailureOf(pass, err)
+	e.Pattern = p.Name
+	if e.Kind == nil && e.Code == "" && !isTransport(err) {
+		e.Kind = objection
+	}
+	return e
+}
