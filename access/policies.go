@@ -224,9 +224,9 @@ func (p *Policies) sdkFailure(op string, err error) *tables.Error {
 	e := tables.ServiceError(op, p.table.Name(), err)
 	switch {
 	case e.Code == "TableBeingDeleted":
-		e.Kind = tables.ErrTableBeingDeleted
+		e.Kind = tables.ErrBeingDeleted
 	case errors.Is(e.Kind, tables.ErrNotFound):
-		e.Kind = tables.ErrTableNotFound
+		e.Kind = tables.ErrMissingResource
 	}
 	return e
 }

@@ -118,8 +118,8 @@ func TestPoliciesLimits(t *testing.T) {
 	}
 	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
 	_, err := gone.List(t.Context())
-	wantIs(t, err, tables.ErrTableNotFound)
-	wantIs(t, gone.Revoke(t.Context(), "x"), tables.ErrTableNotFound)
+	wantIs(t, err, tables.ErrMissingResource)
+	wantIs(t, gone.Revoke(t.Context(), "x"), tables.ErrMissingResource)
 }
 
 func TestPoliciesThatAreRefused(t *testing.T) {

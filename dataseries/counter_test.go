@@ -213,7 +213,7 @@ func TestErrorsNameTheSeries(t *testing.T) {
 			var e *tables.Error
 			if !errors.As(err, &e) || e.Op != op || e.Key != today && o == nil || strings.Contains(err.Error(), "4711") {
 				t.Errorf("%s: %v", op, err)
-			} else if !errors.Is(err, tables.ErrTableNotFound) && !errors.Is(err, tables.ErrNotFound) && op != "Read" {
+			} else if !errors.Is(err, tables.ErrMissingResource) && !errors.Is(err, tables.ErrNotFound) && op != "Read" {
 				t.Errorf("%s: %v", op, err)
 			}
 		}

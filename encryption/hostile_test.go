@@ -178,7 +178,7 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 		check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
 	}
 	check(t, w.keys.Drop(ctx))
-	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrTableNotFound) || errors.Is(err, encryption.ErrNotAuthentic) {
+	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrMissingResource) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("without the registry's table: %v", err)
 	}
 }

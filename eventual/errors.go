@@ -1,7 +1,6 @@
 package eventual
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,12 +9,7 @@ import (
 )
 
 // The kinds of errors that concern a queue itself, for errors.Is. All other kinds are those of package tables.
-var (
-	// ErrQueueNotFound: a storage queue, or the container of the large bodies, does not exist; call Queue.Create.
-	ErrQueueNotFound = errors.New("queue not found")
-	// ErrQueueBeingDeleted: a queue or container of this name was dropped; the name stays taken for at least about 40 seconds.
-	ErrQueueBeingDeleted = errors.New("queue is being deleted")
-)
+var ()
 
 // invalidf is the error of bad input, before any request.
 func invalidf(op, queue, format string, args ...any) error {
@@ -55,10 +49,6 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 // kindOf returns the kind for service codes that are more specific than their status.
 func kindOf(code string) (kind error, known bool) {
 	switch code {
-	case "QueueNotFound", "ContainerNotFound":
-		return ErrQueueNotFound, true
-	case "QueueBeingDeleted", "ContainerBeingDeleted":
-		return ErrQueueBeingDeleted, true
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
 		return tables.ErrExists, true
 	case "MessageTooLarge", "RequestBodyTooLarge":

@@ -45,7 +45,7 @@ func actionFor(err error) string {
 		table = cmp.Or(e.Table, table)
 	}
 	switch {
-	case errors.Is(err, tables.ErrTableNotFound):
+	case errors.Is(err, tables.ErrMissingResource):
 		return "create " + table + "; then requeue intents that are on the poison queue"
 	case errors.Is(err, tables.ErrDenied):
 		return "give the program's credential the right to write to " + table + "; then requeue intents that are on the poison queue"

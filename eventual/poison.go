@@ -71,7 +71,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
 	name := q.name + poisonSuffix
 	text, claimed, err := q.seal(ctx, op, name, e)
-	if q.claims == nil && errors.Is(err, tables.ErrTooLarge) || q.claims != nil && errors.Is(err, ErrQueueNotFound) {
+	if q.claims == nil && errors.Is(err, tables.ErrTooLarge) || q.claims != nil && errors.Is(err, tables.ErrMissingResource) {
 		_, err = putText(ctx, op, name, q.poison, p.Original, hidden)
 		return err
 	}

@@ -223,7 +223,7 @@ func TestPoisonQueueIsMissing(t *testing.T) {
 		log := &logged{}
 		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{Logger: log.logger(), MaxPoll: time.Second})
 		time.Sleep(5 * time.Minute)
-		if n := must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "queue not found") {
+		if n := must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "QueueNotFound") {
 			t.Errorf("%d messages, %+v, log: %s", n, r.Stats(), log)
 		}
 		check(t, q.CreateIfMissing(t.Context()))

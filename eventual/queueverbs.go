@@ -15,7 +15,7 @@ import (
 // Requests: one for each.
 //
 // Create leaves existing resources as they are. If a storage queue exists already, it still creates the others and returns
-// tables.ErrExists. Within about 40 s of a drop it returns ErrQueueBeingDeleted. If a response is lost and the repeated request finds
+// tables.ErrExists. Within about 40 s of a drop it returns tables.ErrBeingDeleted. If a response is lost and the repeated request finds
 // the queue, Create counts it as created, since it cannot find out who created it.
 func (q *Queue) Create(ctx context.Context) error {
 	const op = "Create"
@@ -65,7 +65,7 @@ func (q *Queue) CreateIfMissing(ctx context.Context) error {
 }
 
 // Drop deletes the storage queues, the poison queue and the container of large bodies, with all messages. It skips resources that do
-// not exist, and returns ErrQueueNotFound if none of the storage queues exists. Requests: one for each.
+// not exist, and returns tables.ErrMissingResource if none of the storage queues exists. Requests: one for each.
 func (q *Queue) Drop(ctx context.Context) error {
 	const op = "Drop"
 	var missing error
@@ -73,7 +73,7 @@ func (q *Queue) Drop(ctx context.Context) error {
 	for i, shard := range q.shards {
 		err := dropQueue(ctx, op, q.shardNames[i], shard)
 		switch {
-		case errors.Is(err, ErrQueueNotFound):
+		case errors.Is(err, tables.ErrMissingResource):
 			missing = err
 		case err != nil:
 			return err
@@ -81,7 +81,7 @@ func (q *Queue) Drop(ctx context.Context) error {
 			found = true
 		}
 	}
-	if err := dropQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil && !errors.Is(err, ErrQueueNotFound) {
+	if err := dropQueue(ctx, op, q.name+poisonSuffix, q.poison); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 		return err
 	}
 	if q.claims != nil {

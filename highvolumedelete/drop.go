@@ -124,7 +124,7 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	switch {
 	case err == nil:
 		report.Tables = append(report.Tables, name)
-	case errors.Is(err, tables.ErrTableNotFound) && !errors.Is(err, tables.ErrUnknownOutcome), errors.Is(err, tables.ErrTableBeingDeleted):
+	case errors.Is(err, tables.ErrMissingResource) && !errors.Is(err, tables.ErrUnknownOutcome), errors.Is(err, tables.ErrBeingDeleted):
 		report.Gone = append(report.Gone, name)
 	default:
 		return err

@@ -30,9 +30,9 @@ func noTable(err error, table string) bool {
 		return false
 	}
 	if errors.Is(err, tables.ErrUnknownOutcome) { // an earlier attempt may be on its way
-		return errors.Is(err, tables.ErrTableNotFound) || errors.Is(err, tables.ErrTableBeingDeleted)
+		return errors.Is(err, tables.ErrMissingResource) || errors.Is(err, tables.ErrBeingDeleted)
 	}
-	return errors.Is(e.Kind, tables.ErrTableNotFound) || errors.Is(e.Kind, tables.ErrTableBeingDeleted) ||
+	return errors.Is(e.Kind, tables.ErrMissingResource) || errors.Is(e.Kind, tables.ErrBeingDeleted) ||
 		errors.Is(e.Kind, tables.ErrNotFound) && e.Code == "" && e.Err != nil
 }
 

@@ -42,7 +42,7 @@ func (s *Tables[T]) look(ctx context.Context) (mark, error) {
 	m := mark{asked: time.Now()}
 	row, err := s.control.Get(ctx, s.markKey())
 	switch {
-	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrTableNotFound):
+	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrMissingResource):
 		s.learn(m)
 		return m, nil
 	case err != nil:

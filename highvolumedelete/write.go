@@ -142,7 +142,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		switch missing := noTable(err, s.tableName(p)); {
 		case err == nil || n == 0 && !missing:
 			return err
-		case missing && errors.Is(err, tables.ErrTableBeingDeleted):
+		case missing && errors.Is(err, tables.ErrBeingDeleted):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
 			// These refusals apply to every attempt, or an existing row keeps an earlier attempt from being applied.
@@ -210,7 +210,7 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, tables.ErrTableBeingDeleted):
+	case errors.Is(err, tables.ErrBeingDeleted):
 		return s.closed(op, p, err)
 	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, tables.ErrUnknownOutcome):
 		return &tables.Error{Op: op, Table: s.tableName(p), Kind: tables.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
@@ -226,7 +226,7 @@ func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 // closed returns the error for a period whose table is being deleted. Since such a table is never created again, an
 // earlier attempt without a response does not matter, and cause keeps its text but not its kinds.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
-	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrTableBeingDeleted, cause)
+	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }
 
 // maxPrepared limits the tables that one call creates.

@@ -152,8 +152,8 @@ func TestTableIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	another := &login{User: "june", At: noon.Add(time.Second)}
-	if err := logins.Insert(ctx, another); !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, tables.ErrTableBeingDeleted) {
-		t.Errorf("while the table is being deleted: %v, want ErrLate and ErrTableBeingDeleted", err)
+	if err := logins.Insert(ctx, another); !errors.Is(err, highvolumedelete.ErrLate) || !errors.Is(err, tables.ErrBeingDeleted) {
+		t.Errorf("while the table is being deleted: %v, want ErrLate and ErrBeingDeleted", err)
 	}
 	if _, err := logins.Get(ctx, noon, keyOf(june)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("Get: %v, want ErrNotFound", err)

@@ -83,7 +83,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 		kind    error
 		action  string
 	}{
-		"table missing":   {missing: true, kind: tables.ErrTableNotFound, action: "create "},
+		"table missing":   {missing: true, kind: tables.ErrMissingResource, action: "create "},
 		"table throttled": {kind: tables.ErrUnavailable, action: "spread the keys of "},
 	} {
 		t.Run(name, func(t *testing.T) {

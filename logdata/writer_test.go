@@ -236,11 +236,11 @@ func TestContainerIsMissing(t *testing.T) {
 	l := must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
 	w := newWriter(t, l, nil)
 	err := w.Write(t.Context(), record(noon(), "x"))
-	wantKind(t, err, tables.ErrNotFound)
+	wantKind(t, err, tables.ErrMissingResource)
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Error(err)
 	}
-	if _, err := read(t.Context(), l, noon(), noon().Add(1)); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := read(t.Context(), l, noon(), noon().Add(1)); !errors.Is(err, tables.ErrMissingResource) {
 		t.Errorf("a query: %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	there, err := l.repo.Get(ctx, l.keyOf(v))
 	switch {
-	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrTableNotFound), errors.Is(err, tables.ErrInvalid):
+	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrMissingResource), errors.Is(err, tables.ErrInvalid):
 		return refusal
 	case err != nil:
 		return err

@@ -17,7 +17,7 @@ func fatal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, kind := range []error{tables.ErrDenied, tables.ErrTableNotFound, tables.ErrTableBeingDeleted} {
+	for _, kind := range []error{tables.ErrDenied, tables.ErrMissingResource, tables.ErrBeingDeleted} {
 		if errors.Is(err, kind) {
 			return err
 		}

@@ -110,8 +110,8 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	}
 	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
-		wantKind(t, err, tables.ErrTableNotFound)
+		wantKind(t, err, tables.ErrMissingResource)
 	}
 	_, err = missing.Epochs(ctx)
-	wantKind(t, err, tables.ErrTableNotFound)
+	wantKind(t, err, tables.ErrMissingResource)
 }

@@ -273,5 +273,5 @@ func TestRefusals(t *testing.T) {
 	check(t, rows.Replace(ctx, record))
 	wantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
 	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
-	wantKind(t, missing.Insert(ctx, &event{}), tables.ErrTableNotFound)
+	wantKind(t, missing.Insert(ctx, &event{}), tables.ErrMissingResource)
 }

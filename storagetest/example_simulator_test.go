@@ -145,7 +145,7 @@ func ExampleNewSimulator() {
 	if err := staff.Drop(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(errors.Is(staff.Create(ctx), tables.ErrTableBeingDeleted))
+	fmt.Println(errors.Is(staff.Create(ctx), tables.ErrBeingDeleted))
 	s.Clock.Advance(time.Minute)
 	fmt.Println(staff.Create(ctx))
 	// Output:

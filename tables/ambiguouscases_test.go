@@ -87,7 +87,7 @@ func TestAmbiguousEchoes(t *testing.T) {
 // TestAmbiguousRefusals: an answer that every attempt would get settles the matter, however the earlier ones ended. That the
 // table is not there, or is being deleted, is none: it may be there when the first attempt arrives.
 func TestAmbiguousRefusals(t *testing.T) {
-	for code, kind := range map[string]error{"TableNotFound": tables.ErrUnknownOutcome, "TableBeingDeleted": tables.ErrTableBeingDeleted,
+	for code, kind := range map[string]error{"TableNotFound": tables.ErrUnknownOutcome, "TableBeingDeleted": tables.ErrBeingDeleted,
 		"InvalidInput": tables.ErrInvalid, "EntityTooLarge": tables.ErrTooLarge} {
 		status := map[string]int{"TableNotFound": 404, "TableBeingDeleted": 409}[code]
 		if status == 0 {

@@ -16,7 +16,7 @@ import (
 // request, several are one entity group transaction, applied whole or not at all.
 //
 // The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown (beside ErrExists,
-// ErrNotFound or ErrTableBeingDeleted if that is true now), and any other error if none was applied. commit returns
+// ErrNotFound or ErrBeingDeleted if that is true now), and any other error if none was applied. commit returns
 // an ETag for every row that it did not delete; an ETag is empty if another writer changed the row before it was read
 // back.
 //
@@ -100,7 +100,7 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 	if !r.unknown && isFinal(r.err) {
 		return nil, r.err
 	}
-	if !r.unknown && errors.Is(r.err.Kind, ErrTableBeingDeleted) {
+	if !r.unknown && errors.Is(r.err.Kind, ErrBeingDeleted) {
 		return nil, r.err.withUnknown() // there is no row to read
 	}
 	witnesses := submission.Witnesses(enc.operations, enc.marked, r.err.Change, r.unknown)

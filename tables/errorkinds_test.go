@@ -21,7 +21,7 @@ func refusalBody(code string) string {
 // answer, and the creation of a table. A kind for reads is never ErrUnknownOutcome.
 func TestErrorKinds(t *testing.T) {
 	kinds := []error{tables.ErrNotFound, tables.ErrExists, tables.ErrConflict, tables.ErrDuplicate, tables.ErrTooLarge, tables.ErrInvalid,
-		tables.ErrUnknownOutcome, tables.ErrTableNotFound, tables.ErrTableBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
+		tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
 	for _, c := range []struct {
 		status      int
 		code        string

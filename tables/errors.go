@@ -34,13 +34,13 @@ var (
 	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
 	ErrTableScan = errors.New("would scan the table")
 	// ErrUnknownOutcome: the response was lost, and the write may have been applied, or may still be. Read before you repeat it. An
-	// error can be this and also ErrExists, ErrNotFound or ErrTableBeingDeleted, which are then true now: the write may have been applied
+	// error can be this and also ErrExists, ErrNotFound or ErrBeingDeleted, which are then true now: the write may have been applied
 	// before another writer changed or removed the row. Test for ErrUnknownOutcome first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
-	// ErrTableNotFound: the table does not exist; Table.CreateIfMissing creates it.
-	ErrTableNotFound = errors.New("table not found")
-	// ErrTableBeingDeleted: a table of this name was dropped; the name cannot be used for about 40 seconds, or longer.
-	ErrTableBeingDeleted = errors.New("table is being deleted")
+	// ErrMissingResource: the table, queue or container does not exist; its CreateIfMissing creates it.
+	ErrMissingResource = errors.New("missing table, queue or container")
+	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for about 40 seconds, or longer.
+	ErrBeingDeleted = errors.New("being deleted")
 	// ErrDenied: the credential does not allow the operation, or has expired.
 	ErrDenied = errors.New("access denied")
 	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied.
@@ -88,8 +88,8 @@ func (e *Error) Error() string {
 	if text := wire.Brief(e.Err); text != "" {
 		fmt.Fprintf(&b, ": %s", text)
 	}
-	if e.Table != "" && errors.Is(e.Kind, ErrTableNotFound) {
-		fmt.Fprintf(&b, "; create table %s with Table.CreateIfMissing", e.Table)
+	if resource, missing := strings.CutSuffix(e.Code, "NotFound"); e.Table != "" && missing && (resource == "Table" || resource == "Queue") {
+		fmt.Fprintf(&b, "; create %s with %s.CreateIfMissing", e.Table, resource)
 	}
 	return b.String()
 }
@@ -141,7 +141,7 @@ func Invalidf(op, format string, args ...any) *Error {
 // refusals says which kind the status and the code of a response stand for.
 var refusals = refusal.Kinds{
 	NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
-	TableNotFound: ErrTableNotFound, TableBeingDeleted: ErrTableBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
+	MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
 	Garbled: ErrGarbled,
 }
 

@@ -44,7 +44,7 @@ func (t *Table) Account() *Account { return t.account }
 // Client returns the SDK's client for the table.
 func (t *Table) Client() *aztables.Client { return t.client }
 
-// Create creates the table. A table that exists is ErrExists. For about 40 s after a drop it is ErrTableBeingDeleted, which is also
+// Create creates the table. A table that exists is ErrExists. For about 40 s after a drop it is ErrBeingDeleted, which is also
 // ErrUnknownOutcome if an earlier attempt had no response and may still create the table. If a response is lost and the repeated request
 // finds the table, Create returns nil, whoever created it.
 //
@@ -73,7 +73,7 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 	return err
 }
 
-// Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrTableNotFound.
+// Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrMissingResource.
 func (t *Table) Drop(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		return Invalid("Drop", err)
@@ -82,7 +82,7 @@ func (t *Table) Drop(ctx context.Context) error {
 	_, err := t.client.Delete(wire.With(ctx, &ex), nil)
 	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
 		// After a lost response, a table that is missing or being deleted is what Drop asked for.
-		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrTableNotFound) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrTableBeingDeleted)) {
+		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrMissingResource) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrBeingDeleted)) {
 			return nil
 		}
 	}
@@ -96,13 +96,13 @@ func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
 	e := writeFailure(err, Key{})
 	e.Op, e.Table = op, t.name
 	if errors.Is(e.Kind, ErrNotFound) {
-		e.Kind = ErrTableNotFound
+		e.Kind = ErrMissingResource
 	}
 	switch {
 	case ex.Lost():
 		e.Kind = ErrUnknownOutcome
 	case !ex.EarlierUnknown() || isFinal(e):
-	case errors.Is(e.Kind, ErrTableBeingDeleted):
+	case errors.Is(e.Kind, ErrBeingDeleted):
 		return e.withUnknown()
 	default:
 		e.Kind = ErrUnknownOutcome

@@ -57,17 +57,17 @@ func TestTableLife(t *testing.T) {
 	ctx := context.Background()
 	a := harness.Account(t)
 	table := a.Table(storagetest.Open(t).TableName(t))
-	harness.WantKind(t, table.Drop(ctx), tables.ErrTableNotFound)
-	harness.WantKind(t, table.Entities().Insert(ctx, harness.Bag("p", "r", "")), tables.ErrTableNotFound)
+	harness.WantKind(t, table.Drop(ctx), tables.ErrMissingResource)
+	harness.WantKind(t, table.Entities().Insert(ctx, harness.Bag("p", "r", "")), tables.ErrMissingResource)
 	_, err := table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"})
-	harness.WantKind(t, err, tables.ErrTableNotFound)
+	harness.WantKind(t, err, tables.ErrMissingResource)
 	_, err = table.Entities().Query().Partition("p").First(ctx)
-	harness.WantKind(t, err, tables.ErrTableNotFound)
+	harness.WantKind(t, err, tables.ErrMissingResource)
 	x := table.NewTransaction()
 	x.Insert(harness.Bag("p", "r", ""))
 	x.Insert(harness.Bag("p", "s", ""))
 	_, err = x.Commit(ctx)
-	harness.WantKind(t, err, tables.ErrTableNotFound)
+	harness.WantKind(t, err, tables.ErrMissingResource)
 	if err := table.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,6 @@ func TestTableBeingDeleted(t *testing.T) {
 	ctx := context.Background()
 	table := a.Table("Contoso")
 	for _, err := range []error{table.Create(ctx), table.CreateIfMissing(ctx), table.Drop(ctx), table.Entities().Insert(ctx, harness.Bag("p", "r", ""))} {
-		harness.WantKind(t, err, tables.ErrTableBeingDeleted)
+		harness.WantKind(t, err, tables.ErrBeingDeleted)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -19,10 +18,6 @@ func invalidf(op, resource, format string, args ...any) error {
 func failure(op, name string, err error) error {
 	e := tables.ServiceError(op, name, err)
 	switch {
-	case e.Code == "ContainerNotFound":
-		e.Kind = eventual.ErrQueueNotFound
-	case e.Code == "ContainerBeingDeleted":
-		e.Kind = eventual.ErrQueueBeingDeleted
 	case e.Code == "BlobAlreadyExists":
 		e.Kind = tables.ErrExists
 	case e.Code == "RequestBodyTooLarge":

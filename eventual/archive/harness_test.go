@@ -52,7 +52,7 @@ func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *e
 	q := must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
 	check(t, q.Create(t.Context()))
 	t.Cleanup(func() {
-		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, eventual.ErrQueueNotFound) {
+		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 			t.Error(err)
 		}
 	})

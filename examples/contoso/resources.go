@@ -35,7 +35,7 @@ func (c *company) table(ctx context.Context, name string) (*tables.Table, error)
 	t := c.account.Table("Contoso" + name + c.suffix)
 	c.tables = append(c.tables, t.Name())
 	c.drops = append(c.drops, drop{"table " + t.Name(), func(ctx context.Context) error {
-		if err := t.Drop(ctx); !errors.Is(err, tables.ErrTableNotFound) {
+		if err := t.Drop(ctx); !errors.Is(err, tables.ErrMissingResource) {
 			return err
 		}
 		return nil
@@ -54,7 +54,7 @@ func (c *company) queue(ctx context.Context, name string, o *eventual.QueueOptio
 	}
 	c.queues = append(c.queues, q.Name())
 	c.drops = append(c.drops, drop{"queue " + q.Name(), func(ctx context.Context) error {
-		if err := q.Drop(ctx); !errors.Is(err, eventual.ErrQueueNotFound) {
+		if err := q.Drop(ctx); !errors.Is(err, tables.ErrMissingResource) {
 			return err
 		}
 		return nil

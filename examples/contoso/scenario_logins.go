@@ -108,7 +108,7 @@ func (g *gate) dropAll(ctx context.Context) error {
 		return err
 	}
 	for _, name := range append(names, g.weeks.Control().Name()) {
-		if err := g.c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, tables.ErrTableNotFound) {
+		if err := g.c.account.Table(name).Drop(ctx); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 			return err
 		}
 	}

@@ -5,16 +5,15 @@ import "net/http"
 
 // Kinds are the caller's errors for what a response can mean.
 type Kinds struct {
-	NotFound, Exists, Conflict, TooLarge, Invalid, TableNotFound, TableBeingDeleted, Denied, Unavailable, Garbled error
+	NotFound, Exists, Conflict, TooLarge, Invalid, MissingResource, BeingDeleted, Denied, Unavailable, Garbled error
 }
 
 // OfTable translates status and code of a response of the table service; nil for what has no meaning of its own.
 func (k *Kinds) OfTable(status int, code string) error {
+	if kind := k.ofResource(code); kind != nil {
+		return kind
+	}
 	switch code {
-	case "TableNotFound":
-		return k.TableNotFound
-	case "TableBeingDeleted":
-		return k.TableBeingDeleted
 	case "TableAlreadyExists", "EntityAlreadyExists":
 		return k.Exists
 	case "UpdateConditionNotSatisfied", "ConditionNotMet":
@@ -35,6 +34,17 @@ func (k *Kinds) OfTable(status int, code string) error {
 	return k.ofAny(status, code)
 }
 
+// ofResource translates the codes that are about a table, queue or container itself; nil for others.
+func (k *Kinds) ofResource(code string) error {
+	switch code {
+	case "TableNotFound", "QueueNotFound", "ContainerNotFound":
+		return k.MissingResource
+	case "TableBeingDeleted", "QueueBeingDeleted", "ContainerBeingDeleted":
+		return k.BeingDeleted
+	}
+	return nil
+}
+
 // ofAny translates the responses that mean the same from all three services; nil for what has no meaning of its own.
 func (k *Kinds) ofAny(status int, code string) error {
 	switch {
@@ -53,6 +63,9 @@ func (k *Kinds) ofAny(status int, code string) error {
 
 // OfService translates status and code of a response of the queue or the blob service, which tell their refusals apart by status.
 func (k *Kinds) OfService(status int, code string) error {
+	if kind := k.ofResource(code); kind != nil {
+		return kind
+	}
 	switch status {
 	case http.StatusNotFound:
 		return k.NotFound

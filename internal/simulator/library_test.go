@@ -63,7 +63,7 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	if err := table.Drop(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := table.Create(ctx); !errors.Is(err, tables.ErrTableBeingDeleted) {
+	if err := table.Create(ctx); !errors.Is(err, tables.ErrBeingDeleted) {
 		t.Errorf("error %v", err)
 	}
 	sim.Clock().Advance(simulator.DefaultTableDeletion)
