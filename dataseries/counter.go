@@ -22,8 +22,8 @@ type Counter[V Number] struct {
 }
 
 // NewCounter is New for numbers.
-func NewCounter[V Number](table *tables.Table, prefix string, slots int, o *Options) (*Counter[V], error) {
-	s, err := New[V](table, prefix, slots, o)
+func NewCounter[V Number](table *tables.Table, prefix string, slots int, options *Options) (*Counter[V], error) {
+	s, err := New[V](table, prefix, slots, options)
 	if err != nil {
 		return nil, err
 	}

@@ -48,9 +48,9 @@ type Series[V any] struct {
 // one needs. V is a type that is stored as one property (see tables.Codec). It makes no request.
 //
 // Guide: "Data series pattern".
-func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Series[V], error) {
-	if o == nil {
-		o = &Options{}
+func New[V any](table *tables.Table, prefix string, slots int, options *Options) (*Series[V], error) {
+	if options == nil {
+		options = &Options{}
 	}
 	refuse := func(err error) (*Series[V], error) {
 		return nil, &tables.Error{Op: "New", Kind: tables.ErrInvalid, Err: err}
@@ -58,26 +58,26 @@ func New[V any](table *tables.Table, prefix string, slots int, o *Options) (*Ser
 	if table == nil {
 		return refuse(errors.New("the table is nil; make it with Account.Table"))
 	}
-	l, err := newLayout(prefix, slots, o)
+	l, err := newLayout(prefix, slots, options)
 	if err != nil {
 		return refuse(err)
 	}
-	if o.MaxAttempts < 0 {
-		return refuse(fmt.Errorf("Options.MaxAttempts is %d; it must be 0 (meaning 20) or more", o.MaxAttempts))
+	if options.MaxAttempts < 0 {
+		return refuse(fmt.Errorf("Options.MaxAttempts is %d; it must be 0 (meaning 20) or more", options.MaxAttempts))
 	}
 	codec, err := tables.NewCodec[cell[V]]()
 	if err != nil {
 		return refuse(err)
 	}
 	s := &Series[V]{table: table, layout: l, codec: codec}
-	attempts := o.MaxAttempts
+	attempts := options.MaxAttempts
 	if attempts == 0 {
 		attempts = defaultAttempts
 	}
-	if o.Container == nil {
+	if options.Container == nil {
 		s.shelf = &rowShelf{layout: l, table: table, rows: table.Entities(), attempts: attempts}
 	} else {
-		s.shelf = &blobShelf{layout: l, blobs: blobs{o.Container}, table: table.Name(), attempts: attempts}
+		s.shelf = &blobShelf{layout: l, blobs: blobs{options.Container}, table: table.Name(), attempts: attempts}
 	}
 	return s, nil
 }

@@ -59,16 +59,16 @@ const errLateCall = "AddOnce has not found out in time whether it has counted, a
 // anywhere and run again, and several may run at once. Requests: 1 for the time, 1 for each page of at most 1,000 old
 // markers, and 1 for each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one
 // with old markers.
-func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, o *SweepOptions) (SweepReport, error) {
+func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepMarkers"
-	if o == nil {
-		o = &SweepOptions{}
+	if options == nil {
+		options = &SweepOptions{}
 	}
-	s := &sweeping{SweepOptions: *o, olderThan: olderThan}
+	s := &sweeping{SweepOptions: *options, olderThan: olderThan}
 	if olderThan < leastAge {
 		return s.report, c.failed(op, tables.Key{}, invalid(fmt.Errorf("olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge)))
 	}
-	for _, partition := range o.Partitions {
+	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
 			return s.report, c.failed(op, tables.Key{}, err)
 		}

@@ -38,10 +38,10 @@ type ReencryptProgress struct {
 // written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
 // over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
 // Requests: 1 for the current key, 1 for each 1,000 entities, those of an Update for each that is written.
-func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o *ReencryptOptions) (ReencryptProgress, error) {
+func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *ReencryptOptions) (ReencryptProgress, error) {
 	const op = "Reencrypt"
-	if o == nil {
-		o = &ReencryptOptions{}
+	if options == nil {
+		options = &ReencryptOptions{}
 	}
 	if repository == nil {
 		return ReencryptProgress{}, invalidf(op, "the repository is nil")
@@ -52,8 +52,8 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 			e = found
 		}
 	}
-	if e == nil || o.Concurrency < 0 {
-		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", o.Concurrency)
+	if e == nil || options.Concurrency < 0 {
+		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 			return ReencryptProgress{}, err
 		}
 	}
-	run := &reencryption[T]{repository: repository, encryption: e, options: *o, current: current}
+	run := &reencryption[T]{repository: repository, encryption: e, options: *options, current: current}
 	if run.options.Concurrency == 0 {
 		run.options.Concurrency = 8
 	}

@@ -78,14 +78,14 @@ type registry struct {
 }
 
 // NewRegistry makes a registry on a table, which has to be there. It makes no request.
-func NewRegistry(table *tables.Table, wrapper KeyWrapper, o *RegistryOptions) (*Registry, error) {
+func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
-	if o == nil {
-		o = &RegistryOptions{}
+	if options == nil {
+		options = &RegistryOptions{}
 	}
-	r := &registry{table: table, wrapper: wrapper, name: o.Name, ttl: o.TTL, trusted: slices.Clone(o.Trusted),
-		accepts: acceptance{anyWrapping: o.TrustTable, unbound: o.AcceptUnbound}, now: time.Now}
-	uses := o.MaxUses
+	r := &registry{table: table, wrapper: wrapper, name: options.Name, ttl: options.TTL, trusted: slices.Clone(options.Trusted),
+		accepts: acceptance{anyWrapping: options.TrustTable, unbound: options.AcceptUnbound}, now: time.Now}
+	uses := options.MaxUses
 	if r.name == "" {
 		r.name = defaultRegistry
 	}

@@ -37,14 +37,14 @@ type StreamOptions struct {
 }
 
 // NewStream makes a Stream with the registry's data keys. It makes no request.
-func NewStream(registry *Registry, o *StreamOptions) (Stream, error) {
+func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
 		return Stream{}, invalidf("NewStream", "it needs a registry of data keys")
 	}
-	if o == nil {
-		o = &StreamOptions{}
+	if options == nil {
+		options = &StreamOptions{}
 	}
-	return Stream{registry: registry, scope: o.Scope}, nil
+	return Stream{registry: registry, scope: options.Scope}, nil
 }
 
 // SealedSize is the size of a sealed stream of n bytes.

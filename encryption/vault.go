@@ -28,13 +28,13 @@ type VaultOptions struct {
 
 // NewVaultKey makes a wrapper of a key of the client's vault, such as "https://contoso.vault.azure.net/keys/tables". It wraps
 // by the key's newest version, and unwraps by all that the vault still has. It makes no request.
-func NewVaultKey(client *azkeys.Client, keyID string, o *VaultOptions) (VaultKey, error) {
-	if o == nil {
-		o = &VaultOptions{}
+func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (VaultKey, error) {
+	if options == nil {
+		options = &VaultOptions{}
 	}
 	keyID = strings.TrimSuffix(keyID, "/")
 	_, name, found := strings.Cut(keyID, "/keys/")
-	k := VaultKey{client: client, id: keyID, name: name, algorithm: o.Algorithm}
+	k := VaultKey{client: client, id: keyID, name: name, algorithm: options.Algorithm}
 	if k.algorithm == "" {
 		k.algorithm = AlgorithmRSAOAEP256
 	}

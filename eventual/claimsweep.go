@@ -43,7 +43,7 @@ type SweepReport struct {
 //
 // Requests: 1 for 5,000 bodies; for each 5,000 of which some are old enough, 1 for each storage queue; 1 for each
 // body removed.
-func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, error) {
+func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
@@ -71,7 +71,7 @@ func (q *Queue) SweepClaims(ctx context.Context, o *SweepOptions) (SweepReport, 
 			switch {
 			case busy[c.queue] || busy[q.name+poisonSuffix]:
 				report.Held++
-			case o != nil && o.DryRun:
+			case options != nil && options.DryRun:
 				report.Removed++
 			default:
 				if err := q.sweepClaim(ctx, c, &report); err != nil {

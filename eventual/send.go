@@ -28,7 +28,7 @@ type SendOptions struct {
 // duplicates, as every handler must: the service itself can deliver a message twice.
 //
 // Requests: 1; 2 with a large body.
-func (q *Queue) Send(ctx context.Context, messageType string, body any, o *SendOptions) (id string, err error) {
+func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
 		return "", invalidf("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 	}
@@ -37,8 +37,8 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, o *SendO
 		return "", err
 	}
 	var delay time.Duration
-	if o != nil {
-		delay = o.Delay
+	if options != nil {
+		delay = options.Delay
 	}
 	if _, err := q.send(ctx, "Send", e, delay); err != nil {
 		return "", err

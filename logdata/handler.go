@@ -19,10 +19,10 @@ import (
 // As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
 // the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the error
 // of a failed background flush is returned for the next record, which is in memory nevertheless.
-func (w *Writer) Handler(o *slog.HandlerOptions) slog.Handler {
+func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	h := &handler{writer: w}
-	if o != nil {
-		h.options = *o
+	if options != nil {
+		h.options = *options
 	}
 	return h
 }

@@ -35,11 +35,11 @@ type Log struct {
 
 // New makes a Log. The container must be made by Account.Container, and must exist. The names of the blobs begin with
 // prefix, such as "web/frontend"; other blobs may share it. It makes no request.
-func New(c *container.Client, prefix string, o *Options) (*Log, error) {
+func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 	const op = "New"
 	period := defaultPeriod
-	if o != nil && o.Period != 0 {
-		period = o.Period
+	if options != nil && options.Period != 0 {
+		period = options.Period
 	}
 	if c == nil {
 		return nil, invalidf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")

@@ -30,7 +30,7 @@ type QueryOptions struct {
 // that is deleted meanwhile. An error comes last. If the loop ends early, all requests stop.
 //
 // Requests: those of Blobs, and 1 for each MiB of the blobs that Blobs yields.
-func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) iter.Seq2[Record, error] {
+func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		from, to, err := checkRange("Query", from, to)
 		if err != nil {
@@ -38,9 +38,9 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, o *QueryOptions) it
 			return
 		}
 		q := &query{log: l, from: from, to: to, concurrency: defaultConcurrency}
-		if o != nil {
-			q.damaged = o.Damaged
-			if q.concurrency = o.Concurrency; q.concurrency == 0 {
+		if options != nil {
+			q.damaged = options.Damaged
+			if q.concurrency = options.Concurrency; q.concurrency == 0 {
 				q.concurrency = defaultConcurrency
 			}
 		}

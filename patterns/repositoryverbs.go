@@ -136,8 +136,8 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // Requests: 1 for each page of at most 1,000 rows of the table, and of each table outside; the same again for runs of
 // partitions, some 50,000 rows each, in which sums differ, and for all where sums of outside copies do; 3 to 10 for each
 // candidate. One more for each entity that a Layout spreads over rows.
-func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
-	return verifyAll(ctx, r.engine, o)
+func (r *Repository[T]) Verify(ctx context.Context, options *VerifyOptions) iter.Seq2[Discrepancy, error] {
+	return verifyAll(ctx, r.engine, options)
 }
 
 // Repair is Verify that mends what it finds, and yields what became of each. What cannot be mended is told and does not end it.
@@ -155,8 +155,8 @@ func (r *Repository[T]) Verify(ctx context.Context, o *VerifyOptions) iter.Seq2[
 //
 // What cannot be decoded is only reported. Requests: those of Verify, and for each discrepancy 2 to 5 to look at it again, and
 // those of one write of the entity, or 1 delete; for a claim that says something else than its name 1 for each page of its partition.
-func (r *Repository[T]) Repair(ctx context.Context, o *RepairOptions) iter.Seq2[Repaired, error] {
-	return repairAll(ctx, r.engine, o)
+func (r *Repository[T]) Repair(ctx context.Context, options *RepairOptions) iter.Seq2[Repaired, error] {
+	return repairAll(ctx, r.engine, options)
 }
 
 // Rebuild fills patterns that were attached to a table that has entities already, while writers go on. An entity whose row does
@@ -170,6 +170,6 @@ func (r *Repository[T]) Repair(ctx context.Context, o *RepairOptions) iter.Seq2[
 //
 // Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1 for each
 // copy outside and each fact, and those of an intent for each entity where one of these is not right.
-func (r *Repository[T]) Rebuild(ctx context.Context, o *RebuildOptions) (RebuildReport, error) {
-	return rebuildAll(ctx, r.engine, o)
+func (r *Repository[T]) Rebuild(ctx context.Context, options *RebuildOptions) (RebuildReport, error) {
+	return rebuildAll(ctx, r.engine, options)
 }

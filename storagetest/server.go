@@ -51,11 +51,11 @@ type AzuriteServer struct {
 
 // StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns once its three
 // services answer. ctx limits the installation and the start, not the server's life.
-func StartAzurite(ctx context.Context, o *AzuriteOptions) (*AzuriteServer, error) {
-	if o == nil {
-		o = &AzuriteOptions{}
+func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer, error) {
+	if options == nil {
+		options = &AzuriteOptions{}
 	}
-	progress := o.Progress
+	progress := options.Progress
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -69,7 +69,7 @@ func StartAzurite(ctx context.Context, o *AzuriteOptions) (*AzuriteServer, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	server, err := startServer(ctx, node, dir, o.Location)
+	server, err := startServer(ctx, node, dir, options.Location)
 	if err != nil {
 		return nil, fmt.Errorf("starting Azurite: %w", err)
 	}

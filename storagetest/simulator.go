@@ -28,9 +28,9 @@ type SimulatorOptions struct {
 // transport, with the service's rules, limits, error codes and signatures, and with a clock that the test sets. It
 // needs no Node, no network and no clean-up, and answers in microseconds. Clients must be made with the service's
 // ClientOptions; with these the SDK retries a failed request three times, almost at once.
-func Simulator(t testing.TB, o *SimulatorOptions) *Service {
+func Simulator(t testing.TB, options *SimulatorOptions) *Service {
 	t.Helper()
-	s, err := NewSimulator(o)
+	s, err := NewSimulator(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,12 +38,12 @@ func Simulator(t testing.TB, o *SimulatorOptions) *Service {
 }
 
 // NewSimulator is [Simulator] for code that has no testing.TB: Example functions, and programs that try something out.
-func NewSimulator(o *SimulatorOptions) (*Service, error) {
-	if o == nil {
-		o = &SimulatorOptions{}
+func NewSimulator(options *SimulatorOptions) (*Service, error) {
+	if options == nil {
+		options = &SimulatorOptions{}
 	}
 	sim, err := simulator.New(simulator.Options{
-		Account: o.Account, Start: o.Start, Seed: o.Seed, TableDeletion: o.TableDeletion, Chaos: environment.Chaos(o.Chaos),
+		Account: options.Account, Start: options.Start, Seed: options.Seed, TableDeletion: options.TableDeletion, Chaos: environment.Chaos(options.Chaos),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)
