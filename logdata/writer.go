@@ -126,12 +126,12 @@ type flush struct {
 }
 
 // NewWriter makes a writer. It makes no request; the first Write starts a goroutine, which Close ends.
-func (l *Log) NewWriter(o *WriterOptions) (*Writer, error) {
-	options, err := o.withDefaults()
+func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
+	complete, err := options.withDefaults()
 	if err != nil {
 		return nil, invalidf("NewWriter", l.prefix, "%w", err)
 	}
-	return &Writer{log: l, options: options, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
+	return &Writer{log: l, options: complete, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
 
 // Write writes a record. It copies Data.
