@@ -23,7 +23,7 @@ type SweepOptions struct {
 	DryRun bool
 	// Progress is called after each transaction, or blob.
 	Progress func(SweepReport)
-	// Resume is SweepReport.Token of an earlier run, to continue it. With other partitions, or another series, it is
+	// Resume is SweepReport.Resume of an earlier run, to continue it. With other partitions, or another series, it is
 	// tables.ErrInvalid.
 	Resume string
 }
@@ -33,12 +33,10 @@ type SweepReport struct {
 	Old     int64 // markers that were old enough
 	Removed int64 // of Old
 
-	token string
+	// Resume is for SweepOptions.Resume of a later run. It is "" if the run is complete, or has failed before its first step, and
+	// always on Cosmos DB, where a run starts again: removed markers cost it nothing.
+	Resume string
 }
-
-// Token returns the position of the run, for SweepOptions.Resume. It is "" if the run is complete, or has failed
-// before its first step, and always on Cosmos DB, where a run starts again: removed markers cost it nothing.
-func (r SweepReport) Token() string { return r.token }
 
 // callTerm, less a sixth as a margin, limits a call of AddOnce, since it may look for its own marker after a lost
 // response. A sweep keeps markers that are younger than the term and a sixth.
@@ -79,7 +77,7 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	if err := c.failed(op, tables.Key{}, c.shelf.sweep(ctx, s)); err != nil {
 		return s.report, err
 	}
-	s.report.token = ""
+	s.report.Resume = ""
 	return s.report, nil
 }
 
@@ -117,10 +115,10 @@ func (s *sweeping) resume(table, prefix string) error {
 		err = json.Unmarshal(text, &at)
 	}
 	if err != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return invalid(errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Token, or \"\" to begin"))
+		return invalid(errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Resume, or \"\" to begin"))
 	}
 	s.at = at
-	s.report = SweepReport{Old: at.Old, Removed: at.Removed, token: s.Resume}
+	s.report = SweepReport{Old: at.Old, Removed: at.Removed, Resume: s.Resume}
 	return nil
 }
 
@@ -130,7 +128,7 @@ func (s *sweeping) passed(key tables.Key, old, removed int) {
 	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
 	if !s.unordered {
 		text, _ := json.Marshal(s.at) // numbers and texts, which always marshal
-		s.report.token = base64.RawURLEncoding.EncodeToString(text)
+		s.report.Resume = base64.RawURLEncoding.EncodeToString(text)
 	}
 	if s.Progress != nil {
 		s.Progress(s.report)

@@ -55,7 +55,7 @@ func TestSweepMarkers(t *testing.T) {
 			swept := func(o *dataseries.SweepOptions, old, removed int64) {
 				t.Helper()
 				report, err := c.SweepMarkers(ctx, age, o)
-				if err != nil || report.Old != old || report.Removed != removed || report.Token() != "" {
+				if err != nil || report.Old != old || report.Removed != removed || report.Resume != "" {
 					t.Errorf("%+v, %v; want %d and %d", report, err, old, removed)
 				}
 			}
@@ -99,7 +99,7 @@ func TestSweepMarkersResumes(t *testing.T) {
 						}
 						break
 					}
-					if token = report.Token(); !errors.Is(err, context.Canceled) || token == "" || runs > 20 {
+					if token = report.Resume; !errors.Is(err, context.Canceled) || token == "" || runs > 20 {
 						t.Fatalf("%+v, %v", report, err)
 					}
 				}

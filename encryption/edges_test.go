@@ -203,7 +203,7 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Rewritten != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Rewritten != 3 || p.Entities != 5 {
+	if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Rewritten != 3 || p.Entities != 5 {
 		t.Errorf("the next run: %+v", p)
 	}
 }

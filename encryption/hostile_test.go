@@ -150,7 +150,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 		for _, row := range []string{"1", "2", "3"} {
 			check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
-		if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Rewritten != 0 {
+		if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Rewritten != 0 {
 			t.Errorf("again: %+v", p)
 		}
 	}

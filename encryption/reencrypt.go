@@ -17,16 +17,16 @@ type ReencryptOptions struct {
 	Partitions []string
 	// Concurrency is the number of entities under way at once, 8 for 0.
 	Concurrency int
-	// Resume goes on where an earlier run was when ReencryptProgress.Resume was this text, with the same Partitions.
+	// Resume goes on where an earlier run was when ReencryptReport.Resume was this text, with the same Partitions.
 	Resume string
 	// Progress is called after each page of at most 1,000 entities.
-	Progress func(ReencryptProgress)
+	Progress func(ReencryptReport)
 	// Failed is called, one call at a time, with each entity that could not be written, and why. The run goes on.
 	Failed func(key tables.Key, err error)
 }
 
-// ReencryptProgress is how far a run is.
-type ReencryptProgress struct {
+// ReencryptReport is how far a run is.
+type ReencryptReport struct {
 	Entities  int64  // seen
 	Rewritten int64  // written under the current data key
 	Failed    int64  // could not be
@@ -38,13 +38,13 @@ type ReencryptProgress struct {
 // written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
 // over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
 // Requests: 1 for the current key, 1 for each 1,000 entities, those of an Update for each that is written.
-func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *ReencryptOptions) (ReencryptProgress, error) {
+func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *ReencryptOptions) (ReencryptReport, error) {
 	const op = "Reencrypt"
 	if options == nil {
 		options = &ReencryptOptions{}
 	}
 	if repository == nil {
-		return ReencryptProgress{}, invalidf(op, "the repository is nil")
+		return ReencryptReport{}, invalidf(op, "the repository is nil")
 	}
 	var e *rowCipher
 	for _, p := range patterns.HostOf(repository).Patterns() {
@@ -53,16 +53,16 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil || options.Concurrency < 0 {
-		return ReencryptProgress{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
+		return ReencryptReport{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
-		return ReencryptProgress{}, err
+		return ReencryptReport{}, err
 	}
 	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
 		e.registry.state.current.forget(struct{}{}) // or it would be written under what this program took for current
 		if err != nil {
-			return ReencryptProgress{}, err
+			return ReencryptReport{}, err
 		}
 	}
 	run := &reencryption[T]{repository: repository, encryption: e, options: *options, current: current}
@@ -80,10 +80,10 @@ type reencryption[T any] struct {
 	current    DataKeyID
 
 	mu       sync.Mutex
-	progress ReencryptProgress
+	progress ReencryptReport
 }
 
-func (r *reencryption[T]) all(ctx context.Context) (ReencryptProgress, error) {
+func (r *reencryption[T]) all(ctx context.Context) (ReencryptReport, error) {
 	partitions := r.options.Partitions
 	if partitions == nil {
 		return r.pages(ctx, r.repository.Query().AllowTableScan(), r.options.Resume, "", "")
@@ -123,7 +123,7 @@ func (r *reencryption[T]) read(q tables.Query[T]) tables.Query[T] {
 
 // pages goes through a query. Nothing is decrypted to see what is to be done. after is where a run resumes that has come to
 // the query's end.
-func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) (ReencryptProgress, error) {
+func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) (ReencryptReport, error) {
 	q = r.read(q)
 	for {
 		s := &survey{current: r.current}

@@ -55,14 +55,14 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	// Cut off after each page, and resumed.
-	var progress encryption.ReencryptProgress
+	var progress encryption.ReencryptReport
 	cut, runs := errors.New("cut off"), 0
 	for {
 		runs++
 		stopped, stop := context.WithCancelCause(ctx)
-		var at encryption.ReencryptProgress
+		var at encryption.ReencryptReport
 		p, err := encryption.Reencrypt(stopped, r, &encryption.ReencryptOptions{Partitions: []string{"Sales", "Works"}, Resume: progress.Resume, Concurrency: 3,
-			Progress: func(p encryption.ReencryptProgress) { at = p; stop(cut) },
+			Progress: func(p encryption.ReencryptReport) { at = p; stop(cut) },
 			Failed:   func(key tables.Key, err error) { t.Errorf("%v: %v", key, err) }})
 		stop(nil)
 		progress.Entities += at.Entities
@@ -82,7 +82,7 @@ func TestReencrypt(t *testing.T) {
 	if uses[old] != 0 || uses[now] != n*each {
 		t.Errorf("after: %v", uses)
 	}
-	whole := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(ctx, r, nil))
+	whole := must[encryption.ReencryptReport](t)(encryption.Reencrypt(ctx, r, nil))
 	if whole.Rewritten != 0 || whole.Entities != n {
 		t.Errorf("another run: %+v", whole)
 	}
@@ -123,7 +123,7 @@ func TestReencryptFaults(t *testing.T) {
 			for id := range 3 {
 				check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
 			}
-			if p := must[encryption.ReencryptProgress](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
+			if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
 				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
 			}
 			uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))

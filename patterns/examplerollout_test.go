@@ -37,7 +37,7 @@ func ExampleRepository_Rebuild() {
 
 	workers, byName := workersBy(table)
 	report, err := workers.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
-		fmt.Println(r.Entities, "seen") // keep r.Token(): RebuildOptions.Resume goes on from it
+		fmt.Println(r.Entities, "seen") // keep r.Resume: RebuildOptions.Resume goes on from it
 	}})
 	if err != nil {
 		log.Fatal(err)

@@ -27,7 +27,7 @@ type RebuildOptions struct {
 	Concurrency int
 	// Progress is called after each page of entities.
 	Progress func(RebuildReport)
-	// Resume goes on where an earlier run was when RebuildReport.Token gave this text. With other options, or another table,
+	// Resume goes on where an earlier run was when RebuildReport.Resume was this text. With other options, or another table,
 	// it is ErrInvalid.
 	Resume string
 }
@@ -49,12 +49,9 @@ type RebuildReport struct {
 	Problems []Discrepancy
 	Elapsed  time.Duration // of this run
 
-	token string
+	// Resume is for RebuildOptions.Resume of a later run. It is "" when all is done, and beside an error when nothing is.
+	Resume string `json:"-"`
 }
-
-// Token is where a run that is given it as RebuildOptions.Resume goes on. It is "" when all is done, and beside an error when
-// nothing is.
-func (r RebuildReport) Token() string { return r.token }
 
 // rebuildAll is Repository.Rebuild.
 func rebuildAll(ctx context.Context, r *engine.Engine, o *RebuildOptions) (RebuildReport, error) {
@@ -148,7 +145,7 @@ func (s *rebuildState) parse(token, run string) error {
 		return errNowhere
 	}
 	*s = c
-	s.Report.token = token
+	s.Report.Resume = token
 	return nil
 }
 
@@ -166,9 +163,9 @@ func (b *rebuild) run(ctx context.Context) error {
 		if b.state.Page = page.Next; page.Next == "" {
 			b.state.Part++
 		}
-		b.state.Report.token = ""
+		b.state.Report.Resume = ""
 		if b.state.Part < b.parts() {
-			b.state.Report.token = b.state.text()
+			b.state.Report.Resume = b.state.text()
 		}
 		if b.progress != nil {
 			report := b.state.Report

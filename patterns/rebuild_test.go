@@ -25,14 +25,14 @@ func TestRebuild(t *testing.T) {
 	options := &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) { t.Logf("%+v", r) }}
 	ctx, stop := context.WithCancel(t.Context())
 	_, err := d.repo.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
-		options.Resume = r.Token()
+		options.Resume = r.Resume
 		stop()
 	}})
 	if !errors.Is(err, context.Canceled) || options.Resume == "" {
 		t.Fatalf("the run was not broken off: %v", err)
 	}
 	report, err := d.repo.Rebuild(t.Context(), options)
-	if err != nil || report.Failed > 0 || report.Entities < n || report.Token() != "" {
+	if err != nil || report.Failed > 0 || report.Entities < n || report.Resume != "" {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	w.end(t)

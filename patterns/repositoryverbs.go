@@ -68,10 +68,10 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // several share a transaction, and the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. An entity that
 // meets a taken index key is inserted alone, which takes over a copy that was left behind. Patterns with effects outside
 // of the partition are ErrInvalid here.
-func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {
+func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
 	const op = "BulkInsertNonAtomic"
 	if err := r.engine.CheckBulk(op); err != nil {
-		return tables.BulkProgress{}, err
+		return tables.BulkReport{}, err
 	}
 	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, func(v *T) (tables.BulkUnit, error) {
 		return r.engine.BulkUnit(ctx, op, v)

@@ -95,7 +95,7 @@ func TestSweepStaged(t *testing.T) {
 // bulkCase is a bulk write that each process resumes where it knows to be, and its successor from the beginning.
 type bulkCase struct {
 	rows    int
-	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkProgress, error)
+	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkReport, error)
 	look    func(stored) (int, error) // counts what is there, each of it whole
 	floor   int
 	service func(testing.TB) *storagetest.Service
@@ -118,7 +118,7 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 	return storagetest.World{
 		Operate: func(ctx context.Context, s *storagetest.Service) error {
 			before := resume[s]
-			done, err := c.write(ctx, s, name, &tables.BulkOptions{Concurrency: 1, Skip: before, SkipExisting: attempts > 0})
+			done, err := c.write(ctx, s, name, &tables.BulkOptions{Concurrency: 1, Resume: before, SkipExisting: attempts > 0})
 			attempts++
 			if err == nil && done.Resume != int64(c.rows) {
 				t.Errorf("done, and Resume is %d", done.Resume)
@@ -145,10 +145,10 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 func sweptBulkInsert() bulkCase {
 	const rows = 36
 	return bulkCase{rows: rows, floor: 168,
-		write: func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkProgress, error) {
+		write: func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkReport, error) {
 			repo, err := openMembers(s, table)
 			if err != nil {
-				return tables.BulkProgress{}, err
+				return tables.BulkReport{}, err
 			}
 			return repo.BulkInsertNonAtomic(ctx, func(yield func(*member, error) bool) {
 				for i := range rows {
@@ -173,10 +173,10 @@ func TestSweepBulk(t *testing.T) {
 	for _, verb := range []tables.BulkVerb{tables.BulkInsert, tables.BulkUpsert, tables.BulkUpsertMerge} {
 		t.Run(fmt.Sprint("verb ", verb), func(t *testing.T) {
 			bulkCase{rows: rows, floor: 112,
-				write: func(ctx context.Context, s *storagetest.Service, name string, options *tables.BulkOptions) (tables.BulkProgress, error) {
+				write: func(ctx context.Context, s *storagetest.Service, name string, options *tables.BulkOptions) (tables.BulkReport, error) {
 					table, err := openTable(s, name)
 					if err != nil {
-						return tables.BulkProgress{}, err
+						return tables.BulkReport{}, err
 					}
 					options.Verb = verb
 					return table.Entities().BulkNonAtomic(ctx, func(yield func(*tables.Entity, error) bool) {

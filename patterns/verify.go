@@ -27,20 +27,20 @@ type VerifyOptions struct {
 	Lag time.Duration
 	// Concurrency is the number of requests under way at once when candidates are looked at, 8 for 0.
 	Concurrency int
-	// Rows is the number of rows that the scans go through, where an earlier run's VerifyProgress tells it. Estimate and ETA
+	// Rows is the number of rows that the scans go through, where an earlier run's VerifyReport tells it. Estimate and ETA
 	// are made of it.
 	Rows int64
 	// Progress is called after each request of a scan and each group of candidates, one call at a time.
-	Progress func(VerifyProgress)
-	// Resume goes on where an earlier run was when VerifyProgress.Token gave this text. With other options, or another
+	Progress func(VerifyReport)
+	// Resume goes on where an earlier run was when VerifyReport.Resume gave this text. With other options, or another
 	// table, it is ErrInvalid. What was reported after that moment is reported again.
 	Resume string
 
 	runFacts, openFacts int64 // other bounds than the constants of that name, for tests
 }
 
-// VerifyProgress is how far a run is. Counts go on from those of the run that it resumes.
-type VerifyProgress struct {
+// VerifyReport is how far a run is. Counts go on from those of the run that it resumes.
+type VerifyReport struct {
 	Entities       int64 // seen
 	Rows           int64 // gone through by all scans
 	Candidates     int64 // looked at
@@ -51,16 +51,16 @@ type VerifyProgress struct {
 	Estimate int64
 	ETA      time.Duration
 
-	token func() string
+	resume func() string
 }
 
-// Token is where a run that is given it as VerifyOptions.Resume goes on. It can be asked for during the call of Progress. It
+// Resume is for VerifyOptions.Resume of a later run. It can be asked for during the call of Progress. It
 // has up to 270,000 characters while sums are under way.
-func (p VerifyProgress) Token() string {
-	if p.token == nil {
+func (p VerifyReport) Resume() string {
+	if p.resume == nil {
 		return ""
 	}
-	return p.token()
+	return p.resume()
 }
 
 // DiscrepancyKind says how what is stored differs from what the entities ask for.

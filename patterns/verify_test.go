@@ -30,8 +30,8 @@ func TestVerifyFindsNothing(t *testing.T) {
 	for _, o := range []patterns.VerifyOptions{{}, {Partitions: []string{"D00", "D03"}}, {Partitions: []string{}}, {Patterns: []string{"email"}},
 		{Patterns: []string{"mail"}}, {Patterns: []string{"badge", "roster"}}, {Partitions: []string{"D01"}, Patterns: []string{"marks", "mail"}}} {
 		o.Lag = fixed().Lag
-		var last patterns.VerifyProgress
-		o.Progress = func(p patterns.VerifyProgress) { last = p }
+		var last patterns.VerifyReport
+		o.Progress = func(p patterns.VerifyReport) { last = p }
 		if found := d.verify(t, o); len(found) > 0 {
 			t.Errorf("%v: %d found, such as %s", o, len(found), found[0])
 		}
@@ -124,8 +124,8 @@ func TestVerifyFindsAll(t *testing.T) {
 	x.harm(n, departments, times)
 	w := d.write(t, n, busy, departments)
 	began := time.Now()
-	var last patterns.VerifyProgress
-	o := patterns.VerifyOptions{Lag: patience, Progress: func(p patterns.VerifyProgress) { last = p }}
+	var last patterns.VerifyReport
+	o := patterns.VerifyOptions{Lag: patience, Progress: func(p patterns.VerifyReport) { last = p }}
 	got := d.verify(t, o)
 	t.Logf("seed %d: %d found in %v beside %d changes: %+v", seed, len(got), time.Since(began), w.changes.Load(), last)
 	if !slices.Equal(got, x.wants) {
@@ -188,7 +188,7 @@ func TestVerifyGoesOn(t *testing.T) {
 		o.SmallRuns(rows, candidates)
 		tokens, before := []string{""}, []int{0}
 		found := 0
-		o.Progress = func(p patterns.VerifyProgress) { tokens, before = append(tokens, p.Token()), append(before, found) }
+		o.Progress = func(p patterns.VerifyReport) { tokens, before = append(tokens, p.Resume()), append(before, found) }
 		var all []string
 		for v, err := range d.repo.Verify(t.Context(), &o) {
 			if err != nil {
@@ -211,7 +211,7 @@ func TestVerifyGoesOn(t *testing.T) {
 		t.Logf("%d tokens, the longest has %d characters", len(tokens), len(slices.MaxFunc(tokens, func(a, b string) int { return len(a) - len(b) })))
 	}
 	o := fixed()
-	o.Progress = func(p patterns.VerifyProgress) { o.Resume = p.Token() }
+	o.Progress = func(p patterns.VerifyReport) { o.Resume = p.Resume() }
 	d.verify(t, o)
 	for _, other := range []patterns.VerifyOptions{{Resume: "?"}, {Resume: "e30"}, {Resume: o.Resume, Partitions: []string{"D01"}}, {Resume: o.Resume, Patterns: []string{"email"}},
 		{Patterns: []string{"phone"}}, {Lag: -1}, {Partitions: []string{"a/b"}}} {

@@ -119,7 +119,7 @@ func BenchmarkVerifyOnService(b *testing.B) {
 func growth(t testing.TB, d *desk) int64 {
 	before, most, calls := heap(), int64(0), 0
 	o := fixed()
-	o.Progress = func(patterns.VerifyProgress) {
+	o.Progress = func(patterns.VerifyReport) {
 		if calls++; calls%20 == 1 {
 			most = max(most, heap()-before)
 		}
@@ -137,9 +137,9 @@ func TestVerifyIsFlat(t *testing.T) {
 	var grown []int64
 	for _, n := range sizes {
 		d := crowd(t, n, 50)
-		var last patterns.VerifyProgress
+		var last patterns.VerifyReport
 		o := fixed()
-		o.Progress = func(p patterns.VerifyProgress) { last = p }
+		o.Progress = func(p patterns.VerifyReport) { last = p }
 		// Wherever a sum is looked at, something is wrong.
 		for i := 0; i < n; i += 40 {
 			deleteRaw(t, d.table, emailRow(colleague(i, 50)))

@@ -132,7 +132,7 @@ func (v *verifier) progressed() {
 		return
 	}
 	s := &v.state
-	p := VerifyProgress{Entities: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Discrepancies: s.Discrepancies, Repaired: s.Repaired, token: v.token}
+	p := VerifyReport{Entities: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Discrepancies: s.Discrepancies, Repaired: s.Repaired, resume: v.token}
 	if v.scope != nil {
 		p.PartitionsDone = s.Part
 		if s.Phase > phaseEntities {

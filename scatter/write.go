@@ -75,10 +75,10 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 
 // BulkInsertNonAtomic inserts any number of entities: see Repository.BulkInsertNonAtomic. Requests: 1 for each 100
 // rows of a partition at best.
-func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkProgress, error) {
+func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
 	var skip int64
 	if options != nil {
-		skip = options.Skip
+		skip = options.Resume
 	}
 	prepared := func(yield func(*T, error) bool) {
 		var n int64

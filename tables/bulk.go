@@ -31,14 +31,14 @@ type BulkOptions struct {
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
-	// Skip is the number of entities to leave out at the beginning of the sequence: BulkProgress.Resume of an earlier run over the same
+	// Resume is the number of entities to leave out at the beginning of the sequence: BulkReport.Resume of an earlier run over the same
 	// entities in the same order.
-	Skip int64
+	Resume int64
 	// SkipExisting counts an entity that already exists as done, whoever inserted it. A run that resumes an earlier one needs it: the
 	// earlier run may have written entities after its Resume.
 	SkipExisting bool
 	// Progress is called after each transaction, one call at a time. Transactions wait for it.
-	Progress func(BulkProgress)
+	Progress func(BulkReport)
 }
 
 func (o *BulkOptions) check() error {
@@ -47,19 +47,19 @@ func (o *BulkOptions) check() error {
 		return fmt.Errorf("BulkOptions.Verb is %d; it must be BulkInsert, BulkUpsert or BulkUpsertMerge", o.Verb)
 	case o.Concurrency < 0:
 		return fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
-	case o.Skip < 0:
-		return fmt.Errorf("BulkOptions.Skip is %d; it must be 0 or BulkProgress.Resume of an earlier run", o.Skip)
+	case o.Resume < 0:
+		return fmt.Errorf("BulkOptions.Resume is %d; it must be 0 or BulkReport.Resume of an earlier run", o.Resume)
 	}
 	return nil
 }
 
-// BulkProgress says how far a bulk write has come.
-type BulkProgress struct {
+// BulkReport says how far a bulk write has come.
+type BulkReport struct {
 	Entities     int64 // written
 	Existing     int64 // left as they were, with SkipExisting
 	Rows         int64 // written, including those of indexes
 	Transactions int64 // committed
-	Resume       int64 // so many entities at the beginning of the sequence are done; BulkOptions.Skip of a later run
+	Resume       int64 // so many entities at the beginning of the sequence are done; BulkOptions.Resume of a later run
 	Elapsed      time.Duration
 }
 
@@ -73,7 +73,7 @@ type BulkProgress struct {
 // BulkNonAtomic returns.
 //
 // Requests: 1 for each 100 rows of a partition at best.
-func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkProgress, error) {
+func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkReport, error) {
 	verb := wire.VerbInsert
 	switch {
 	case options == nil:
@@ -105,7 +105,7 @@ type bulk struct {
 	lanes    *lanes.Scheduler[BulkUnit]
 	started  time.Time
 	scratch  []byte
-	progress BulkProgress // changed only in calls of lanes.Done
+	progress BulkReport // changed only in calls of lanes.Done
 }
 
 func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*bulk, error) {
@@ -119,22 +119,22 @@ func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*b
 	if b.options.Concurrency == 0 {
 		b.options.Concurrency = defaultConcurrency
 	}
-	b.progress.Resume = b.options.Skip
+	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
-		Concurrency: b.options.Concurrency, Skip: b.options.Skip,
+		Concurrency: b.options.Concurrency, Skip: b.options.Resume,
 		MaxRows: MaxTransactionOperations, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
 	})
 	return b, nil
 }
 
 // Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkProgress, error) {
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkReport, error) {
 	if entities == nil {
-		return BulkProgress{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
+		return BulkReport{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
 	}
 	b, err := newBulk(ctx, t, op, options)
 	if err != nil {
-		return BulkProgress{}, err
+		return BulkReport{}, err
 	}
 	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {

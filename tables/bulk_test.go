@@ -12,9 +12,9 @@ import (
 
 func TestBulkPacksTransactions(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	var last tables.BulkProgress
+	var last tables.BulkReport
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(2050, 7), &tables.BulkOptions{
-		Progress: func(p tables.BulkProgress) {
+		Progress: func(p tables.BulkReport) {
 			if p.Entities < last.Entities || p.Resume < last.Resume {
 				t.Errorf("progress goes back from %+v to %+v", last, p)
 			}
@@ -36,7 +36,7 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped, err := table.Entities().BulkNonAtomic(ctx, harness.Bags(1500, 5), &tables.BulkOptions{Concurrency: 2,
-		Progress: func(p tables.BulkProgress) {
+		Progress: func(p tables.BulkReport) {
 			if p.Transactions == 4 {
 				cancel()
 			}
@@ -47,7 +47,7 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 	if stopped.Resume >= 1500 || stopped.Entities < 300 {
 		t.Fatalf("%+v", stopped)
 	}
-	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(1500, 5), &tables.BulkOptions{Skip: stopped.Resume, SkipExisting: true})
+	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(1500, 5), &tables.BulkOptions{Resume: stopped.Resume, SkipExisting: true})
 	if err != nil {
 		t.Fatal(err)
 	}

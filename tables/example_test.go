@@ -76,14 +76,14 @@ func ExampleRows_BulkNonAtomic() {
 	}
 
 	begun, stop := context.WithCancel(ctx)
-	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.BulkProgress) {
+	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.BulkReport) {
 		if p.Entities >= 500 {
 			stop()
 		}
 	}})
 	fmt.Println(errors.Is(err, context.Canceled), first.Resume < 1234)
 
-	rest, err := table.Entities().BulkNonAtomic(ctx, rows, &tables.BulkOptions{Skip: first.Resume, SkipExisting: true})
+	rest, err := table.Entities().BulkNonAtomic(ctx, rows, &tables.BulkOptions{Resume: first.Resume, SkipExisting: true})
 	if err != nil {
 		log.Fatal(err)
 	}

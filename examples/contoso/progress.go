@@ -35,9 +35,9 @@ func (p *progress) say(message string) {
 }
 
 // bulk reports on the loading of a number of employees.
-func (p *progress) bulk(what string, total int) func(tables.BulkProgress) {
+func (p *progress) bulk(what string, total int) func(tables.BulkReport) {
 	p.last = time.Now()
-	return func(b tables.BulkProgress) {
+	return func(b tables.BulkReport) {
 		done := b.Entities + b.Existing
 		finished := done == int64(total)
 		if time.Since(p.last) < p.every && !finished {
