@@ -44,7 +44,7 @@ type RebuildReport struct {
 	Failed    int64 // entities that could not be filled, for the reasons in Problems
 	// Problems are the first 1,000 of these: keys that another entity has (Missing, with ErrDuplicate), entities that other
 	// writers changed, or whose lease was lost, at each of Schema.MaxAttempts attempts (Missing), what a pattern does not find, such
-	// as a parent (Missing, with ErrNotFound), and entities that cannot be read or that an index refuses (Undecodable). Those of
+	// as a parent (Missing, with ErrMissingReference), and entities that cannot be read or that an index refuses (Undecodable). Those of
 	// earlier runs are not in it.
 	Problems []Discrepancy
 	Elapsed  time.Duration // of this run
@@ -274,7 +274,7 @@ func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
 	kind := Undecodable
 	e := engine.AsError(err)
 	switch {
-	case errors.Is(err, tables.ErrDuplicate), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound):
+	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound):
 		kind = Missing
 	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err

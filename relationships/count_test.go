@@ -108,7 +108,7 @@ func TestParents(t *testing.T) {
 	e := jones()
 	e.Group = "none"
 	var failed *tables.Error
-	if err := p.employees.Insert(ctx, e); !errors.Is(err, tables.ErrNotFound) || !errors.As(err, &failed) || failed.Pattern != "count" {
+	if err := p.employees.Insert(ctx, e); !errors.Is(err, tables.ErrMissingReference) || !errors.As(err, &failed) || failed.Pattern != "count" {
 		t.Fatalf("a child without a parent: %v", err)
 	}
 	if _, err := p.employees.Get(ctx, employeeKey("Sales", 223)); !errors.Is(err, tables.ErrNotFound) {

@@ -83,7 +83,7 @@ func Example() {
 	show(employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, Name: "Ken"}))
 	show(employees.Delete(ctx, june))
 	err := employees.Insert(ctx, &Employee{Department: "Sails", ID: 225})
-	fmt.Println(errors.Is(err, tables.ErrNotFound))
+	fmt.Println(errors.Is(err, tables.ErrMissingReference))
 	// Output:
 	// 1
 	// 2

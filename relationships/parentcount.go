@@ -86,7 +86,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 		if delta < 0 {
 			return nil
 		}
-		return &tables.Error{Pattern: x.name, Kind: tables.ErrNotFound, Err: fmt.Errorf("the parent (%q, %q) is not there", key.Partition, key.Row)}
+		return &tables.Error{Pattern: x.name, Kind: tables.ErrMissingReference, Err: fmt.Errorf("the parent (%q, %q) does not exist; insert it first, or let the child refer to another one", key.Partition, key.Row)}
 	}
 	if err != nil {
 		return err
