@@ -107,3 +107,23 @@ func TestEncodeOnly(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 }
+
+// TestRebuildGoesOnAfterMissingReferences: an entity whose required reference is missing is a problem of its own, and not the end.
+func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
+	ctx := t.Context()
+	table := harness.NewTable(t, harness.Account(t))
+	plain := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil)))
+	for id := range 2 {
+		v := ann()
+		v.ID = id
+		if err := plain.Insert(ctx, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
+	report, err := repo.Rebuild(ctx, nil)
+	if err != nil || report.Failed != 2 || len(report.Problems) != 2 || report.Problems[0].Kind != patterns.Missing {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
