@@ -18,15 +18,6 @@ var (
 	ErrNoSharedKey = errors.New("tokens for tables can only be signed with the account's key, and this account was opened without it: the SDK has no user delegation signatures for tables")
 )
 
-// invalidf is the error of bad input, before any request.
-func invalidf(op, table, format string, args ...any) error {
-	return invalid(op, table, fmt.Errorf(format, args...))
-}
-
-func invalid(op, table string, err error) error {
-	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: err}
-}
-
 // refusal is the error of a request that a client does not send. NonRetriable keeps the SDK from trying again.
 type refusal struct {
 	kind error // ErrOutside or ErrNotPermitted

@@ -75,14 +75,14 @@ type flight struct {
 // IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
-		return nil, invalidf("NewIssuer", "", "the signer or grants is nil; both are needed")
+		return nil, tables.InvalidIn("NewIssuer", "", "the signer or grants is nil; both are needed")
 	}
 	i := &Issuer{signer: signer, grants: grants, users: map[string]*list.Element{}, order: list.New(), flights: map[string]*flight{}}
 	if options != nil {
 		i.options = *options
 	}
 	if o := i.options; o.RenewBefore < 0 || o.MaxAge < 0 || o.Capacity < 0 || o.Timeout < 0 {
-		return nil, invalidf("NewIssuer", "", "an option of IssuerOptions is negative; each must be 0 (meaning the default) or more")
+		return nil, tables.InvalidIn("NewIssuer", "", "an option of IssuerOptions is negative; each must be 0 (meaning the default) or more")
 	}
 	if i.options.Capacity == 0 {
 		i.options.Capacity = DefaultCapacity

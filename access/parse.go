@@ -39,39 +39,39 @@ func Parse(address string) (Token, error) {
 	const op = "Parse"
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
-		return Token{}, invalidf(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
+		return Token{}, tables.InvalidIn(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
 	}
 	if u.EscapedPath() != u.Path { // sent unescaped, it could become another address
-		return Token{}, invalidf(op, "", "the address's path has characters that are illegal in the names of accounts and tables")
+		return Token{}, tables.InvalidIn(op, "", "the address's path has characters that are illegal in the names of accounts and tables")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 {
-		return Token{}, invalidf(op, "", "the address names no table; its path must end with the table's name")
+		return Token{}, tables.InvalidIn(op, "", "the address names no table; its path must end with the table's name")
 	}
 	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
 	if !isTableName(table) {
-		return Token{}, invalidf(op, "", "the last part of the address is not a legal table name: 3 to 63 ASCII letters and digits")
+		return Token{}, tables.InvalidIn(op, "", "the last part of the address is not a legal table name: 3 to 63 ASCII letters and digits")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Token{}, invalidf(op, "", "the address's query is malformed")
+		return Token{}, tables.InvalidIn(op, "", "the address's query is malformed")
 	}
 	values := map[string]string{}
 	for name, list := range query {
 		if !known[name] || len(list) != 1 {
-			return Token{}, invalidf(op, "", "a parameter of the query occurs twice, or does not belong to a table's signature")
+			return Token{}, tables.InvalidIn(op, "", "a parameter of the query occurs twice, or does not belong to a table's signature")
 		}
 		values[name] = list[0]
 	}
 	t := Token{endpoint: u.Scheme + "://" + u.Host + u.Path[:slash], table: table}
 	if t.fields, err = readFields(values); err != nil {
-		return Token{}, invalid(op, "", err)
+		return Token{}, tables.InvalidIn(op, "", "%w", err)
 	}
 	switch {
 	case !strings.EqualFold(values[paramTable], table):
-		return Token{}, invalidf(op, "", "the signature is for another table than the address")
+		return Token{}, tables.InvalidIn(op, "", "the signature is for another table than the address")
 	case u.Scheme == "http" && !t.fields.plain:
-		return Token{}, invalidf(op, "", "the signature is for HTTPS only, and the address is http")
+		return Token{}, tables.InvalidIn(op, "", "the signature is for HTTPS only, and the address is http")
 	}
 	text := encode(query)
 	t.query = func() string { return text }

@@ -52,17 +52,17 @@ type Policies struct {
 // NewPolicies returns the policies of a table. It makes no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
-		return nil, invalidf("NewPolicies", "", "the table is nil; make it with Account.Table")
+		return nil, tables.InvalidIn("NewPolicies", "", "the table is nil; make it with Account.Table")
 	}
 	if !isTableName(table.Name()) {
-		return nil, invalidf("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
+		return nil, tables.InvalidIn("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}
 	if options != nil && options.UnsafeSettle != 0 {
 		p.settle = options.UnsafeSettle
 	}
 	if p.settle < 0 {
-		return nil, invalidf("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
+		return nil, tables.InvalidIn("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
 	}
 	return p, nil
 }
@@ -88,7 +88,7 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	const op = "Create"
 	if err := checkPolicy(policy); err != nil {
-		return invalid(op, p.table.Name(), err)
+		return tables.InvalidIn(op, p.table.Name(), "%w", err)
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
@@ -116,7 +116,7 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {
-		return invalid(op, p.table.Name(), err)
+		return tables.InvalidIn(op, p.table.Name(), "%w", err)
 	}
 	remove := func(list acl) acl {
 		return slices.DeleteFunc(list, func(s *aztables.SignedIdentifier) bool { return idOf(s) == id })

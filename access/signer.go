@@ -73,17 +73,17 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	const op = "NewSigner"
 	switch {
 	case account == nil:
-		return nil, invalidf(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
+		return nil, tables.InvalidIn(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
 	case key == "":
-		return nil, invalid(op, "", ErrNoSharedKey)
+		return nil, tables.InvalidIn(op, "", "%w", ErrNoSharedKey)
 	case account.Name() == "":
-		return nil, invalidf(op, "", "the account does not know its name, which a signature contains: make it with tables.NewAccountWithSharedKey or from a connection string")
+		return nil, tables.InvalidIn(op, "", "the account does not know its name, which a signature contains: make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
-		return nil, invalidf(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so ranges do not work there")
+		return nil, tables.InvalidIn(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so ranges do not work there")
 	}
 	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
 	if err != nil {
-		return nil, invalidf(op, "", "the key of account %q is not base64", account.Name())
+		return nil, tables.InvalidIn(op, "", "the key of account %q is not base64", account.Name())
 	}
 	s := &Signer{account: account, now: time.Now, skew: DefaultSkew,
 		sign: func(v aztables.SASSignatureValues) (string, error) { return v.Sign(credential) }}
@@ -121,7 +121,7 @@ const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErC
 // Sign makes a token.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
-		return Token{}, invalid("Sign", g.Table, err)
+		return Token{}, tables.InvalidIn("Sign", g.Table, "%w", err)
 	}
 	t := Token{endpoint: s.account.Endpoints().Table, table: g.Table,
 		fields: fields{keys: g.Range, permissions: g.Permissions, policy: g.Policy, plain: g.InsecureHTTP}}
@@ -136,11 +136,11 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 		StartPartitionKey: g.Range.spk, StartRowKey: g.Range.srk, EndPartitionKey: g.Range.epk, EndRowKey: g.Range.erk,
 	})
 	if err != nil {
-		return Token{}, invalidf("Sign", g.Table, "the SDK refused to sign the grant")
+		return Token{}, tables.InvalidIn("Sign", g.Table, "the SDK refused to sign the grant")
 	}
 	query, err := url.ParseQuery(signed)
 	if err != nil {
-		return Token{}, invalidf("Sign", g.Table, "the token that the SDK made cannot be parsed")
+		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed")
 	}
 	// The SDK signs these bounds but omits them from the token, which the service then refuses.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {

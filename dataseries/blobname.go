@@ -37,7 +37,7 @@ func (b *blobShelf) prefixOf(partition *string) string {
 func (b *blobShelf) nameOf(key tables.Key) (string, error) {
 	name := b.prefixOf(&key.Partition) + segment(key.Row)
 	if n := utf8.RuneCountInString(name); n > longestName {
-		return "", invalid(&edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"})
+		return "", tables.Invalid("", &edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"})
 	}
 	return name, nil
 }

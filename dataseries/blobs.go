@@ -45,7 +45,7 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	case (err == nil || missing) && ex.Header == nil:
 		// Other clients do not record attempts, so the outcome of their requests is not known well enough to add to a
 		// value.
-		return nil, invalid(errors.New("the container's client was not made by Account.Container; make it there"))
+		return nil, tables.Invalidf("", "the container's client was not made by Account.Container; make it there")
 	case err != nil && !missing:
 		return nil, tables.ServiceError("", name, err)
 	}

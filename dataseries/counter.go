@@ -92,11 +92,11 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	rows, ok := c.shelf.(*rowShelf)
 	switch {
 	case !ok:
-		return false, c.failed(op, key, invalid(fmt.Errorf("the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows")))
+		return false, c.failed(op, key, tables.Invalidf("", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
 	case x == nil || x.Table() == nil:
-		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction is nil or was not made by Table.NewTransaction")))
+		return false, c.failed(op, key, tables.Invalidf("", "the transaction is nil or was not made by Table.NewTransaction"))
 	case !x.Table().Same(c.Table()):
-		return false, c.failed(op, key, invalid(fmt.Errorf("the transaction is on another table; make it with Table().NewTransaction")))
+		return false, c.failed(op, key, tables.Invalidf("", "the transaction is on another table; make it with Table().NewTransaction"))
 	}
 	known, _, err := rows.known(ctx, m)
 	if err != nil || known {
@@ -149,4 +149,4 @@ func (c *Counter[V]) sum(delta V) sum {
 	}
 }
 
-func overflow() error { return invalid(ErrOverflow) }
+func overflow() error { return tables.Invalid("", ErrOverflow) }

@@ -17,16 +17,6 @@ var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot 
 // also tables.ErrExists. Nothing was counted by this call.
 var ErrOtherAddition = errors.New("the operation's ID was counted before with another slot or delta; use an ID for one addition only")
 
-// invalid is the error of bad input.
-func invalid(err error) error {
-	kind := tables.ErrInvalid
-	var size *edm.SizeError
-	if errors.As(err, &size) {
-		kind = tables.ErrTooLarge
-	}
-	return &tables.Error{Kind: kind, Err: err}
-}
-
 func garbled(key tables.Key, err error) error {
 	return &tables.Error{Key: key, Kind: tables.ErrGarbled, Err: err}
 }
@@ -40,7 +30,7 @@ func checkKeys(key tables.Key) error {
 			err = &edm.SizeError{What: "a key", Size: n, Limit: compoundkey.MaxUnits, Unit: "UTF-16 units"}
 		}
 		if err != nil {
-			return invalid(err)
+			return tables.Invalid("", err)
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
-	"errors"
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -40,13 +39,13 @@ type mark struct {
 
 func newMark(l *layout, key tables.Key, slot int, delta tables.Value, operation string) (*mark, error) {
 	if operation == "" {
-		return nil, invalid(errors.New("the operation's ID is empty; give each operation its own ID"))
+		return nil, tables.Invalidf("", "the operation's ID is empty; give each operation its own ID")
 	}
 	if n := edm.Units(operation); n > longestOperation {
-		return nil, invalid(&edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
+		return nil, tables.Invalid("", &edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
 	}
 	if err := edm.String(operation).Check(); err != nil {
-		return nil, invalid(err)
+		return nil, tables.Invalid("", err)
 	}
 	return &mark{key: key, slot: slot, property: l.property(slot), operation: operation, delta: delta, call: rand.Text(),
 		hash: markerHash(l.prefix, key.Row, operation)}, nil

@@ -32,7 +32,7 @@ func (s *Series[V]) ReadMany(ctx context.Context, partition string, of compoundk
 		key := tables.Key{Partition: partition}
 		err := of.Err()
 		if err != nil {
-			err = invalid(err)
+			err = tables.Invalid("", err)
 		} else {
 			err = checkKeys(key)
 		}

@@ -126,7 +126,7 @@ func (s *Series[V]) SetMany(ctx context.Context, key tables.Key, values map[int]
 
 func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values map[int]V) error {
 	if len(values) == 0 {
-		return s.failed(op, key, invalid(errors.New("the map of values is empty; give at least one")))
+		return s.failed(op, key, tables.Invalidf("", "the map of values is empty; give at least one"))
 	}
 	encoded := make([]slotValue, 0, len(values))
 	for _, slot := range slices.Sorted(maps.Keys(values)) {
@@ -154,7 +154,7 @@ func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 
 func (s *Series[V]) check(key tables.Key, slot int) error {
 	if slot < 0 || slot >= s.layout.slots {
-		return invalid(fmt.Errorf("slot %d does not exist: the series has %d slots, counted from 0", slot, s.layout.slots))
+		return tables.Invalidf("", "slot %d does not exist: the series has %d slots, counted from 0", slot, s.layout.slots)
 	}
 	return s.checkKey(key)
 }
@@ -164,7 +164,7 @@ func (s *Series[V]) checkKey(key tables.Key) error {
 		return err
 	}
 	if err := s.layout.check(key); err != nil {
-		return invalid(err)
+		return tables.Invalid("", err)
 	}
 	return nil
 }

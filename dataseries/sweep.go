@@ -64,7 +64,7 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	}
 	s := &sweeping{SweepOptions: *options, olderThan: olderThan}
 	if olderThan < leastAge {
-		return s.report, c.failed(op, tables.Key{}, invalid(fmt.Errorf("olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge)))
+		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge))
 	}
 	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
@@ -115,7 +115,7 @@ func (s *sweeping) resume(table, prefix string) error {
 		err = json.Unmarshal(text, &at)
 	}
 	if err != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return invalid(errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Resume, or \"\" to begin"))
+		return tables.Invalid("", errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Resume, or \"\" to begin"))
 	}
 	s.at = at
 	s.report = SweepReport{Old: at.Old, Removed: at.Removed, Resume: s.Resume}

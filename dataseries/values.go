@@ -1,8 +1,6 @@
 package dataseries
 
 import (
-	"errors"
-
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,10 +41,10 @@ func (s *Series[V]) encode(v V) (tables.Value, error) {
 	}
 	value := p.Get(cellName)
 	if value.IsNull() {
-		return value, invalid(errors.New("the value is stored as no property (nil or null); a slot cannot be emptied"))
+		return value, tables.Invalidf("", "the value is stored as no property (nil or null); a slot cannot be emptied")
 	}
 	if err := edm.Value(value).Check(); err != nil {
-		return value, invalid(err)
+		return value, tables.Invalid("", err)
 	}
 	return value, nil
 }

@@ -28,7 +28,7 @@ const beaconBits = 128
 func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil {
-		return invalidf("CreateBeacon", "the name of the beacon cannot be a row key")
+		return tables.Invalidf("CreateBeacon", "the name of the beacon cannot be a row key")
 	}
 	key, err := r.state.wrap(ctx, randomKey(), row)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, e
 	}
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil || bits < 8 || bits > beaconBits {
-		return Beacon{}, invalidf("Beacon", "a beacon of %d bits; it has a name, and 8 to %d bits", bits, beaconBits)
+		return Beacon{}, tables.Invalidf("Beacon", "a beacon of %d bits; it has a name, and 8 to %d bits", bits, beaconBits)
 	}
 	key, err := r.state.fetch(ctx, row)
 	if err != nil {

@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,11 +21,6 @@ func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
 
 // errMerge is the guide's reason.
 var errMerge = errors.New("a merge is refused: the encrypted properties that stay were written under another key than those that it sends, and could not be read together any more; use Replace")
-
-// invalidf is the error of bad input, before any request. It never has a value in it.
-func invalidf(op, format string, args ...any) *tables.Error {
-	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
-}
 
 // unreadable reports whether err says that a data key is not to be had from what is stored, in contrast to one that cannot
 // be had just now. On reading it must not be told from any other mark of tampering.

@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"hash"
 	"strconv"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // The algorithms of wrapping keys, as Key Vault calls them.
@@ -32,9 +34,9 @@ type LocalKey struct {
 func NewLocalKey(id string, key []byte) (LocalKey, error) {
 	switch {
 	case id == "":
-		return LocalKey{}, invalidf("NewLocalKey", "a wrapping key needs an id")
+		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key needs an id")
 	case len(key) != 16 && len(key) != 24 && len(key) != 32:
-		return LocalKey{}, invalidf("NewLocalKey", "a wrapping key of %d bytes; it has 16, 24 or 32", len(key))
+		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key of %d bytes; it has 16, 24 or 32", len(key))
 	}
 	return LocalKey{id: id, algorithm: "A" + strconv.Itoa(8*len(key)) + "KW", key: newSecret(key)}, nil
 }
@@ -42,7 +44,7 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.id == "" {
-		return WrappedKey{}, invalidf("Wrap", "the wrapper was not made by NewLocalKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewLocalKey")
 	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
@@ -73,9 +75,9 @@ type LocalRSAKey struct {
 func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 	switch {
 	case id == "" || key == nil || key.N == nil:
-		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a wrapping key needs an id and a key")
+		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "a wrapping key needs an id and a key")
 	case key.N.BitLen() < 2048:
-		return LocalRSAKey{}, invalidf("NewLocalRSAKey", "a key of %d bits; it has at least 2,048", key.N.BitLen())
+		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "a key of %d bits; it has at least 2,048", key.N.BitLen())
 	}
 	return LocalRSAKey{id: id, key: &key}, nil
 }
@@ -83,7 +85,7 @@ func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.key == nil {
-		return WrappedKey{}, invalidf("Wrap", "the wrapper was not made by NewLocalRSAKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewLocalRSAKey")
 	}
 	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
 	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err

@@ -44,7 +44,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		options = &ReencryptOptions{}
 	}
 	if repository == nil {
-		return ReencryptReport{}, invalidf(op, "the repository is nil")
+		return ReencryptReport{}, tables.Invalidf(op, "the repository is nil")
 	}
 	var e *rowCipher
 	for _, p := range patterns.HostOf(repository).Patterns() {
@@ -53,7 +53,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil || options.Concurrency < 0 {
-		return ReencryptReport{}, invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
+		return ReencryptReport{}, tables.Invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {

@@ -97,11 +97,11 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	}
 	switch {
 	case table == nil || wrapper == nil:
-		return nil, invalidf(op, "it needs a table and a KeyWrapper")
+		return nil, tables.Invalidf(op, "it needs a table and a KeyWrapper")
 	case r.ttl < 0 || r.ttl > maxTTL || uses < 0:
-		return nil, invalidf(op, "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
+		return nil, tables.Invalidf(op, "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
-		return nil, invalidf(op, "the name cannot be a partition key")
+		return nil, tables.Invalidf(op, "the name cannot be a partition key")
 	}
 	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
 	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
@@ -273,7 +273,7 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
+		return id, nil, tables.Invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
 	}
 	var key []byte
 	if err == nil {

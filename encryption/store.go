@@ -17,11 +17,11 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 	for i := range p {
 		switch encoded, binary := p[i].Value.Bytes(); {
 		case isOurs(p[i].Name):
-			return nil, invalidf("Store", "property name %s is not for entities", p[i].Name)
+			return nil, tables.Invalidf("Store", "property name %s is not for entities", p[i].Name)
 		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
 			held.names = append(held.names, p[i].Name)
 		case binary && looksEncrypted(encoded):
-			return nil, invalidf("Store", "property %s is not to be encrypted and begins as an encrypted value does", p[i].Name)
+			return nil, tables.Invalidf("Store", "property %s is not to be encrypted and begins as an encrypted value does", p[i].Name)
 		}
 	}
 	slices.Sort(held.names)

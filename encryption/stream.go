@@ -39,7 +39,7 @@ type StreamOptions struct {
 // NewStream makes a Stream with the registry's data keys. It makes no request.
 func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
-		return Stream{}, invalidf("NewStream", "it needs a registry of data keys")
+		return Stream{}, tables.Invalidf("NewStream", "it needs a registry of data keys")
 	}
 	if options == nil {
 		options = &StreamOptions{}
@@ -102,7 +102,7 @@ func chunkNonce(number uint32, last bool) []byte {
 // of it as it is, and leaves a stream that Open refuses.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
-		return nil, invalidf("Seal", "the stream was not made by NewStream")
+		return nil, tables.Invalidf("Seal", "the stream was not made by NewStream")
 	}
 	id, key, err := s.registry.state.writeKey(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 // openChunks makes the cipher of a stream that begins so.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
-		return chunks{}, invalidf("Open", "the stream was not made by NewStream")
+		return chunks{}, tables.Invalidf("Open", "the stream was not made by NewStream")
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {

@@ -3,6 +3,8 @@ package encryption
 import (
 	"context"
 	"io"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is asked for ranges within the stream only.
@@ -17,7 +19,7 @@ func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, l
 		return nil, err
 	}
 	if offset < 0 || length < 0 {
-		return nil, invalidf("OpenRange", "a range of %d bytes at %d", length, offset)
+		return nil, tables.Invalidf("OpenRange", "a range of %d bytes at %d", length, offset)
 	}
 	offset = min(offset, size)
 	length = min(length, size-offset)

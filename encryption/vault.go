@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // VaultKey is a KeyWrapper whose key never leaves Azure Key Vault or a managed HSM. Requests: 1 to wrap, 1 to unwrap.
@@ -40,11 +41,11 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 	}
 	switch {
 	case client == nil:
-		return VaultKey{}, invalidf("NewVaultKey", "it needs a client")
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "it needs a client")
 	case !found || name == "" || strings.Contains(name, "/"):
-		return VaultKey{}, invalidf("NewVaultKey", "%q does not name a key, without a version, as in https://contoso.vault.azure.net/keys/tables", keyID)
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "%q does not name a key, without a version, as in https://contoso.vault.azure.net/keys/tables", keyID)
 	case k.algorithm != AlgorithmRSAOAEP256 && k.algorithm != AlgorithmA256KW:
-		return VaultKey{}, invalidf("NewVaultKey", "algorithm %q; it can be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "algorithm %q; it can be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
 	}
 	return k, nil
 }
@@ -52,7 +53,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 // Wrap implements KeyWrapper.
 func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if k.client == nil {
-		return WrappedKey{}, invalidf("Wrap", "the wrapper was not made by NewVaultKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewVaultKey")
 	}
 	algorithm := azkeys.EncryptionAlgorithm(k.algorithm)
 	answer, err := k.client.WrapKey(ctx, k.name, "", azkeys.KeyOperationParameters{Algorithm: &algorithm, Value: key}, nil)

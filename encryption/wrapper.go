@@ -41,7 +41,7 @@ func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 // Wrap implements KeyWrapper.
 func (c Chain) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if len(c.wrappers) == 0 || slices.Contains(c.wrappers, nil) {
-		return WrappedKey{}, invalidf("Wrap", "a chain of no wrappers, or with one that is nil")
+		return WrappedKey{}, tables.Invalidf("Wrap", "a chain of no wrappers, or with one that is nil")
 	}
 	return c.wrappers[0].Wrap(ctx, key)
 }

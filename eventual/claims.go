@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -101,7 +102,7 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.name, q.signing)
 	if err != nil {
-		return "", false, invalidf(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
+		return "", false, tables.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
 	}
 	if fits {
 		return text, false, nil
@@ -116,7 +117,7 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 	small := *e
 	small.Body, small.Claim = nil, &claim{Blob: e.ID, Length: len(e.Body), SHA256: hex.EncodeToString(sum[:])}
 	if !claimName.MatchString(e.ID) {
-		return "", false, invalidf(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
+		return "", false, tables.InvalidIn(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
 	}
 	if text, fits, err = small.encode(q.name, q.signing); err != nil || !fits {
 		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body", e.Type, maxInline)

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
@@ -47,7 +48,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
-		return report, invalidf(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
+		return report, tables.InvalidIn(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
 	}
 	prefix := claimPrefix
 	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})

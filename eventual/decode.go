@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Decode reads the body into the value that v points to. It matches names of members as encoding/json does: first exactly, then
@@ -18,10 +20,10 @@ import (
 // Send writes for the zero value. Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
-		return invalidf("Decode", m.queueName(), "the body of a message of type %q does not fit a %T%s", m.Type, v, whereJSON(err))
+		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not fit a %T%s", m.Type, v, whereJSON(err))
 	}
 	if !m.allowUnfilled && !fills(m.Body, reflect.TypeOf(v).Elem()) {
-		return invalidf("Decode", m.queueName(), "the body of a message of type %q sets no field of a %T; decode it into the type that its sender wrote, or set WorkerOptions.AllowUnfilled", m.Type, v)
+		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q sets no field of a %T; decode it into the type that its sender wrote, or set WorkerOptions.AllowUnfilled", m.Type, v)
 	}
 	return nil
 }

@@ -11,11 +11,6 @@ import (
 // The kinds of errors that concern a queue itself, for errors.Is. All other kinds are those of package tables.
 var ()
 
-// invalidf is the error of bad input, before any request.
-func invalidf(op, queue, format string, args ...any) error {
-	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
-}
-
 func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }

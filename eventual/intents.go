@@ -51,7 +51,7 @@ func (r *reconcilers) get(name string) func(context.Context, driver.Intent) erro
 // Register implements driver.IntentRunner. Workers of the queue finish the repository's intents whose writers died.
 func (q *Queue) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
 	if q == nil || q.account == nil {
-		return invalidf("Register", "", "the queue is nil, or was not made by NewQueue")
+		return tables.InvalidIn("Register", "", "the queue is nil, or was not made by NewQueue")
 	}
 	return q.repositories.add(repository, reconcile)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // HandleOwn makes all workers of this Queue handle messages of a type that begins with "tablepatterns." with h. It is
@@ -13,15 +14,15 @@ import (
 // internal type. Programs give handlers to NewWorker. Errors name the operation op.
 func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
 	if err := checkType(messageType); err != nil {
-		return invalidf(op, q.name, "%w", err)
+		return tables.InvalidIn(op, q.name, "%w", err)
 	}
 	if !strings.HasPrefix(messageType, ownTypes) {
-		return invalidf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
+		return tables.InvalidIn(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.internal[messageType] != nil {
-		return invalidf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
+		return tables.InvalidIn(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
 	}
 	q.internal[messageType] = h
 	return nil

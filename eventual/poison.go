@@ -66,7 +66,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return invalidf(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
+		return tables.InvalidIn(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
 	}
 	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
 	name := q.name + poisonSuffix

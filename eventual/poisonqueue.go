@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // PoisonQueue holds the messages that failed too often. Its storage queue has the queue's name and "-poison".
@@ -30,7 +32,7 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if max < 1 {
-		return nil, invalidf(op, p.Name(), "max is %d; it must be 1 or more", max)
+		return nil, tables.InvalidIn(op, p.Name(), "max is %d; it must be 1 or more", max)
 	}
 	count := int32(min(max, batch))
 	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})

@@ -30,7 +30,7 @@ type SendOptions struct {
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
-		return "", invalidf("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
+		return "", tables.InvalidIn("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 	}
 	e, err := q.newEnvelope("Send", messageType, body)
 	if err != nil {
@@ -52,11 +52,11 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 // newEnvelope makes a message with an id of its own. The id is 26 characters of crypto/rand.
 func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
 	if err := checkType(messageType); err != nil {
-		return nil, invalidf(op, q.name, "%w", err)
+		return nil, tables.InvalidIn(op, q.name, "%w", err)
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, invalidf(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
+		return nil, tables.InvalidIn(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
 	}
 	if len(raw) > maxBody {
 		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON: it has at most %d", messageType, len(raw), maxBody)
@@ -95,7 +95,7 @@ type placed struct {
 func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
-		return placed{}, invalidf(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
+		return placed{}, tables.InvalidIn(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
 	}
 	since, shard := time.Now(), q.shardOf(e.ID)
 	text, claimed, err := q.seal(ctx, op, q.shardNames[shard], e)

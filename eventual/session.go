@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // batch is the maximum number of messages of one request.
@@ -30,7 +31,7 @@ type session struct {
 
 func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
 	if !w.running.CompareAndSwap(false, true) {
-		return nil, invalidf(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
+		return nil, tables.InvalidIn(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
 	}
 	s := &session{Worker: w, ctx: ctx, slots: newSlots(w.options.Concurrency), over: make(chan struct{})}
 	s.handling, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

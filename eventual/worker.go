@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // WorkerOptions are the options of NewWorker; nil is the same as the zero value.
@@ -80,17 +81,17 @@ type Worker struct {
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
 	if q == nil || q.account == nil {
-		return nil, invalidf(op, "", "the queue is nil, or was not made by NewQueue")
+		return nil, tables.InvalidIn(op, "", "the queue is nil, or was not made by NewQueue")
 	}
 	for messageType, h := range handlers {
 		if err := checkType(messageType); err != nil {
-			return nil, invalidf(op, q.name, "%w", err)
+			return nil, tables.InvalidIn(op, q.name, "%w", err)
 		}
 		switch {
 		case strings.HasPrefix(messageType, ownTypes):
-			return nil, invalidf(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
+			return nil, tables.InvalidIn(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 		case h == nil:
-			return nil, invalidf(op, q.name, "the handler of message type %q is nil; give a function", messageType)
+			return nil, tables.InvalidIn(op, q.name, "the handler of message type %q is nil; give a function", messageType)
 		}
 	}
 	var o WorkerOptions
@@ -98,11 +99,11 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 		o = *options
 	}
 	if err := o.setDefaults(); err != nil {
-		return nil, invalidf(op, q.name, "%w", err)
+		return nil, tables.InvalidIn(op, q.name, "%w", err)
 	}
 	t, err := newTelemetry(o.MeterProvider, o.TracingProvider)
 	if err != nil {
-		return nil, invalidf(op, q.name, "WorkerOptions.MeterProvider failed to make an instrument: %w", err)
+		return nil, tables.InvalidIn(op, q.name, "WorkerOptions.MeterProvider failed to make an instrument: %w", err)
 	}
 	if o.Logger == nil {
 		o.Logger = q.account.Logger()

@@ -2,7 +2,6 @@ package heterogeneous
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -107,7 +106,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 		return err
 	}
 	if err := t.codec.Decode(changed, v); err != nil {
-		return invalid("Modify", err)
+		return tables.Invalid("Modify", err)
 	}
 	now, err := t.codec.Encode(v)
 	if err != nil {
@@ -117,7 +116,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 	for i, p := range changed {
 		names[i] = p.Name
 		if !slices.Contains(now, p) {
-			return invalid("Modify", fmt.Errorf("%s has no property %s of this type of value", t, p.Name))
+			return tables.Invalidf("Modify", "%s has no property %s of this type of value", t, p.Name)
 		}
 	}
 	return t.host().Merge(ctx, v, names...)

@@ -3,7 +3,6 @@ package heterogeneous
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -26,7 +25,7 @@ const attempts = 10
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
-		return invalid(op, errors.New("there is no change"))
+		return tables.Invalidf(op, "there is no change")
 	}
 	entities := r.table.Entities()
 	for n := 0; ; n++ {
@@ -65,11 +64,11 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 		return nil, err
 	}
 	if edited.Key != bag.Key {
-		return nil, invalid("Modify", errors.New("the entity's key has changed; insert it under the new key and delete the old entity"))
+		return nil, tables.Invalidf("Modify", "the entity's key has changed; insert it under the new key and delete the old entity")
 	}
 	for _, p := range bag.Properties {
 		if edited.Get(p.Name).IsNull() {
-			return nil, invalid("Modify", fmt.Errorf("property %s is gone, and only Replace removes one", p.Name))
+			return nil, tables.Invalidf("Modify", "property %s is gone, and only Replace removes one", p.Name)
 		}
 	}
 	var changed tables.Properties
@@ -78,7 +77,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 			continue
 		}
 		if p.Name == EntityType {
-			return nil, invalid("Modify", errors.New("EntityType says what the entity is, and does not change by itself"))
+			return nil, tables.Invalidf("Modify", "EntityType says what the entity is, and does not change by itself")
 		}
 		changed = append(changed, p)
 	}
@@ -94,7 +93,7 @@ func (r *Registry) Delete(ctx context.Context, v any) error {
 	}
 	t := r.typeOf(v)
 	if t == nil {
-		return invalid("Delete", fmt.Errorf("a %T is not of a type of this registry; give its type to NewRegistry", v))
+		return tables.Invalidf("Delete", "a %T is not of a type of this registry; give its type to NewRegistry", v)
 	}
 	return t.remove(ctx, v)
 }

@@ -2,7 +2,6 @@ package heterogeneous
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -54,7 +53,7 @@ type Page struct {
 // entity that its repository has to read.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
-		return Page{}, invalid("Query", errors.New("the query was not made by Registry.Query"))
+		return Page{}, tables.Invalidf("Query", "the query was not made by Registry.Query")
 	}
 	page, err := q.inner.Page(ctx, token)
 	if err != nil {

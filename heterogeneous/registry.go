@@ -47,7 +47,7 @@ type Registry struct {
 func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
-		return nil, invalid("NewRegistry", err)
+		return nil, tables.Invalid("NewRegistry", err)
 	}
 	var err error
 	if r.rows, err = patterns.NewRepository(table, patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
@@ -209,10 +209,6 @@ func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	}
 	bag.Timestamp = v.Timestamp
 	return bag, nil
-}
-
-func invalid(op string, err error) error {
-	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: err}
 }
 
 // garbled is the error of a row that cannot be read as the type that it says it is.

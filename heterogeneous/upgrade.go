@@ -45,7 +45,7 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 		_, err := t.repository.Host("Upgrade", typeName)
 		return report, err
 	case o.Concurrency < 0:
-		return report, invalid("Upgrade", errors.New("a negative Concurrency"))
+		return report, tables.Invalidf("Upgrade", "a negative Concurrency")
 	case t.options.ByKey:
 		return report, nil
 	case o.Concurrency == 0:

@@ -52,14 +52,14 @@ func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOpt
 	var report DropReport
 	to, err := s.calendar.periodOf(before)
 	if err != nil {
-		return report, invalidf(op, "", "%w", err)
+		return report, tables.InvalidIn(op, "", "%w", err)
 	}
 	current, err := s.calendar.periodOf(s.schema.Now())
 	if err != nil {
-		return report, invalidf(op, "", "Schema.Now: %w", err)
+		return report, tables.InvalidIn(op, "", "Schema.Now: %w", err)
 	}
 	if current.before(to) {
-		return report, invalidf(op, s.tableName(current), "before is in period %s, which is later than the present one, %s; give a time in the first period to keep", to.label(), current.label())
+		return report, tables.InvalidIn(op, s.tableName(current), "before is in period %s, which is later than the present one, %s; give a time in the first period to keep", to.label(), current.label())
 	}
 	m, err := s.close(ctx, to, options, &report)
 	if err != nil {

@@ -2,7 +2,6 @@ package highvolumedelete
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,10 +16,6 @@ var (
 	// ErrEarly: the entity's period is further ahead than Schema.Early allows.
 	ErrEarly = errors.New("the period is too far ahead")
 )
-
-func invalidf(op, table, format string, args ...any) *tables.Error {
-	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
-}
 
 // noTable reports whether the period's own table does not exist: not yet created, or dropped. It is false for other
 // tables of a pattern. A 404 response without a code counts, too.

@@ -130,7 +130,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 		first, err = period{}, nil
 	}
 	if err != nil {
-		return nil, invalidf("Between", "", "%w", err)
+		return nil, tables.InvalidIn("Between", "", "%w", err)
 	}
 	if !from.IsZero() {
 		for _, r := range s.calendar.rewinds(from, earliest(to, from.Add(longestRewind))) {
@@ -144,7 +144,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 	}
 	last, err := s.calendar.periodOf(to.Add(-1))
 	if err != nil {
-		return nil, invalidf("Between", "", "%w", err)
+		return nil, tables.InvalidIn("Between", "", "%w", err)
 	}
 	for _, r := range s.calendar.rewinds(to.Add(-longestRewind), to.Add(-1)) {
 		if last.before(r.before) && r.at.After(from) {
@@ -212,7 +212,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 		var held []*T
 		for v, err := range all {
 			if err == nil && len(held) == limit {
-				e := invalidf("Between", table, "the period has more than %d entities, and must be held in memory to be sorted; set ReadOptions.Limit, or Schema.RowOrder", limit)
+				e := tables.InvalidIn("Between", table, "the period has more than %d entities, and must be held in memory to be sorted; set ReadOptions.Limit, or Schema.RowOrder", limit)
 				e.Kind, err = tables.ErrTooLarge, e
 			}
 			if err != nil {
@@ -238,7 +238,7 @@ func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *ta
 		var last *T
 		for v, err := range all {
 			if err == nil && last != nil && order(last, v) > 0 {
-				err = invalidf("Between", table.Name(), "%w", errRowOrder)
+				err = tables.InvalidIn("Between", table.Name(), "%w", errRowOrder)
 			}
 			if err != nil {
 				yield(nil, err)

@@ -68,14 +68,14 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
 	case account == nil || schema.Time == nil || schema.Open == nil:
-		return nil, invalidf(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
+		return nil, tables.InvalidIn(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
 	case int(schema.Unit) >= len(layouts):
-		return nil, invalidf(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
+		return nil, tables.InvalidIn(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
 	case schema.RowOrder > NewestFirst:
-		return nil, invalidf(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
+		return nil, tables.InvalidIn(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
 	}
 	if err := checkName(schema.Name); err != nil {
-		return nil, invalidf(op, "", "%w", err)
+		return nil, tables.InvalidIn(op, "", "%w", err)
 	}
 	if schema.Location == nil {
 		schema.Location = time.UTC
@@ -122,7 +122,7 @@ func (s *Tables[T]) Control() *tables.Table { return s.control.Table() }
 func (s *Tables[T]) TableName(at time.Time) (string, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return "", invalidf("TableName", "", "%w", err)
+		return "", tables.InvalidIn("TableName", "", "%w", err)
 	}
 	return s.tableName(p), nil
 }
@@ -132,7 +132,7 @@ func (s *Tables[T]) TableName(at time.Time) (string, error) {
 func (s *Tables[T]) Repository(at time.Time) (*patterns.Repository[T], error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return nil, invalidf("Repository", "", "%w", err)
+		return nil, tables.InvalidIn("Repository", "", "%w", err)
 	}
 	return s.repository(p)
 }
@@ -149,11 +149,11 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	case err != nil:
 		return nil, err
 	case repo == nil || repo.Table().Name() != name:
-		return nil, invalidf("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
+		return nil, tables.InvalidIn("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
 	}
 	o := opened[T]{repo: repo}
 	if err := staysWithin(repo); err != nil {
-		o = opened[T]{refused: invalidf("Open", name, "%w", err)}
+		o = opened[T]{refused: tables.InvalidIn("Open", name, "%w", err)}
 	}
 	s.open[p] = o
 	return o.repo, o.refused

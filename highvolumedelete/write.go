@@ -63,7 +63,7 @@ func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return nil, invalidf("Get", "", "%w", err)
+		return nil, tables.InvalidIn("Get", "", "%w", err)
 	}
 	r, err := s.repository(p)
 	if err != nil {
@@ -105,15 +105,15 @@ func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 // place finds the period of an entity, and its repository.
 func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], error) {
 	if v == nil {
-		return period{}, nil, invalidf(op, "", "the entity is nil; give a pointer to a value")
+		return period{}, nil, tables.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
 	}
 	at := s.schema.Time(v)
 	if at.IsZero() { // a forgotten time would make a table for the year 1
-		return period{}, nil, invalidf(op, "", "Schema.Time returned the zero time; set the entity's time")
+		return period{}, nil, tables.InvalidIn(op, "", "Schema.Time returned the zero time; set the entity's time")
 	}
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return period{}, nil, invalidf(op, "", "%w", err)
+		return period{}, nil, tables.InvalidIn(op, "", "%w", err)
 	}
 	r, err := s.repository(p)
 	return p, r, err
@@ -166,16 +166,16 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	now := s.schema.Now()
 	current, err := s.calendar.periodOf(now)
 	if err != nil {
-		return invalidf(op, "", "Schema.Now: %w", err)
+		return tables.InvalidIn(op, "", "Schema.Now: %w", err)
 	}
 	switch {
 	case current.before(p):
 		if ahead := s.calendar.start(p).Sub(now); ahead > s.schema.Early {
-			return invalidf(op, s.tableName(p), "%w: it begins in %v, and Schema.Early is %v", ErrEarly, ahead.Round(time.Second), s.schema.Early)
+			return tables.InvalidIn(op, s.tableName(p), "%w: it begins in %v, and Schema.Early is %v", ErrEarly, ahead.Round(time.Second), s.schema.Early)
 		}
 	case p.before(current):
 		if behind := now.Sub(s.calendar.end(p)); s.schema.Late != 0 && behind > s.schema.Late {
-			return invalidf(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late is %v", ErrLate, behind.Round(time.Second), s.schema.Late)
+			return tables.InvalidIn(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late is %v", ErrLate, behind.Round(time.Second), s.schema.Late)
 		}
 		m, err := s.recent(ctx, check)
 		if err != nil {
@@ -220,13 +220,13 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 
 // belowMark returns the error for a period that the mark has closed.
 func (s *Tables[T]) belowMark(op string, p period, m mark) error {
-	return invalidf(op, s.tableName(p), "%w: periods before %s are dropped", ErrLate, m.before.label())
+	return tables.InvalidIn(op, s.tableName(p), "%w: periods before %s are dropped", ErrLate, m.before.label())
 }
 
 // closed returns the error for a period whose table is being deleted. Since such a table is never created again, an
 // earlier attempt without a response does not matter, and cause keeps its text but not its kinds.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
-	return invalidf(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrBeingDeleted, cause)
+	return tables.InvalidIn(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }
 
 // maxPrepared limits the tables that one call creates.
@@ -238,16 +238,16 @@ func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 	const op = "Prepare"
 	first, err := s.calendar.periodOf(from)
 	if err != nil {
-		return invalidf(op, "", "%w", err)
+		return tables.InvalidIn(op, "", "%w", err)
 	}
 	last, err := s.calendar.periodOf(to)
 	if err != nil {
-		return invalidf(op, "", "%w", err)
+		return tables.InvalidIn(op, "", "%w", err)
 	}
 	n := 0
 	for p := first; !last.before(p); p = p.next() {
 		if n++; n > maxPrepared {
-			return invalidf(op, "", "the range has more than %d periods; call Prepare for shorter ranges", maxPrepared)
+			return tables.InvalidIn(op, "", "the range has more than %d periods; call Prepare for shorter ranges", maxPrepared)
 		}
 	}
 	for p := first; !last.before(p); p = p.next() {

@@ -20,7 +20,7 @@ import (
 // where a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
-		return nil, invalid("Discard", "the repository is nil")
+		return nil, tables.Invalidf("Discard", "the repository is nil")
 	}
 	lost := &salvage{key: key}
 	v, err := repo.Get(context.WithValue(ctx, salvageKey{}, lost), key)

@@ -16,10 +16,6 @@ func fault(op, blob string, kind error, format string, args ...any) *tables.Erro
 	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-func invalid(op, format string, args ...any) *tables.Error {
-	return fault(op, "", tables.ErrInvalid, format, args...)
-}
-
 // failure is the error of a request to the blob service of which nothing is left behind that matters: nothing points at the
 // blob. So its outcome is never unknown.
 func failure(op, blob string, err error) error {

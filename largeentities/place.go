@@ -49,7 +49,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 		return placement{}, err
 	}
 	if x.form == stringForm && !utf8.Valid(data) {
-		return placement{}, invalid("Store", "property %s is not valid UTF-8", x.name)
+		return placement{}, tables.Invalidf("Store", "property %s is not valid UTF-8", x.name)
 	}
 	if int64(len(data)) > x.options.MaxValue {
 		return placement{}, fault("Store", "", tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
@@ -90,7 +90,7 @@ func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (p
 	case s.c.ptr != nil:
 		return x.placeCopy(change, s), nil
 	}
-	return placement{}, invalid("Store", "property %s: %w", x.name, errReaderUsed)
+	return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
 }
 
 func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s *Stream, src *source) (placement, error) {
@@ -99,10 +99,10 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 		kind = x.options.ContentType
 	}
 	if err := checkType(kind); err != nil {
-		return placement{}, invalid("Store", "property %s: %w", x.name, err)
+		return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, err)
 	}
 	if src.length < 0 {
-		return placement{}, invalid("Store", "property %s: a Stream of %d bytes", x.name, src.length)
+		return placement{}, tables.Invalidf("Store", "property %s: a Stream of %d bytes", x.name, src.length)
 	}
 	if src.memory {
 		if err := src.checkLength(int64(len(src.data))); err != nil {
@@ -142,7 +142,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	l.open = func(ctx context.Context) (io.ReadCloser, error) {
 		r, err := home.openValue(ctx, "Copy", from, 0, from.length)
 		if isReplaced(err) && s.c.src != nil {
-			return nil, invalid("Store", "property %s: %w", x.name, errReaderUsed)
+			return nil, tables.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
 		}
 		return r, err
 	}
@@ -179,7 +179,7 @@ func (x *spill[T]) anew(change *driver.Change[T], length int64, kind string) pla
 // upload stores a value in its blob. From then on the change has until the deadline to point at it.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, invalid("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
+		return nil, tables.Invalidf("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 			continue
 		}
 		if !r.Owns(ctx, name) {
-			return invalid(op, "the message does not name blob %q", name)
+			return tables.Invalidf(op, "the message does not name blob %q", name)
 		}
 		err := x.blobs.checkOwn(op, r.Key, name)
 		switch {

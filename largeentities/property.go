@@ -77,7 +77,7 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 			return s, nil
 		}
 	}
-	return nil, invalid(op, "property %s is not among the patterns of its repository", p.name)
+	return nil, tables.Invalidf(op, "property %s is not among the patterns of its repository", p.name)
 }
 
 // spill is what a Property does in its repository: it keeps the large values in blobs.

@@ -28,7 +28,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	}
 	parts, err := sas.ParseURL(x.blobs.container.URL())
 	if err != nil || !sameHost(x.blobs.container.URL(), account.Endpoints().Blob) {
-		return "", invalid(op, "the container is not one of the account that signs; give the container's account as Options.Account")
+		return "", tables.Invalidf(op, "the container is not one of the account that signs; give the container's account as Options.Account")
 	}
 	ptr, found, err := x.lookAt(ctx, key)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 			Err: errors.New("the value is in no blob")}
 	}
 	if ptr.sealed {
-		return "", invalid(op, "the blob is sealed: an address of it is of no use to anybody")
+		return "", tables.Invalidf(op, "the blob is sealed: an address of it is of no use to anybody")
 	}
 	return account.SignBlob(ctx, parts.ContainerName, ptr.name, expiry)
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Stream is a value that is not held in memory: a field of this type is written from a reader, and read as far as it is
@@ -127,7 +129,7 @@ func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, 
 func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.ReadCloser, error) {
 	length := s.Length()
 	if length >= 0 && (offset < 0 || offset > length || n > length-offset) {
-		return nil, invalid(op, "a range of %d bytes from %d on, of %d", n, offset, length)
+		return nil, tables.Invalidf(op, "a range of %d bytes from %d on, of %d", n, offset, length)
 	}
 	if n < 0 {
 		n = length - offset
@@ -138,9 +140,9 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	case s.c.ptr == nil && s.c.src.memory:
 		return io.NopCloser(bytes.NewReader(s.c.src.data[offset : offset+n])), nil
 	case s.c.ptr == nil:
-		return nil, invalid(op, "the Stream was not written yet")
+		return nil, tables.Invalidf(op, "the Stream was not written yet")
 	case s.c.home == nil:
-		return nil, invalid(op, "the Stream was read by a projection, and does not know its container: Property.Of gives one that does")
+		return nil, tables.Invalidf(op, "the Stream was read by a projection, and does not know its container: Property.Of gives one that does")
 	}
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
@@ -154,7 +156,7 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 		o = *options
 	}
 	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
-		return 0, invalid(op, "a Concurrency of %d: it is 0 to %d", o.Concurrency, maxConcurrent)
+		return 0, tables.Invalidf(op, "a Concurrency of %d: it is 0 to %d", o.Concurrency, maxConcurrent)
 	}
 	told := &toldWriter{w: w, report: o.Progress}
 	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {

@@ -81,7 +81,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 		o.Grace = standardGrace
 	}
 	if o.Grace < 0 {
-		return report, invalid(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
+		return report, tables.Invalidf(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
 	marker, err := x.openToken(o.Resume)
 	if err != nil {
@@ -129,7 +129,7 @@ func (x *spill[T]) openToken(token string) (marker string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.SplitN(string(raw), keySeparator, 3)
 	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
-		return "", invalid("Sweep", "the token is not from a Sweep of this property")
+		return "", tables.Invalidf("Sweep", "the token is not from a Sweep of this property")
 	}
 	return parts[2], nil
 }

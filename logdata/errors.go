@@ -21,11 +21,6 @@ const (
 	codeConditionNotMet = "ConditionNotMet"
 )
 
-// invalidf is the error of bad input, before any request.
-func invalidf(op, blob, format string, args ...any) error {
-	return &tables.Error{Op: op, Table: blob, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
-}
-
 // failure makes a tables.Error of a failed request. unknown says that this request, or an earlier attempt at it, may
 // have been applied.
 func failure(op, blob string, err error, unknown bool) error {

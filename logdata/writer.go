@@ -129,7 +129,7 @@ type flush struct {
 func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 	complete, err := options.withDefaults()
 	if err != nil {
-		return nil, invalidf("NewWriter", l.prefix, "%w", err)
+		return nil, tables.InvalidIn("NewWriter", l.prefix, "%w", err)
 	}
 	return &Writer{log: l, options: complete, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
@@ -151,7 +151,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 	}
 	at := r.Time.UTC().Round(0) // without the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
-		return invalidf(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
+		return tables.InvalidIn(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
 	}
 	limit := min(w.options.BlockBytes, w.options.BufferBytes)
 	if len(r.Data)+minFrame > limit {
@@ -189,7 +189,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 			return failure("Write", w.log.prefix, err, false)
 		}
 		if w.closed {
-			return invalidf("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
+			return tables.InvalidIn("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
 		}
 		if err := w.err; err != nil {
 			w.err = nil
@@ -276,7 +276,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	if w.closed {
 		w.mu.Unlock()
-		return invalidf("Flush", w.log.prefix, "the writer is closed; Close can be called again")
+		return tables.InvalidIn("Flush", w.log.prefix, "the writer is closed; Close can be called again")
 	}
 	f := flush{w.seq, make(chan error, 1)}
 	w.flushes = append(w.flushes, f)

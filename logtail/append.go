@@ -19,7 +19,7 @@ const maxLead = time.Second
 // It makes no request.
 func (l *Log[T]) Stamp(v *T) error {
 	if v == nil {
-		return invalidf("Stamp", l.Table().Name(), "the entry is nil")
+		return tables.InvalidIn("Stamp", l.Table().Name(), "the entry is nil")
 	}
 	e := entryOf(v)
 	if e.LoggedAt.IsZero() {

@@ -37,7 +37,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 		options = &FollowOptions{}
 	}
 	if options.Interval < 0 {
-		return nil, invalidf(op, l.Table().Name(), "an interval of %v", options.Interval)
+		return nil, tables.InvalidIn(op, l.Table().Name(), "an interval of %v", options.Interval)
 	}
 	f := &Follower[T]{log: l, partition: partition, interval: options.Interval}
 	if f.interval == 0 {
@@ -50,7 +50,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 	if cursor != "" {
 		var err error
 		if f.place, err = decodePlace(cursor, l.fingerprint(partition)); err != nil {
-			return nil, invalidf(op, l.Table().Name(), "%w", err)
+			return nil, tables.InvalidIn(op, l.Table().Name(), "%w", err)
 		}
 	}
 	return f, nil

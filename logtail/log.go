@@ -62,13 +62,13 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
-		return nil, invalidf(op, "", "it needs a table and a Schema.Partition")
+		return nil, tables.InvalidIn(op, "", "it needs a table and a Schema.Partition")
 	case table.Account().IsCosmos():
-		return nil, invalidf(op, table.Name(), "queries of Azure Cosmos DB come back in no key order, so that nothing tells the newest entries")
+		return nil, tables.InvalidIn(op, table.Name(), "queries of Azure Cosmos DB come back in no key order, so that nothing tells the newest entries")
 	case schema.Window < 0:
-		return nil, invalidf(op, table.Name(), "a Schema.Window of %v", schema.Window)
+		return nil, tables.InvalidIn(op, table.Name(), "a Schema.Window of %v", schema.Window)
 	case entryOf(new(T)) == nil:
-		return nil, invalidf(op, table.Name(), "%s does not embed logtail.Entry", reflect.TypeFor[T]())
+		return nil, tables.InvalidIn(op, table.Name(), "%s does not embed logtail.Entry", reflect.TypeFor[T]())
 	}
 	if schema.Prefix == "" {
 		schema.Prefix = DefaultPrefix

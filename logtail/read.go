@@ -14,7 +14,7 @@ import (
 // 1,000, whatever the size of the partition.
 func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, error) {
 	if n < 1 {
-		return nil, invalidf("Latest", l.Table().Name(), "the %d latest entries", n)
+		return nil, tables.InvalidIn("Latest", l.Table().Name(), "the %d latest entries", n)
 	}
 	latest := make([]*T, 0, min(n, tables.MaxPageSize))
 	for v, err := range l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)) {

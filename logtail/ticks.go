@@ -1,7 +1,6 @@
 package logtail
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -18,7 +17,7 @@ func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_9
 func InvertedTicks(t time.Time) (string, error) {
 	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
 	if err != nil {
-		return "", invalidf("InvertedTicks", "", "%w", err)
+		return "", tables.InvalidIn("InvertedTicks", "", "%w", err)
 	}
 	return key, nil
 }
@@ -27,7 +26,7 @@ func InvertedTicks(t time.Time) (string, error) {
 func ParseInvertedTicks(text string) (time.Time, error) {
 	var t time.Time
 	if err := compoundkey.Parse(text, "", compoundkey.ToTimeDesc(&t)); err != nil {
-		return time.Time{}, invalidf("ParseInvertedTicks", "", "%w", err)
+		return time.Time{}, tables.InvalidIn("ParseInvertedTicks", "", "%w", err)
 	}
 	return t, nil
 }
@@ -39,8 +38,4 @@ func ceil(t time.Time) time.Time {
 		return floor.Add(tick)
 	}
 	return floor
-}
-
-func invalidf(op, table, format string, args ...any) error {
-	return &tables.Error{Op: op, Table: table, Kind: tables.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }

@@ -2,7 +2,6 @@ package relationships
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -99,18 +98,18 @@ type flight[P any] struct {
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
-		return nil, invalid(op, errors.New("it needs a repository"))
+		return nil, tables.Invalidf(op, "it needs a repository")
 	}
 	plan, err := query.Plan()
 	if err != nil {
 		return nil, err
 	}
 	if len(plan.Select) > 0 {
-		return nil, invalid(op, errors.New("the query is a projection; a cache holds whole entities"))
+		return nil, tables.Invalidf(op, "the query is a projection; a cache holds whole entities")
 	}
 	with, err := options.orDefaults()
 	if err != nil {
-		return nil, invalid(op, err)
+		return nil, tables.Invalid(op, err)
 	}
 	c := &Cache[P]{repo: repo, query: query, options: with}
 	c.ending, c.end = context.WithCancel(context.Background())
@@ -229,7 +228,7 @@ func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 func (c *Cache[P]) launch() (*flight[P], error) {
 	switch {
 	case c.closed:
-		return nil, invalid("Lookup", errors.New("the cache is closed"))
+		return nil, tables.Invalidf("Lookup", "the cache is closed")
 	case c.flight != nil:
 		return c.flight, nil
 	}

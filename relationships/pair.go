@@ -26,13 +26,13 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	const op = "NewPair"
 	switch {
 	case as == nil || bs == nil || partner == nil:
-		return nil, invalid(op, errors.New("it needs two repositories and the key of the partner"))
+		return nil, tables.Invalidf(op, "it needs two repositories and the key of the partner")
 	case !as.Table().Same(bs.Table()):
-		return nil, invalid(op, errors.New("the repositories are on two tables, which have no transaction in common; use Reference with SameKey"))
+		return nil, tables.Invalidf(op, "the repositories are on two tables, which have no transaction in common; use Reference with SameKey")
 	}
 	for _, err := range []error{patterns.HostOf(as).CheckStage(), patterns.HostOf(bs).CheckStage()} {
 		if err != nil {
-			return nil, invalid(op, fmt.Errorf("a pair is one transaction: %w", err))
+			return nil, tables.Invalidf(op, "a pair is one transaction: %w", err)
 		}
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
@@ -50,7 +50,7 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 // Insert adds both, or none, with all their rows. Requests: 1.
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return invalid("Insert", errors.New("a pair is two entities"))
+		return tables.Invalidf("Insert", "a pair is two entities")
 	}
 	if err := p.belong("Insert", p.as.KeyOf(a), p.bs.KeyOf(b)); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 // Delete removes both, or none, under the ETags that they were read with. Requests: 1.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return invalid("Delete", errors.New("a pair is two entities"))
+		return tables.Invalidf("Delete", "a pair is two entities")
 	}
 	if err := p.belong("Delete", patterns.HostOf(p.as).MetaOf(a).Key(), patterns.HostOf(p.bs).MetaOf(b).Key()); err != nil {
 		return err

@@ -3,7 +3,6 @@ package relationships
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -29,7 +28,7 @@ type fromRepository[P any] struct {
 
 func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
-		return nil, invalid("Lookup", errors.New("there is no repository"))
+		return nil, tables.Invalidf("Lookup", "there is no repository")
 	}
 	found := make(map[tables.Key]*P, len(keys))
 	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
@@ -74,9 +73,9 @@ func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 func (r *Reference[C, P]) check(op string) error {
 	switch {
 	case r.Source == nil || r.Key == nil:
-		return invalid(op, errors.New("a Reference needs Source and Key"))
+		return tables.Invalidf(op, "a Reference needs Source and Key")
 	case r.Batch < 0:
-		return invalid(op, fmt.Errorf("a Batch of %d", r.Batch))
+		return tables.Invalidf(op, "a Batch of %d", r.Batch)
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			return
 		}
 		if children == nil {
-			yield(Joined[C, P]{}, invalid("Join", errors.New("there is no sequence of entities")))
+			yield(Joined[C, P]{}, tables.Invalidf("Join", "there is no sequence of entities"))
 			return
 		}
 		size := r.Batch
@@ -173,10 +172,6 @@ func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joine
 		}
 	}
 	return true
-}
-
-func invalid(op string, err error) error {
-	return &tables.Error{Op: op, Kind: tables.ErrInvalid, Err: err}
 }
 
 func notFound(op string, key tables.Key, err error) error {

@@ -108,13 +108,17 @@ type bulk struct {
 	progress BulkReport // changed only in calls of lanes.Done
 }
 
-func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*bulk, error) {
+// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkReport, error) {
+	if entities == nil {
+		return BulkReport{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
+	}
 	b := &bulk{table: t, op: op, started: time.Now()}
 	if options != nil {
 		b.options = *options
 	}
 	if err := b.options.check(); err != nil {
-		return nil, relabel(op, t, Invalid("", err))
+		return BulkReport{}, relabel(op, t, Invalid("", err))
 	}
 	if b.options.Concurrency == 0 {
 		b.options.Concurrency = defaultConcurrency
@@ -124,19 +128,7 @@ func newBulk(ctx context.Context, t *Table, op string, options *BulkOptions) (*b
 		Concurrency: b.options.Concurrency, Skip: b.options.Resume,
 		MaxRows: MaxTransactionOperations, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
 	})
-	return b, nil
-}
-
-// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkReport, error) {
-	if entities == nil {
-		return BulkReport{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
-	}
-	b, err := newBulk(ctx, t, op, options)
-	if err != nil {
-		return BulkReport{}, err
-	}
-	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
+	err := lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {
 			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; entities must not be", sequence))
 		}

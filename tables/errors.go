@@ -138,6 +138,13 @@ func Invalidf(op, format string, args ...any) *Error {
 	return Invalid(op, fmt.Errorf(format, args...))
 }
 
+// InvalidIn is Invalidf about a table, queue, container or blob, named in Error.Table; the name may be "".
+func InvalidIn(op, resource, format string, args ...any) *Error {
+	e := Invalidf(op, format, args...)
+	e.Table = resource
+	return e
+}
+
 // refusals says which kind the status and the code of a response stand for.
 var refusals = refusal.Kinds{
 	NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,

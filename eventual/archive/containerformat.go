@@ -42,7 +42,7 @@ func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 			continue // a table does not store it either
 		}
 		if err := edm.CheckName(property.Name); err != nil {
-			return nil, invalidf("Move", "", "%w", err)
+			return nil, tables.InvalidIn("Move", "", "%w", err)
 		}
 		if !first {
 			b = append(b, ',')
@@ -161,7 +161,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {
-		return nil, invalidf(op, name, "the container is nil, or the blob's name empty")
+		return nil, tables.InvalidIn(op, name, "the container is nil, or the blob's name empty")
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {

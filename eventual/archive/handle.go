@@ -25,7 +25,7 @@ func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdi
 		return verdict.Verdict{}, err
 	}
 	if body.Incarnation == "" || len(body.To) == 0 {
-		return verdict.Verdict{}, invalidf("Move", m.queue.Name(), "the message names no incarnation, or no place for the copy; ask for the move again")
+		return verdict.Verdict{}, tables.InvalidIn("Move", m.queue.Name(), "the message names no incarnation, or no place for the copy; ask for the move again")
 	}
 	key := tables.Key{Partition: body.Partition, Row: body.Row}
 	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,

@@ -53,26 +53,26 @@ type moveBody struct {
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
-		return nil, invalidf(op, "", "the queue is nil, or was not made by eventual.NewQueue")
+		return nil, tables.InvalidIn(op, "", "the queue is nil, or was not made by eventual.NewQueue")
 	}
 	switch {
 	case name == "":
-		return nil, invalidf(op, q.Name(), "the mover has no name")
+		return nil, tables.InvalidIn(op, q.Name(), "the mover has no name")
 	case source == nil:
-		return nil, invalidf(op, q.Name(), "the repository to move from is nil")
+		return nil, tables.InvalidIn(op, q.Name(), "the repository to move from is nil")
 	case destination == nil:
-		return nil, invalidf(op, q.Name(), "the destination is nil")
+		return nil, tables.InvalidIn(op, q.Name(), "the destination is nil")
 	}
 	host := patterns.HostOf(source)
 	if sharesMeta(host) {
-		return nil, invalidf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", reflect.TypeFor[T]())
+		return nil, tables.InvalidIn(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", reflect.TypeFor[T]())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
 	if options != nil {
 		m.replaces = options.Replace
 	}
 	if err := destination.check(host); err != nil {
-		return nil, invalidf(op, q.Name(), "the destination: %w", err)
+		return nil, tables.InvalidIn(op, q.Name(), "the destination: %w", err)
 	}
 	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func sharesMeta[T any](r driver.Host[T]) bool {
 func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	const op = "Move"
 	if v == nil {
-		return invalidf(op, m.queue.Name(), "the entity is nil")
+		return tables.InvalidIn(op, m.queue.Name(), "the entity is nil")
 	}
 	meta := m.source.MetaOf(v)
 	key, incarnation := meta.Key(), meta.Incarnation()
