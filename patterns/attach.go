@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// attach asks the patterns for their implementations, and gives them to the engine.
+// attach collects the patterns' implementations and passes them to the engine.
 func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	h := host[T]{r}
 	for i, p := range attached {
@@ -39,7 +39,7 @@ func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	return nil
 }
 
-// nameOf is a pattern's name for an error; one that has not told its name goes by place and type.
+// nameOf returns a pattern's name for an error, or its position and type if it has no name yet.
 func nameOf(name string, i int, p any) string {
 	if name == "" {
 		return fmt.Sprintf("%d of type %T", i+1, p)
@@ -62,7 +62,7 @@ func (r *Repository[T]) bind() error {
 	return nil
 }
 
-// release makes the first n patterns free for another repository.
+// release frees the first n patterns for use by another repository.
 func (r *Repository[T]) release(n int) {
 	for i := range n {
 		if b := r.patterns[i].Binding; b != nil {
@@ -71,7 +71,7 @@ func (r *Repository[T]) release(n int) {
 	}
 }
 
-// erased is an implementation for the engine, which does not know T.
+// erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
 	e := &engine.Pattern{Name: p.Name, Layout: p.Layout}
 	if p.Copies != nil {
@@ -130,14 +130,14 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 	return e
 }
 
-// changeOf is a change as one pattern sees it.
+// changeOf returns a change as one pattern sees it.
 func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	return driver.NewChange(pass, pattern, c.State, driver.Change[T]{
 		Kind: c.Kind, Key: c.Key, ID: c.ID, Entity: as[T](c.Entity), Given: as[T](c.Given), Stored: c.Stored, Prior: c.Prior(pattern), DryRun: c.DryRun,
 	})
 }
 
-// as is an entity of the engine, nil for none.
+// as returns an entity of the engine as *T, or nil.
 func as[T any](v any) *T {
 	typed, _ := v.(*T)
 	return typed

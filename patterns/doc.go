@@ -1,12 +1,12 @@
-// Package patterns keeps entities with their patterns: a Repository plans every change of an entity whole, with its index copies,
-// shared rows and effects in other partitions, and writes it at once. It is built on package tables; the packages of the patterns
-// are built on it.
+// Package patterns stores entities with their patterns. A Repository plans every change of an entity with its index
+// copies, shared rows and effects in other partitions, and commits all rows of the entity's partition in one
+// transaction. It is built on package tables; the pattern packages are built on it.
 //
 // # Stored rows
 //
-// Beside the properties that T's fields stand for, and _tpWrite (see package tables), a row holds of the library's own
+// Beside the properties of T's fields and _tpWrite (see package tables), a row has these properties of the library:
 //
-//	_tpIncarnation  the ID of the insert that began this life of the entity
+//	_tpIncarnation  the ID of the insert that created the entity; a new one after a delete and insert
 //	_tpCopies       on rows of an entity with indexes: the names of the indexes that were written with it
 //	_tpLayout       on rows of an entity that a Layout spreads over several: the layout's directory, or "further"
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
@@ -19,14 +19,14 @@
 //
 // # Guarantee
 //
-// A Repository writes an entity with all its rows in one entity group transaction, under the ETag the entity was read
-// with. Effects outside of the partition are named in an intent that outlives the process before anything is written.
+// A Repository writes an entity with all the rows in its partition in one entity group transaction, under the ETag
+// with which the entity was read. Before it writes anything with effects in other partitions, it stores an intent that
+// lists them.
 //
 // # Crashes
 //
-// A transaction is applied whole or not at all. A process that dies between the intent and its end leaves outside
-// effects undone until a worker carries out the intent. BulkNonAtomic leaves any part of the rows
-// behind its Resume mark.
+// A transaction is applied completely or not at all. If a process dies after it stored an intent, a worker completes
+// the outside effects. After a crash of BulkNonAtomic, any of the rows after its Resume mark may be stored.
 //
 // # Requests
 //
@@ -36,14 +36,14 @@
 //	Upsert, ReplaceUnconditional, DeleteUnconditional, Update   2 with a Repository, 1 with tables.Rows (no Update)
 //	Query                                           1 for each page of at most 1,000; 1 for a point query
 //	Transaction                                     1
-//	after a lost answer                             1 more for each row, to find out
+//	after a lost response                           1 more for each row, to read the outcome
 //
-// The SDK's repetitions come on top; AccountOptions.ClientOptions.Retry is the one retry rule for all of them.
+// The SDK's retries are not included; AccountOptions.ClientOptions.Retry configures them.
 //
 // # When not to use it
 //
-// When entities must change together across partitions in one step: Azure Tables has no such transaction, and the
-// packages built on this one make it eventually so.
+// When entities in several partitions must change atomically: Azure Tables has no such transaction. The pattern
+// packages for other partitions are eventually consistent.
 package patterns
 
 import "github.com/tablepatterns/tablepatterns/internal/rows"

@@ -19,15 +19,15 @@ type Explanation struct {
 	Kind     driver.ChangeKind
 	Key      tables.Key
 	Rows     []ExplainedRow // the entity group transaction, in order
-	Outside  []string       // keys outside of the partition, "pattern: key"
-	Requests []string       // in order
+	Outside  []string       // keys in other partitions, as "pattern: key"
+	Requests []string       // in the order in which they are sent
 }
 
 // ExplainedRow is one operation of the transaction.
 type ExplainedRow struct {
 	Verb       string // "insert", "replace", "upsert", "merge", "delete"
 	RowKey     string
-	Pattern    string // "" for the entity's own rows
+	Pattern    string // "" for the entity's own rows; else the pattern's name
 	Condition  string // "must not exist", "unchanged", "must exist", ""
 	Properties int
 	Size       int // bytes, by the service's formula
@@ -92,7 +92,7 @@ func reservedBy(r *engine.Engine, w *engine.Work) int {
 		}
 		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
-			continue // told when the intent was made
+			continue // the pattern saw it when it named its outside keys
 		}
 		for i := range copies {
 			if w.Fresh[engine.FreshName(p, copies[i].Key)] {
@@ -115,7 +115,7 @@ func linesOf(i driver.Intent) []string {
 }
 
 func explainRow(w *tables.RawWrite) ExplainedRow {
-	size, _ := w.Check() // checked before, so it has no error
+	size, _ := w.Check() // checked above, so it returns no error
 	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {
 		row.Properties = len(w.Properties) + len(w.System)
@@ -163,7 +163,7 @@ func explainRequests(reads, rows int, outside []string, reserved int) []string {
 	return append(requests, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted")
 }
 
-// String shows the explanation as a table for people.
+// String formats the explanation as a table for people to read.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%q, %q)\n", x.Kind, x.Key.Partition, x.Key.Row)

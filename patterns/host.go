@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// HostOf is a repository as patterns see it: for a pattern that works with a second repository, and for what builds on one.
-// It is nil for a nil repository.
+// HostOf returns a repository as patterns see it: for a pattern that uses a second repository, and for packages built
+// on repositories. It is nil for a nil repository.
 func HostOf[T any](r *Repository[T]) driver.Host[T] {
 	if r == nil {
 		return nil
@@ -19,7 +19,8 @@ func HostOf[T any](r *Repository[T]) driver.Host[T] {
 	return host[T]{r}
 }
 
-// host is a Repository as its patterns see it. Table, KeyOf, Get, GetMany, Query, Merge and Update are the repository's own.
+// host implements driver.Host for a Repository. Table, KeyOf, Get, GetMany, Query, Merge and Update are the
+// repository's own.
 type host[T any] struct{ *Repository[T] }
 
 func (h host[T]) PropertyNames() []string { return h.engine.Names }
@@ -50,7 +51,7 @@ func (h host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key ta
 	return tables.GetOf[T](ctx, pass, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key)
 }
 
-// tableOr is a table of copies, nil for the repository's own.
+// tableOr returns the given table of copies, or the repository's own for nil.
 func (h host[T]) tableOr(table *tables.Table) *tables.Table {
 	if table == nil {
 		return h.engine.Table

@@ -19,37 +19,39 @@ import (
 
 // RebuildOptions are the options of Rebuild; nil is the same as the zero value.
 type RebuildOptions struct {
-	// Patterns are the names of the attached patterns to fill; nil is all that hold copies of entities, or facts of them.
+	// Patterns are the names of the attached patterns to fill; nil is all that store copies of entities or facts about
+	// them.
 	Patterns []string
-	// Partitions are those of the entities; nil is the whole table.
+	// Partitions are the partitions of the entities to process; nil is the whole table.
 	Partitions []string
-	// Concurrency is the number of entities under way at once, 8 for 0.
+	// Concurrency is the maximum number of entities processed at once (default 8).
 	Concurrency int
 	// Progress is called after each page of entities.
 	Progress func(RebuildReport)
-	// Resume goes on where an earlier run was when RebuildReport.Resume was this text. With other options, or another table,
-	// it is ErrInvalid.
+	// Resume continues an earlier run: give the text of its RebuildReport.Resume. The token is ErrInvalid with other
+	// options or another table.
 	Resume string
 }
 
-// maxProblems bounds the list of what could not be filled.
+// maxProblems limits the entities listed in RebuildReport.Problems.
 const maxProblems = 1000
 
-// RebuildReport is what a run has done, with what the runs before it did that it resumes.
+// RebuildReport counts what a run has done, including the earlier runs that it resumes.
 type RebuildReport struct {
-	Entities  int64 // seen
-	Written   int64 // entities written again, or brought into agreement with an intent
-	Skipped   int64 // entities that had all already
-	Conflicts int64 // attempts that another writer, a lost answer or a lost lease ended; the entity was read again
+	Entities  int64 // entities read
+	Written   int64 // entities rewritten, or whose outside copies were reconciled under an intent
+	Skipped   int64 // entities that needed no change
+	Conflicts int64 // attempts that ended in a conflict, a lost response or a lost lease; the entity was read again
 	Failed    int64 // entities that could not be filled, for the reasons in Problems
-	// Problems are the first 1,000 of these: keys that another entity has (Missing, with ErrDuplicate), entities that other
-	// writers changed, or whose lease was lost, at each of Schema.MaxAttempts attempts (Missing), what a pattern does not find, such
-	// as a parent (Missing, with ErrMissingReference), and entities that cannot be read or that an index refuses (Undecodable). Those of
-	// earlier runs are not in it.
+	// Problems lists the first 1,000 failed entities of this run: keys that another entity owns (Missing, with
+	// ErrDuplicate), entities that other writers changed, or whose lease was lost, at each of Schema.MaxAttempts
+	// attempts (Missing), something that a pattern does not find, such as a parent (Missing, with ErrMissingReference), and
+	// entities that cannot be read or that an index refuses (Undecodable).
 	Problems []Discrepancy
-	Elapsed  time.Duration // of this run
+	Elapsed  time.Duration // duration of this run
 
-	// Resume is for RebuildOptions.Resume of a later run. It is "" when all is done, and beside an error when nothing is.
+	// Resume continues the run when given as RebuildOptions.Resume. It is "" when the run is complete, and after an error
+	// before any work was done.
 	Resume string `json:"-"`
 }
 
@@ -73,13 +75,13 @@ type rebuild struct {
 	concurrency int
 	progress    func(RebuildReport)
 	began       time.Time
-	always      bool // a pattern that tells nothing of what it holds is to be filled
+	always      bool // a pattern that cannot report what it stores is always filled
 
 	mu    sync.Mutex
 	state rebuildState
 }
 
-// rebuildState is where a run is: what its token holds.
+// rebuildState is the position of a run, as its token stores it.
 type rebuildState struct {
 	Version int
 	Run     string
@@ -90,7 +92,7 @@ type rebuildState struct {
 
 const rebuildVersion = 1
 
-// rebuilt is an entity on its way.
+// rebuilt is an entity that the run is processing.
 type rebuilt struct {
 	value any
 	row   *engine.StoredRow // with every property as stored
@@ -127,7 +129,7 @@ func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 func (s *rebuildState) text() string {
 	c := *s
 	c.Report.Problems = nil
-	text, _ := json.Marshal(&c) // texts and numbers cannot fail
+	text, _ := json.Marshal(&c) // texts and numbers always encode
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -149,7 +151,7 @@ func (s *rebuildState) parse(token, run string) error {
 	return nil
 }
 
-// run goes through the entities, page by page.
+// run processes the entities page by page.
 func (b *rebuild) run(ctx context.Context) error {
 	for b.state.Part < b.parts() {
 		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
@@ -176,7 +178,7 @@ func (b *rebuild) run(ctx context.Context) error {
 	return nil
 }
 
-// query reads the entities of one partition, or all.
+// query reads the entities of one partition, or of all.
 func (b *rebuild) query(part int) tables.Query[rebuilt] {
 	src := engine.Raw(b.r.Table).Source(b.r.Primary.Span)
 	src.Load = engine.Loads(func(ctx context.Context, row *engine.StoredRow, _ []string) (any, error) {
@@ -201,7 +203,7 @@ func (b *rebuild) query(part int) tables.Query[rebuilt] {
 	return q.AllowTableScan()
 }
 
-// noteFailures moves what the page could not read to the report.
+// noteFailures moves the entities that the page could not read to the report.
 func (b *rebuild) noteFailures() {
 	for _, f := range b.failures {
 		b.problem(f.Discrepancy)
@@ -224,7 +226,7 @@ func (b *rebuild) add(count func(*RebuildReport)) {
 	count(&b.state.Report)
 }
 
-// fill enters one entity in the patterns that lack it.
+// fill writes what the patterns lack of one entity.
 func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
@@ -243,7 +245,7 @@ func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	}
 }
 
-// fillAlone is fillOnce while no other worker of the run writes what the entity shares with others.
+// fillAlone runs fillOnce while no other worker of the run writes a row that the entity shares with others.
 func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
 	release, err := b.locks.Acquire(ctx, b.r.SharedBy(x.row.Key, x.value))
 	if err != nil {
@@ -253,20 +255,20 @@ func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
 	return b.fillOnce(ctx, x)
 }
 
-// startsAgain reports whether an entity is to be read and filled once more. A rewrite of what was read does no harm if an earlier
-// one was applied, so a lost answer is a reason, and so is a lease that ended while the process was held up.
+// startsAgain reports whether to read and fill the entity once more. Rewriting is idempotent, so it retries after a
+// lost response, and after a lease that was lost while the process was suspended.
 func startsAgain(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
-// conflicts reports whether a write of an entity was surely refused because somebody else changed the entity or a row that
+// conflicts reports whether a write was definitely refused because another writer changed the entity or a row that
 // patterns share among entities.
 func conflicts(err error) bool {
 	e := engine.AsError(err)
 	return tables.LostRace(err) || e != nil && errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
 }
 
-// failed notes why an entity could not be filled, unless the reason says that none can.
+// failed records why an entity could not be filled, unless the error concerns the whole run.
 func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
 		return nil

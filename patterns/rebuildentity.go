@@ -7,15 +7,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// lack is what patterns lack of an entity.
+// lack is what patterns lack for one entity.
 type lack struct {
-	outside  map[string][]string // the places that are not right, by pattern
-	intended map[string][]string // those of them that a write of the entity as it is leaves as they are
+	outside  map[string][]string // the locations with wrong content, by pattern
+	intended map[string][]string // those of them that rewriting the entity does not repair
 	write    bool                // the entity must be written again
-	taken    error               // ErrDuplicate: another entity has one of its keys outside; an intent would find the same
+	taken    error               // ErrDuplicate: another entity owns one of its outside keys; an intent would fail in the same way
 }
 
-// fillOnce writes an entity again, or brings what is outside into agreement, where a pattern lacks it.
+// fillOnce rewrites an entity or reconciles its outside copies, where a pattern lacks something.
 func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 	unlisted, err := b.unlisted(x)
 	if err != nil {
@@ -27,7 +27,7 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 		return err
 	case l.write || unlisted || b.always:
 		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = b.r.RunReconcile(ctx, "", x.row.Key, l.intended) // the write changes nothing that these hang on, and names none of them
+			err = b.r.RunReconcile(ctx, "", x.row.Key, l.intended) // rewriting changes none of the outside keys, and its intent names none of them
 		}
 	case len(l.outside) > 0:
 		err = b.r.RunReconcile(ctx, "", x.row.Key, l.outside)
@@ -61,7 +61,7 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	return false, nil
 }
 
-// lacking looks at what patterns hold of an entity elsewhere than in its own rows.
+// lacking reads what patterns store for an entity outside its own rows.
 func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
 	e := &seenEntity{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.Incarnation, stored: x.row.Properties}
@@ -84,7 +84,7 @@ func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
 	return l, nil
 }
 
-// lackingHeld looks at what an auditor holds of an entity.
+// lackingHeld reads what an auditor holds for an entity.
 func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEntity, l *lack) error {
 	facts, err := p.Audit.Expected(e.value)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEnt
 	return nil
 }
 
-// lackingCopies looks at an entity's copies of one pattern.
+// lackingCopies reads an entity's copies of one pattern.
 func (b *rebuild) lackingCopies(ctx context.Context, a *area, p *engine.Pattern, e *seenEntity, l *lack) error {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
 	if err != nil {

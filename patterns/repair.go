@@ -11,17 +11,18 @@ import (
 // RepairOptions are the options of Repair; nil is the same as the zero value.
 type RepairOptions struct {
 	VerifyOptions
-	// DryRun yields what would be repaired, and writes nothing.
+	// DryRun yields what Repair would repair, without writing anything.
 	DryRun bool
 }
 
-// Repaired is a discrepancy and what became of it.
+// Repaired is a discrepancy and the result of its repair.
 type Repaired struct {
 	Discrepancy
-	// Done says that it is no more. A runner that leaves effects to workers has taken it on then.
+	// Done reports that the discrepancy is repaired or, with an IntentRunner that leaves effects to workers, queued
+	// for a worker.
 	Done bool
-	// Err is why it could not be repaired: ErrDuplicate where two entities ask for one key, ErrConflict where it was changed
-	// all the time, the reason where it cannot be decoded.
+	// Err is why it was not repaired: ErrDuplicate if two entities require one key, ErrConflict if concurrent writers
+	// changed it at every attempt, the decoding error if it cannot be decoded.
 	Err error
 }
 
@@ -51,7 +52,7 @@ func repairAll(ctx context.Context, r *engine.Engine, o *RepairOptions) iter.Seq
 	}
 }
 
-// mendAll mends findings, several at once: what is spurious first, since it may be in the way of the rest.
+// mendAll repairs findings concurrently: spurious rows first, since they may block the rest.
 func (v *verifier) mendAll(ctx context.Context, findings []*finding, dryRun bool) ([]Repaired, error) {
 	results := make([]Repaired, len(findings))
 	var spurious, rest []int

@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// isMisplaced reports whether a row is a claim whose name does not follow from what it says. The library writes none: another
-// program changed it, or had two claims change places.
+// isMisplaced reports whether a claim's row key does not match its content. The library writes no such claim: another
+// program changed it, or swapped two claims.
 func isMisplaced(r *engine.StoredRow) bool {
 	if !r.Outside.IsClaim {
 		return false
@@ -22,14 +22,15 @@ func isMisplaced(r *engine.StoredRow) bool {
 	return r.Key != engine.ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
-// evidenceOf is the row with the ETag under which it is wrong.
+// evidenceOf returns the row with the ETag under which it was found wrong.
 func evidenceOf(r *engine.StoredRow) evidence {
 	return evidence{r.Key, string(r.ETag), isMisplaced(r)}
 }
 
-// removeMisplaced removes a claim that says something else than its name, unless a copy is there whose claim has this name: then
-// it makes the claim say so. To delete it would leave that copy without its claim. Both writes are conditional on the row's ETag;
-// a row that somebody else changed meanwhile is left to the next run. Requests: 1, and 1 for each page of the index's partition.
+// removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
+// corrects the content instead, since deleting the claim would leave the copy without one. Both writes are conditional
+// on the row's ETag; if a concurrent writer changed the row, the next run handles it. Requests: 1, and 1 for each page
+// of the index's partition.
 func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e evidence) error {
 	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
 	copied, err := copyNamedBy(ctx, table, e.key)
@@ -48,7 +49,7 @@ func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e e
 	return err
 }
 
-// copyNamedBy finds the copy, or reserved key, whose claim has this name; nil for none.
+// copyNamedBy finds the copy, or reserved key, whose claim has this row key; nil for none.
 func copyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*engine.StoredRow, error) {
 	for row, err := range engine.StoredRows(engine.Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", engine.ClaimPrefix)).All(ctx)) {
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// fatal returns an error that ends the run: one that says nothing of the entity at hand.
+// fatal returns an error that ends the run, or nil if err concerns only one entity.
 func fatal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -25,7 +25,7 @@ func fatal(ctx context.Context, err error) error {
 	return nil
 }
 
-// mendAlone is mend while no other worker of the run writes what the finding's entity shares with others.
+// mendAlone runs mend while no other worker of the run writes a row that the finding's entity shares with others.
 func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 	names := v.r.SharedBy(f.Entity, nil)
 	if a := v.areas[f.site.area].auditor; a != nil {
@@ -39,7 +39,7 @@ func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 	return v.mend(ctx, f)
 }
 
-// mend mends one finding.
+// mend repairs one finding.
 func (v *verifier) mend(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
 	mends, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
@@ -59,8 +59,9 @@ func (v *verifier) mend(ctx context.Context, f *finding) error {
 		Err: errors.New("the pattern holds what no entity asks for, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
-// wrongStill looks at a finding again: others may have mended it, or Repair with another one. It returns nil if nothing is
-// wrong, or the finding as it is now. What need not last is exact, the rest was.
+// wrongStill checks a finding again, since another process may have repaired it, or Repair itself with another
+// finding. It returns the finding as it is now, or nil if nothing is wrong. This
+// single check is exact for a finding that needs no Lag; any other was exact when confirm reported it.
 func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
 	s := &candidate{site: f.site, extraClaims: f.extraClaims}
 	p, err := v.readPlace(ctx, s)
@@ -74,8 +75,8 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 	return v.compare(s, e, p), p, nil
 }
 
-// removeSpurious deletes the rows that were wrong, under the ETags that say so. They are never right again: whoever wants them
-// writes them again. So a request that arrives late does no harm either.
+// removeSpurious deletes the wrong rows under the ETags with which they were found wrong. Such a version never becomes
+// right later, so a delayed delete is harmless.
 func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
@@ -100,12 +101,12 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	}
 	is, _, again := v.wrongStill(ctx, f)
 	if again == nil && is == nil {
-		return nil // somebody else did
+		return nil // another process deleted it
 	}
 	return err
 }
 
-// removeHeld has a pattern remove what no entity asks for.
+// removeHeld makes a pattern remove a fact that no entity requires.
 func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding) error {
 	return p.Audit.Remove(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
@@ -113,11 +114,11 @@ func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding
 			return false, err
 		}
 		wanted, refused := wantedHeld(p, e, f.Place)
-		return wanted != nil || refused || !e.known(), nil // where that is not known, it stays
+		return wanted != nil || refused || !e.known(), nil // unknown, so the fact stays
 	})
 }
 
-// rewrite writes the entity of a finding again, with all its rows, unless nothing is wrong any more.
+// rewrite writes the entity of a finding again with all its rows, unless the discrepancy has disappeared.
 func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	for attempt := 0; ; attempt++ {
 		is, _, err := v.wrongStill(ctx, f)
@@ -125,7 +126,7 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 			return err
 		}
 		if is.Kind == Spurious {
-			return v.mend(ctx, is) // the entity has gone, or changed, since
+			return v.mend(ctx, is) // the entity was deleted or changed meanwhile
 		}
 		err = v.r.RewriteNow(ctx, v.op, f.Entity)
 		if err == nil || attempt+1 >= v.r.Schema.MaxAttempts || !conflicts(err) {
@@ -137,7 +138,7 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	}
 }
 
-// mendOutside makes a copy outside as its entity has it. What is in the way and spurious itself goes first.
+// mendOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.
 func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
@@ -166,9 +167,9 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 	return v.r.RunReconcile(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
 }
 
-// junk are the rows at a place that are in the way of the copy that the entity asks for: claims of reservations, but for that
-// of the row that is there, which goes when the row is filled. A reserved row stays also without its claim: another entity could
-// take a key that is free for a moment.
+// junk returns the rows that block the required copy: claims of reservations, except the claim of the reserved row
+// itself, which is removed when the row is filled. A reserved row stays even without its claim: if the key were free
+// for a moment, another entity could take it.
 func (p *seenPlace) junk() []evidence {
 	var junk []evidence
 	for _, extraClaim := range p.extraClaims {
@@ -180,7 +181,7 @@ func (p *seenPlace) junk() []evidence {
 	return junk
 }
 
-// evict removes a row in the way of a copy, if it is a copy whose own entity does not ask for it.
+// evict removes a row that blocks a copy, if it is a copy that its own entity does not require.
 func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow) error {
 	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}

@@ -10,39 +10,40 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Schema says how a Repository keeps entities of type T.
+// Schema describes how a Repository stores entities of type T.
 type Schema[T any] struct {
-	// Name tells the repository from others whose intents go the same way, the table's name for "". Intents that are
-	// under way name it, so it stays the same from one version of a program to the next.
+	// Name identifies the repository in intents (default: the table's name); it is unique per IntentRunner. Stored
+	// intents contain it, so do not change it between versions of a program.
 	Name string
-	// Key makes the entity's key. It is pure, and an entity keeps its key for life.
+	// Key returns the entity's key. It must be pure, and an entity's key must never change.
 	Key func(*T) tables.Key
-	// RowPrefix is the prefix that Key gives every row key, as in compoundkey.Join(RowPrefix, ...). With it, queries of
-	// a partition's entities are range queries that do not read the partition's index rows; without it they are
-	// partition scans that read and skip them.
+	// RowPrefix is the prefix of every row key that Key returns, as in compoundkey.Join(RowPrefix, ...). With it, a
+	// query of a partition's entities is a range query that does not read the partition's index rows; without it, the
+	// query reads and skips them.
 	RowPrefix string
-	// Intents runs changes with effects outside of the partition; required when a pattern has such.
+	// Intents runs changes with effects outside of the partition. It is required if a pattern has such effects.
 	Intents driver.IntentRunner
-	// MaxAttempts bounds how often a change starts over on conflict, 10 for 0.
+	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
 
-// Repository keeps entities of one type with all their patterns: every change is planned whole and written in one
-// entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
+// Repository stores entities of one type with all their patterns. It plans every change with all its rows and writes
+// it in one entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
 type Repository[T any] struct {
 	engine   *engine.Engine
 	patterns []driver.Implementation[T]
 }
 
-// Pattern is something that a Repository keeps in step with its entities, such as an index. Package driver says what an author of
-// one implements.
+// Pattern is what a Repository keeps consistent with its entities, such as an index. Package driver documents how to
+// implement one.
 type Pattern[T any] interface {
-	// Attach returns what the pattern contributes. NewRepository calls it once. It makes no request, and leaves the pattern as it is.
+	// Attach returns the pattern's Implementation. NewRepository calls it once. It makes no request and does not
+	// modify the pattern.
 	Attach(host driver.Host[T]) (driver.Implementation[T], error)
 }
 
-// NewRepository attaches the patterns, each to this repository only. It makes no request. What does not fit together
-// is ErrInvalid.
+// NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to one
+// repository. An invalid schema, or patterns that cannot be combined, are ErrInvalid. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
@@ -69,14 +70,14 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	if err := r.bind(); err != nil {
 		return nil, tables.Invalid(op, err)
 	}
-	if err := r.engine.Register(); err != nil { // last: a worker of the queue can call the patterns from here on
+	if err := r.engine.Register(); err != nil { // last, since from here on a queue worker can call the patterns
 		r.release(len(r.patterns))
 		return nil, tables.Invalid(op, err)
 	}
 	return r, nil
 }
 
-// untyped is v for the engine, nil for a nil pointer.
+// untyped converts v for the engine, with a nil pointer as nil.
 func untyped[T any](v *T) any {
 	if v == nil {
 		return nil
@@ -84,7 +85,7 @@ func untyped[T any](v *T) any {
 	return v
 }
 
-// typed is an entity of the engine.
+// typed converts an entity of the engine to *T.
 func typed[T any](v any, err error) (*T, error) {
 	if v == nil || err != nil {
 		return nil, err
@@ -98,16 +99,17 @@ func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 
-// Get reads one entity. Requests: 1.
+// Get reads one entity; it is ErrNotFound if there is none. Requests: 1.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 	return typed[T](r.engine.Get(ctx, "Get", key))
 }
 
-// GetMany reads entities by their keys, several at once, and yields those that are there in the order of keys. An
-// error comes once, last. Requests: 1 for each key.
+// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. An error is
+// yielded once, last. Requests: 1 for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
 	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
 }
 
-// Query begins a query of the entities; their index copies and further rows are left out.
+// Query begins a query of the entities. Index copies and further rows are not part of the result. Requests: 0 until it
+// is read.
 func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.Primary) }

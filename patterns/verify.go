@@ -16,46 +16,46 @@ import (
 
 // VerifyOptions are the options of Verify and Repair; nil is the same as the zero value.
 type VerifyOptions struct {
-	// Partitions are those of the entities to look at; nil is the whole table, which is a table scan by nature and needs no
-	// further leave.
+	// Partitions are the partitions of the entities to verify; nil is the whole table. No option to allow a table scan
+	// is needed.
 	Partitions []string
-	// Patterns are the names of the attached patterns to look at; nil is all of them.
+	// Patterns are the names of the attached patterns to verify; nil is all of them.
 	Patterns []string
-	// Lag is how long a difference outside of the entity's partition must last to count, 5 s for 0. An intent that waits
-	// for a worker is no discrepancy before that. A key that a change has reserved is left alone until the term that is stored
-	// with it, and a grace, are over, whatever Lag is.
+	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
+	// so that an intent that waits for a worker is not reported earlier. A reserved key is ignored until its stored
+	// term and a grace period are over, whatever Lag is.
 	Lag time.Duration
-	// Concurrency is the number of requests under way at once when candidates are looked at, 8 for 0.
+	// Concurrency is the maximum number of concurrent requests while candidates are checked (default 8).
 	Concurrency int
-	// Rows is the number of rows that the scans go through, where an earlier run's VerifyReport tells it. Estimate and ETA
-	// are made of it.
+	// Rows is the total number of rows that the scans read, if known from an earlier run's VerifyProgress. Estimate
+	// and ETA are computed from it.
 	Rows int64
-	// Progress is called after each request of a scan and each group of candidates, one call at a time.
+	// Progress is called after each request of a scan and each group of candidates, never concurrently.
 	Progress func(VerifyReport)
-	// Resume goes on where an earlier run was when VerifyReport.Resume gave this text. With other options, or another
-	// table, it is ErrInvalid. What was reported after that moment is reported again.
+	// Resume continues an earlier run: give the text of its VerifyReport.Resume. Findings after that token are
+	// reported again. The token is ErrInvalid with other options or another table.
 	Resume string
 
-	runFacts, openFacts int64 // other bounds than the constants of that name, for tests
+	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
 }
 
-// VerifyReport is how far a run is. Counts go on from those of the run that it resumes.
+// VerifyReport is the progress of a run. Counts include the earlier runs that it resumes.
 type VerifyReport struct {
-	Entities       int64 // seen
-	Rows           int64 // gone through by all scans
-	Candidates     int64 // looked at
-	Discrepancies  int64 // confirmed
+	Entities       int64 // entities read
+	Rows           int64 // rows read by all scans
+	Candidates     int64 // candidates checked
+	Discrepancies  int64 // confirmed discrepancies
 	Repaired       int64 // of these
 	PartitionsDone int   // of VerifyOptions.Partitions
-	// Estimate is the number of rows to go through, ETA the time that is left; both are 0 where that is not known.
+	// Estimate is the number of rows to read, ETA the remaining time; both are 0 if unknown.
 	Estimate int64
 	ETA      time.Duration
 
 	resume func() string
 }
 
-// Resume is for VerifyOptions.Resume of a later run. It can be asked for during the call of Progress. It
-// has up to 270,000 characters while sums are under way.
+// Resume continues the run when given as VerifyOptions.Resume. Call it during the call of Progress. It has up to
+// 270,000 characters during a scan.
 func (p VerifyReport) Resume() string {
 	if p.resume == nil {
 		return ""
@@ -63,18 +63,18 @@ func (p VerifyReport) Resume() string {
 	return p.resume()
 }
 
-// DiscrepancyKind says how what is stored differs from what the entities ask for.
+// DiscrepancyKind says how a stored row or fact differs from what the entities require.
 type DiscrepancyKind uint8
 
 // The kinds of discrepancy.
 const (
-	// Missing: the entity asks for it, and it is not there, or another's.
+	// Missing: the entity requires it, and it is absent or belongs to another entity.
 	Missing DiscrepancyKind = iota
-	// Spurious: it is there, and no entity asks for it.
+	// Spurious: it is stored, and no entity requires it.
 	Spurious
-	// Different: it is there, and not as the entity has it.
+	// Different: it is stored with other content than the entity requires.
 	Different
-	// Undecodable: an entity, or what a pattern holds, that cannot be read; what should be is not known.
+	// Undecodable: an entity, or what a pattern stores, cannot be read, so the correct state is unknown.
 	Undecodable
 )
 
@@ -83,17 +83,17 @@ func (k DiscrepancyKind) String() string {
 	return [...]string{"missing", "spurious", "different", "undecodable"}[k]
 }
 
-// Discrepancy is one thing that is not as the entities have it.
+// Discrepancy is one difference between what is stored and what the entities require.
 type Discrepancy struct {
 	Kind    DiscrepancyKind
-	Pattern string     // "" of the entity's own rows, and where that is not known
-	Table   string     // where it is; "" in what only the pattern knows, such as lists and blobs
-	Place   string     // a row key in the entity's partition, a partition and a row key with a tab between, or in the pattern's words
-	Entity  tables.Key // the entity that asks for it, or the one that it says it is of
-	Err     error      // what is wrong with it, where there is more to say
+	Pattern string     // "" for the entity's own rows, and if unknown
+	Table   string     // table of the row; "" if only the pattern knows, as for lists and blobs
+	Place   string     // a row key in the entity's partition; or a partition key, a tab and a row key; or the pattern's own notation
+	Entity  tables.Key // the entity that requires it, or that it claims to belong to
+	Err     error      // details, or nil
 }
 
-// String tells the discrepancy in one line.
+// String formats the discrepancy in one line.
 func (d Discrepancy) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", d.Kind)
@@ -135,13 +135,13 @@ func verifyAll(ctx context.Context, r *engine.Engine, o *VerifyOptions) iter.Seq
 	}
 }
 
-// defaultConcurrency is the number of requests under way at once when the caller does not say.
+// defaultConcurrency is the default of VerifyOptions.Concurrency.
 const defaultConcurrency = 8
 
-// defaultLag is how long a difference outside must last to count when the caller does not say.
+// defaultLag is the default of VerifyOptions.Lag.
 const defaultLag = 5 * time.Second
 
-// checked returns the options with defaults in place, and refuses what makes no sense.
+// checked returns the options with defaults set, and rejects invalid ones.
 func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, error) {
 	c := VerifyOptions{}
 	if o != nil {
@@ -165,7 +165,7 @@ func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, erro
 	return c, err
 }
 
-// checkedPartitions sorts partition keys, each once; nil stays nil.
+// checkedPartitions sorts partition keys and removes duplicates; nil stays nil.
 func checkedPartitions(partitions []string) ([]string, error) {
 	if partitions == nil {
 		return nil, nil

@@ -10,15 +10,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// area is one place where things are held for entities.
+// area is one table, or one auditor, that stores something for entities.
 type area struct {
-	table   *tables.Table     // whose rows they are, nil for an auditor
+	table   *tables.Table     // the table of those rows, nil for an auditor
 	outside []*engine.Pattern // with copies in the table
 	auditor *engine.Pattern
-	lag     time.Duration // how long a difference must last
+	lag     time.Duration // how long a difference must persist
 }
 
-// nearArea is the index of the area of the entities' own partitions. There are a repository's further rows and copies.
+// nearArea is the index of the area of the entities' own partitions, with a repository's further rows and copies.
 const nearArea = 0
 
 // verifier is one run of Verify or Repair.
@@ -28,18 +28,18 @@ type verifier struct {
 	options VerifyOptions
 	areas   []area
 	scope   map[string]bool // partitions, nil for all
-	near    bool            // the near area is looked at
+	near    bool            // the near area is verified
 	found   func(ctx context.Context, findings []*finding) error
-	locks   engine.SharedLocks // of Repair and Rebuild
+	locks   engine.SharedLocks // for Repair and Rebuild
 
 	state    verifyState
-	first    bool  // the rows are seen for the first time
-	nearTo   tally // of the scan under way, nil for facts that it leaves out
+	first    bool  // the rows are read for the first time
+	nearTo   tally // of the current scan, nil for facts that it skips
 	farTo    tally
 	hash     hasher
-	failures []*finding // of the page under way
+	failures []*finding // of the current page
 	began    time.Time
-	rowsHere int64 // gone through by this run
+	rowsHere int64 // rows read by this run
 	token    func() string
 }
 
@@ -68,8 +68,8 @@ func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, erro
 	return v, v.begin()
 }
 
-// addOutside notes where a pattern keeps its copies. In one table the rows of all patterns are looked at, since a row does
-// not say whose it is.
+// addOutside adds the table in which a pattern stores its copies. In one table the rows of all patterns are read,
+// since a row does not name its pattern.
 func (v *verifier) addOutside(p *engine.Pattern) {
 	table := p.Outside.Table
 	wanted := slices.ContainsFunc(v.r.Outside, func(q *engine.Pattern) bool {
@@ -87,7 +87,8 @@ func (v *verifier) addOutside(p *engine.Pattern) {
 	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}, lag: v.options.Lag})
 }
 
-// lagOf is how long a difference in what an auditor holds must last: what is written with the entity is never late.
+// lagOf returns how long a difference in an auditor's facts must persist: 0 for facts that are written in the entity's
+// own transaction.
 func (v *verifier) lagOf(p *engine.Pattern) time.Duration {
 	if p.Audit.Remove != nil {
 		return 0
@@ -95,12 +96,12 @@ func (v *verifier) lagOf(p *engine.Pattern) time.Duration {
 	return v.options.Lag
 }
 
-// chosen reports whether a pattern is to be looked at. A finding without a pattern is, too.
+// chosen reports whether a pattern is verified. A finding without a pattern always is.
 func (v *verifier) chosen(pattern string) bool {
 	return pattern == "" || v.options.Patterns == nil || slices.Contains(v.options.Patterns, pattern)
 }
 
-// mine reports whether an entity is in the scope, and one of the repository's as far as its key tells.
+// mine reports whether an entity is in the scope and, judging by its key, belongs to the repository.
 func (v *verifier) mine(entity tables.Key) bool {
 	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Keeps(entity)
 }
@@ -113,7 +114,8 @@ func (v *verifier) outsideIn(table *tables.Table) int {
 // far reports whether there is anything outside of the near area.
 func (v *verifier) far() bool { return len(v.areas) > 1 }
 
-// ownerName tells whose pattern's a row outside is, as far as its key does. known is false for a row of another repository.
+// ownerName returns the pattern that owns an outside row, as far as the row's key shows. known is false for a row of
+// another repository.
 func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {
@@ -130,7 +132,7 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	return prefixOf(key.Partition, a.outside), open > 0
 }
 
-// prefixOf guesses whose a key is that no entity asks for: index packages begin their keys with the index's name.
+// prefixOf guesses the owner of a key that no entity requires: index packages begin their keys with the index's name.
 func prefixOf(key string, candidates []*engine.Pattern) string {
 	for _, p := range candidates {
 		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {

@@ -13,18 +13,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// seenPlace is what is at a site, as one reading shows it.
+// seenPlace is the content of a site according to one read.
 type seenPlace struct {
 	entity      tables.Key
-	row         *engine.StoredRow   // at the place: a copy, or whatever is there
-	claim       *engine.StoredRow   // of a place outside: the entity's claim
-	extraClaims []*engine.StoredRow // further claims of the entity's
-	held        bool                // of an auditor
-	live        bool                // the row at the place is a reservation whose change may still be committed
+	row         *engine.StoredRow   // under the site's key: a copy, or any other row
+	claim       *engine.StoredRow   // for an outside site: the entity's claim
+	extraClaims []*engine.StoredRow // the entity's further claims
+	held        bool                // for an auditor
+	live        bool                // the row is a reservation whose change may still be committed
 	fact        driver.Fact
 }
 
-// own returns the row at the place if it says that it is the entity's.
+// own returns the row if its content says that it belongs to the entity.
 func (p *seenPlace) own() *engine.StoredRow {
 	row := p.row
 	if row == nil || !row.IsCopy || row.Shared || row.Outside.IsClaim || row.Primary != p.entity.Row {
@@ -36,16 +36,16 @@ func (p *seenPlace) own() *engine.StoredRow {
 	return row
 }
 
-// Reserved reports whether the row at the place is the entity's reservation of a key.
+// Reserved reports whether the row is the entity's reservation of a key.
 func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Outside.Reserved != "" }
 
-// rows are the rows at the place that are the entity's.
+// rows returns the rows that belong to the entity.
 func (p *seenPlace) rows() []*engine.StoredRow {
 	all := append([]*engine.StoredRow{p.own(), p.claim}, p.extraClaims...)
 	return slices.DeleteFunc(all, func(row *engine.StoredRow) bool { return row == nil })
 }
 
-// evidence are the rows at the place that are the entity's, with their ETags.
+// evidence returns the rows that belong to the entity, with their ETags.
 func (p *seenPlace) evidence() []evidence {
 	var all []evidence
 	for _, row := range p.rows() {
@@ -54,7 +54,7 @@ func (p *seenPlace) evidence() []evidence {
 	return all
 }
 
-// tag tells what is at the place from what was there, or will be.
+// tag identifies the content of the site, so that two reads can be compared.
 func (p *seenPlace) tag() string {
 	if p.held {
 		return fmt.Sprintf("%x", p.fact.Digest)
@@ -66,7 +66,7 @@ func (p *seenPlace) tag() string {
 	return b.String()
 }
 
-// occupant says what is in the way of an entity's row, nil for nothing.
+// occupant returns an error that names the row that blocks an entity's row, nil for none.
 func (p *seenPlace) occupant() error {
 	switch {
 	case p.row == nil || p.own() != nil:
@@ -79,7 +79,7 @@ func (p *seenPlace) occupant() error {
 	return errors.New("a row that is no copy has the key")
 }
 
-// readPlace reads what is at a candidate's site.
+// readPlace reads the content of a candidate's site.
 func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, error) {
 	p := &seenPlace{entity: s.entity}
 	a := &v.areas[s.area]
@@ -139,7 +139,7 @@ func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.
 	return row, err
 }
 
-// readEntity reads an entity as it is now.
+// readEntity reads the current version of an entity.
 func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity, error) {
 	row, err := v.readRow(ctx, v.r.Table, key)
 	if err != nil {
@@ -151,8 +151,8 @@ func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity,
 	return v.decode(ctx, row)
 }
 
-// compare says what is wrong at a candidate's site, given an entity and a place that were there at one moment; nil for nothing, or
-// for what is not known.
+// compare returns what is wrong at a candidate's site, given an entity and a place that existed at the same moment;
+// nil if nothing is wrong, or if that is unknown.
 func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if !e.known() {
 		return nil
@@ -177,7 +177,7 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	return &finding{Discrepancy: d, site: s.site, extraClaims: s.extraClaims, evidence: p.evidence()}
 }
 
-// compareNear compares a further row of an entity with what the entity asks for.
+// compareNear compares a further row of an entity with the row that the entity requires.
 func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	var wanted *engine.PlannedRow
 	if e.value != nil {
@@ -187,7 +187,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool
 		}
 		d.Pattern = prefixOf(d.Place, v.r.Copies)
 		if wanted == nil && refusedBy(refusals, d.Pattern) {
-			return false // it may be one that the pattern made when it did not refuse yet
+			return false // the pattern may have made it when it did not yet reject the entity
 		}
 	}
 	own := p.own()
@@ -207,7 +207,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool
 	return true
 }
 
-// compareOutside compares a copy and its claims with what the entity asks for.
+// compareOutside compares a copy and its claims with what the entity requires.
 func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
 	key, _ := engine.ParseOutsideName(d.Place) // it was read
 	d.Pattern, _ = a.ownerName(key)
@@ -247,13 +247,13 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discr
 
 var (
 	errLeftReserved = errors.New("a reservation is left over")
-	// errNoTerm: rows that an earlier version of the library wrote have none.
+	// errNoTerm: rows written by an earlier version of the library have no term.
 	errNoTerm   = errors.New("a reservation without _tpTerm is there: its writer may still be alive. Its intent frees it; if the intent was lost, delete the row and its claim once no program of an earlier version runs")
 	errLeftOver = errors.New("a claim is left over")
 )
 
-// wantedOutside finds the copy that an entity asks for under a key. refused says that a pattern refuses the entity, so that
-// it is not known.
+// wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
+// so the required copy is unknown.
 func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := engine.CopiesOf(e.value).Outside(p)
@@ -267,13 +267,13 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 	return nil, nil, refused
 }
 
-// compareHeld compares what an auditor holds with what the entity asks for.
+// compareHeld compares what an auditor holds with what the entity requires.
 func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Place)
 	switch {
 	case refused || place.fact.Err != nil:
-		return false // reported by the scan
+		return false // the scan reports it
 	case wanted == nil:
 		d.Kind = Spurious
 		return place.held
@@ -287,7 +287,7 @@ func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlac
 	return true
 }
 
-// wantedHeld finds what an entity asks of an auditor at a place.
+// wantedHeld finds the fact that an entity requires of an auditor at a place.
 func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false

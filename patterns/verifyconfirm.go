@@ -10,15 +10,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// candidate is a site at which what is asked for and what is stored did not meet in the scans.
+// candidate is a site at which the scans found a difference between what is required and what is stored.
 type candidate struct {
 	site
-	extraClaims []string // row keys of claims that are not the site's own
+	extraClaims []string // row keys of claims other than the site's own
 
-	tag  string // of what was there when it was looked at last
-	live bool   // it was a reservation that could still be filled: what the entity was then does not tell what becomes of it
-	etag string // of the entity then, "" for none
-	done bool   // it is a finding, or nothing is wrong
+	tag  string // tag of the last read
+	live bool   // at the last read it was a reservation that could still be filled, so the entity read then does not show the change's outcome
+	etag string // ETag of the entity at the last read, "" for none
+	done bool   // the candidate is decided: a finding, or nothing is wrong
 	is   *finding
 }
 
@@ -27,23 +27,23 @@ type finding struct {
 	Discrepancy
 	site        site
 	extraClaims []string
-	evidence    []evidence // the rows that were wrong, each with the ETag that says so
+	evidence    []evidence // the wrong rows, each with the ETag under which it is wrong
 }
 
-// evidence is a row as it was when it was found to be wrong. It is wrong as long as it has the ETag.
+// evidence is a row that was found to be wrong. It is wrong as long as it has this ETag.
 type evidence struct {
 	key       tables.Key
 	etag      string
-	misplaced bool // it is a claim that says something else than its name
+	misplaced bool // the row is a claim whose row key does not match its content
 }
 
-// rounds bounds how often a candidate is looked at that changes all the time.
+// rounds limits how often a candidate that keeps changing is read.
 const rounds = 3
 
-// atOnce is how many candidates share one waiting.
+// atOnce is the number of candidates that share one wait of Lag.
 const atOnce = 10_000
 
-// confirm looks at candidates by themselves, and reports those at which something is wrong indeed.
+// confirm reads each candidate individually and reports those at which something is wrong.
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Candidates += int64(len(group))
@@ -79,7 +79,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	return nil
 }
 
-// lookFirst looks at a candidate for the first time. What need not last is confirmed at once.
+// lookFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.
 func (v *verifier) lookFirst(ctx context.Context, s *candidate) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *verifier) lookFirst(ctx context.Context, s *candidate) error {
 	return nil
 }
 
-// lookAgain looks at a candidate that was wrong before.
+// lookAgain reads a candidate again that was wrong before.
 func (v *verifier) lookAgain(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
@@ -112,9 +112,9 @@ func (v *verifier) lookAgain(ctx context.Context, s *candidate) error {
 	return v.lookOnce(ctx, s, e)
 }
 
-// lookOnce reads the place again, behind a reading of the entity, and decides. The entity was read between two readings of
-// the place, or, where nothing is at the place that has an ETag, the place is between two readings of the entity: so if the
-// outer ones are the same, both were there at one moment.
+// lookOnce reads the place again, after the entity, and decides. Either the entity was read between two reads of the
+// place, or, if nothing with an ETag is stored there, the place between two reads of the entity. If the outer two
+// reads are equal, both states existed at one moment.
 func (v *verifier) lookOnce(ctx context.Context, s *candidate, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (v *verifier) lookOnce(ctx context.Context, s *candidate, e *seenEntity) er
 	return nil
 }
 
-// each calls a function for every item, n at a time, and returns the first error.
+// each calls a function for every item, at most n concurrently, and returns the first error.
 func each[I any](ctx context.Context, n int, items []I, do func(context.Context, I) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

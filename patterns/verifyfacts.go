@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// visit takes the facts of one row of the entities' table.
+// visit processes the facts of one row of the entities' table.
 func (v *verifier) visit(ctx context.Context, row *engine.StoredRow) error {
 	v.countRow()
 	v.hash.nextRow()
@@ -28,7 +28,7 @@ func (v *verifier) visit(ctx context.Context, row *engine.StoredRow) error {
 	return nil
 }
 
-// visitCopy takes the fact that a further row of an entity is there.
+// visitCopy records that a further row of an entity is stored.
 func (v *verifier) visitCopy(row *engine.StoredRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if v.nearTo == nil || !v.mine(owner) {
@@ -37,7 +37,7 @@ func (v *verifier) visitCopy(row *engine.StoredRow) {
 	v.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: v.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
 }
 
-// visitOutside takes the fact that a copy or a claim is there.
+// visitOutside records that a copy or a claim is stored.
 func (v *verifier) visitOutside(at int, row *engine.StoredRow) {
 	f, ok := v.outsideFact(at, row)
 	if v.farTo == nil || !ok {
@@ -46,7 +46,7 @@ func (v *verifier) visitOutside(at int, row *engine.StoredRow) {
 	v.count(&f, false)
 }
 
-// outsideFact makes the fact of a stored row outside, unless it is outside of the scope.
+// outsideFact returns the fact of a stored outside row, unless the row is not in the scope.
 func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
 	if !row.Outside.Is || row.Shared || !v.mine(owner) {
@@ -71,7 +71,8 @@ func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) 
 	return f, true
 }
 
-// outsideMark tells which incarnation and version of its entity a copy is of. A key that is only reserved is of none.
+// outsideMark identifies the incarnation and version of the entity that a copy was made of. It is empty for a reserved
+// key.
 func outsideMark(row *engine.StoredRow) string {
 	if row.Outside.Reserved != "" {
 		return "reserved " + row.Outside.Reserved
@@ -82,7 +83,7 @@ func outsideMark(row *engine.StoredRow) string {
 // versionMark joins an entity's incarnation and the ETag or write id of its version.
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
-// visitEntity takes the facts that an entity asks for.
+// visitEntity processes the facts that an entity requires.
 func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 	if !v.mine(row.Key) {
 		return nil
@@ -92,7 +93,7 @@ func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error
 		return err
 	}
 	if e.foreign || e.busy != nil || e.gone() {
-		return nil // what is stored for a busy entity has no counterpart then, and is looked at by itself
+		return nil // the entity is skipped here, so what is stored for it has no counterpart and becomes a candidate
 	}
 	if v.first {
 		v.state.Entities++
@@ -114,7 +115,7 @@ func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error
 	return nil
 }
 
-// fail notes something that cannot be read, once, if there is an error.
+// fail records something that cannot be read, if there is an error, and only once.
 func (v *verifier) fail(d Discrepancy) {
 	if d.Err == nil || !v.first || !v.chosen(d.Pattern) {
 		return
@@ -122,30 +123,30 @@ func (v *verifier) fail(d Discrepancy) {
 	v.failures = append(v.failures, &finding{Discrepancy: d})
 }
 
-// seenEntity is an entity as one reading of its own row shows it.
+// seenEntity is an entity according to one read of its own row.
 type seenEntity struct {
 	key         tables.Key
-	value       any // nil when it is not there, or cannot be read
+	value       any // nil if it does not exist or cannot be read
 	row         *engine.StoredRow
 	etag        string
 	writeID     string
 	stored      tables.Properties
 	incarnation string
 	bad         error // why it cannot be read
-	foreign     bool  // it is a row of another type's
+	foreign     bool  // the row belongs to another type
 	busy        error // the ErrConflict of an entity that was replaced during each attempt to read it
 }
 
 // mark is the outsideMark of the entity's copies.
 func (e *seenEntity) mark() string { return versionMark(e.incarnation, e.etag) }
 
-// gone reports whether the entity is not there.
+// gone reports whether the entity does not exist.
 func (e *seenEntity) gone() bool { return e.value == nil && e.known() }
 
-// known reports whether the reading tells what the entity asks for.
+// known reports whether the read shows what the entity requires.
 func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
 
-// decode makes an entity of its own row. An error is one of reading further rows.
+// decode makes an entity of its own row. It returns an error only if reading further rows fails.
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	var err error
@@ -156,14 +157,14 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 		if e.value, now, err = v.r.LoadStored(ctx, v.r.Table, row, nil, nil); now != nil {
 			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.Incarnation
 		} else if err == nil {
-			return &seenEntity{key: row.Key}, nil // it has gone since the row was read
+			return &seenEntity{key: row.Key}, nil // deleted since the row was read
 		}
 	}
 	switch {
 	case err == nil && v.r.Schema.Key(e.value) == row.Key:
 		return e, nil
 	case err == nil && v.r.Schema.RowPrefix == "":
-		e.value, e.foreign = nil, true // a table of several types whose keys tell nothing
+		e.value, e.foreign = nil, true // in a table of several types, the keys do not show the type
 		return e, nil
 	case err == nil:
 		err = errors.New("it is not stored under the key that Schema.Key gives it")
@@ -177,8 +178,8 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	return e, nil
 }
 
-// nearMark tells which version of the entity a row in its partition is of. A further row stays as it is in a merge of what
-// other rows hold; the directory of its first row says which one belongs to the entity.
+// nearMark identifies the version of the entity that a row in its partition belongs to. A merge does not rewrite
+// further rows whose content stays the same; the directory in the first row says which version of each is current.
 func nearMark(layout, writeID, incarnation string) string {
 	if layout == engine.FurtherRow {
 		writeID = ""
@@ -186,7 +187,7 @@ func nearMark(layout, writeID, incarnation string) string {
 	return versionMark(incarnation, writeID) + layout
 }
 
-// wantNear takes the rows that an entity asks for in its partition.
+// wantNear records the rows that an entity requires in its partition.
 func (v *verifier) wantNear(e *seenEntity) {
 	if v.nearTo == nil {
 		return
@@ -200,8 +201,8 @@ func (v *verifier) wantNear(e *seenEntity) {
 	}
 }
 
-// nearRows are the rows that follow from an entity, but for its own first. A key function that refuses the entity never
-// made a copy; that is a refusal of its pattern's.
+// nearRows returns the rows that follow from an entity, except its own first row. If a key function rejects the
+// entity, it never made a copy: then the pattern counts as rejecting the entity.
 func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
@@ -229,7 +230,7 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusa
 	return rows, refusals
 }
 
-// wantOutside takes the copies, each with its claim, that an entity asks for of one pattern.
+// wantOutside records the copies, each with its claim, that an entity requires of one pattern.
 func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
@@ -242,7 +243,7 @@ func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	}
 }
 
-// wantHeld takes what an entity asks of an auditor.
+// wantHeld records the facts that an entity requires of an auditor.
 func (v *verifier) wantHeld(at int, e *seenEntity) {
 	p := v.areas[at].auditor
 	facts, err := p.Audit.Expected(e.value)
@@ -255,7 +256,7 @@ func (v *verifier) wantHeld(at int, e *seenEntity) {
 	}
 }
 
-// visitHeld takes a fact that an auditor holds.
+// visitHeld processes a fact that an auditor holds.
 func (v *verifier) visitHeld(at int, held *driver.Fact) {
 	v.countRow()
 	p := v.areas[at].auditor
@@ -268,7 +269,7 @@ func (v *verifier) visitHeld(at int, held *driver.Fact) {
 	}
 }
 
-// count gives a fact to the scan's tally.
+// count adds a fact to the scan's tally.
 func (v *verifier) count(f *fact, wanted bool) {
 	to := v.farTo
 	if f.area == nearArea {
@@ -278,7 +279,7 @@ func (v *verifier) count(f *fact, wanted bool) {
 	to.count(bucket, value, f, wanted)
 }
 
-// refusedBy reports whether a pattern refuses an entity, so that nothing can be said of its rows.
+// refusedBy reports whether a pattern rejects an entity, so that its required rows are unknown.
 func refusedBy(refusals []*tables.Error, pattern string) bool {
 	return pattern == "" && len(refusals) > 0 || slices.ContainsFunc(refusals, func(e *tables.Error) bool { return e.Pattern == pattern })
 }

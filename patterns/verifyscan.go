@@ -10,36 +10,36 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// errStopped ends a run whose reader has left.
-var errStopped = errors.New("the reader has left")
+// errStopped ends a run when the caller stops iterating.
+var errStopped = errors.New("the caller stopped iterating")
 
-// phase is what a run is doing.
+// phase is one step of a run.
 type phase uint8
 
 const (
-	phaseEntities phase = iota // the entities' table, and what is compared on the way
-	phaseOutside               // the tables of outside copies
-	phaseHeld                  // what auditors hold
-	phaseFar                   // the sums of the two before are compared
+	phaseEntities phase = iota // scan the entities' table and compare it run by run
+	phaseOutside               // scan the tables of outside copies
+	phaseHeld                  // list what auditors hold
+	phaseFar                   // compare the sums of the previous two phases
 	phaseDone
 )
 
-// runFacts is how many facts a run of partitions has at least; then its sums are compared, so that what is wrong with it is
-// told early, and costs a second scan of no more than the run.
+// runFacts is the minimum number of facts in a run of partitions before its sums are compared. Shorter runs report
+// differences earlier and limit the second scan.
 const runFacts = 50_000
 
-// openFacts is about how many facts are joined at once, which bounds the memory.
+// openFacts is the approximate number of facts compared at once, which limits the memory.
 const openFacts = 100_000
 
-// partitionRun is a run of neighbouring partitions whose rows are compared with each other.
+// partitionRun is a run of consecutive partitions whose rows are compared together.
 type partitionRun struct {
-	From, To         *string // of a scan of the table: first partition, and the one behind the last; nil is no bound
-	FromPart, ToPart int     // of a list of partitions
-	Group            int     // of unequal sums: those before are compared
+	From, To         *string // for a scan of the table: first partition, and the one after the last; nil is unbounded
+	FromPart, ToPart int     // for a list of partitions
+	Group            int     // buckets with unequal sums; earlier ones are compared already
 	sums             sums
 }
 
-// run scans, compares what is found and reports it, from where the state says.
+// run scans, compares and reports, starting at the position in the state.
 func (v *verifier) run(ctx context.Context) error {
 	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.compareFar}
 	if v.scope != nil && len(v.scope) == 0 {
@@ -64,8 +64,8 @@ func (v *verifier) parts() int {
 	return len(v.options.Partitions)
 }
 
-// scanEntities goes through the entities' table for the first time. Whenever a run of partitions is long enough it is
-// compared.
+// scanEntities scans the entities' table for the first time. It compares each run of partitions once the run is long
+// enough.
 func (v *verifier) scanEntities(ctx context.Context) error {
 	if err := v.compareRun(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 	return v.compareRun(ctx)
 }
 
-// aim says where the facts of the next rows go.
+// aim selects the tallies for the facts of the next rows.
 func (v *verifier) aim(first bool, near, far tally) {
 	v.first, v.nearTo, v.farTo = first, near, far
 }
@@ -110,7 +110,7 @@ func (v *verifier) farSums() tally {
 	return &v.state.far
 }
 
-// entities is the query of one part of the entities' table. copies says that the further rows are wanted, too.
+// entities is the query of one part of the entities' table. copies includes the further rows.
 func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
 	q := v.rowsOf(v.r.Table, func(ctx context.Context, row *engine.StoredRow) error {
 		if v.first && v.scope == nil {
@@ -127,13 +127,13 @@ func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
 	return q.AllowTableScan()
 }
 
-// rowsOf is a query that shows each row to a function while it is read, and keeps none.
+// rowsOf returns a query that passes each row to a function while it is read, and stores none.
 func (v *verifier) rowsOf(table *tables.Table, visit func(context.Context, *engine.StoredRow) error) tables.Query[tables.RawRow] {
 	return engine.Raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, engine.RowOf(row)) })
 }
 
-// enter notes the partition of the next row of a scan of the table. Before a new one a run can end; on Cosmos DB, where rows
-// come in no order, there is one run.
+// enter records the partition of the next row of a table scan. A run can end before a new partition; on Cosmos DB,
+// where rows are unordered, there is only one run.
 func (v *verifier) enter(partition string) {
 	s := &v.state
 	if s.At != nil && *s.At == partition {
@@ -153,7 +153,8 @@ func (v *verifier) endPartition() {
 	}
 }
 
-// closeRun ends the run of partitions, to be compared once the page is read; to is the partition that begins the next.
+// closeRun ends the run of partitions, to be compared after the current page; to is the first partition of the next
+// run.
 func (v *verifier) closeRun(to *string) {
 	s := &v.state
 	if s.Near.sums.facts == 0 || s.Closing != nil {
@@ -180,7 +181,7 @@ func (v *verifier) compareRun(ctx context.Context) error {
 	return err
 }
 
-// rescan goes through the partitions of a run once more.
+// rescan reads the partitions of a run once more.
 func (v *verifier) rescan(ctx context.Context, run *partitionRun) error {
 	if v.scope != nil {
 		for part := run.FromPart; part < run.ToPart; part++ {
@@ -214,7 +215,7 @@ func (v *verifier) drain(ctx context.Context, q tables.Query[tables.RawRow]) err
 	}
 }
 
-// compareSums looks at the facts behind sums that are not equal, in groups that fit in memory.
+// compareSums compares the facts behind unequal sums, in groups that fit in memory.
 func (v *verifier) compareSums(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
 	unequal := s.unequal()
 	size := int(max(1, v.options.openFacts*buckets/max(1, s.facts)))
@@ -232,7 +233,7 @@ func (v *verifier) compareSums(ctx context.Context, s *sums, group *int, collect
 	return nil
 }
 
-// scanOutside goes through the tables of outside copies that are not seen with the entities.
+// scanOutside scans the tables of outside copies, except the entities' own table.
 func (v *verifier) scanOutside(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
 		if !v.apart(v.state.Part) {
@@ -263,7 +264,7 @@ func (v *verifier) apart(at int) bool {
 	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.Table))
 }
 
-// fewPartitions are asked for by name where rows of all partitions are together.
+// fewPartitions is the largest number of partitions that the query of an outside table names in its filter.
 const fewPartitions = 10
 
 func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
@@ -283,7 +284,7 @@ func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
 	return q.Where(tables.Or(any...))
 }
 
-// scanHeld goes through what auditors hold.
+// scanHeld lists what all auditors hold.
 func (v *verifier) scanHeld(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
 		v.aim(true, nil, v.farSums())
@@ -294,8 +295,8 @@ func (v *verifier) scanHeld(ctx context.Context) error {
 	return nil
 }
 
-// held goes through what one auditor holds. The sums count what it held only once all of it has been, so that a token that
-// was given on the way begins with the auditor again.
+// held lists what one auditor holds. Its facts are added to the sums only when the list is complete, so a token given
+// earlier makes a resumed run start this auditor again.
 func (v *verifier) held(ctx context.Context, at int) error {
 	p := v.areas[at].auditor
 	if p == nil {
@@ -319,7 +320,7 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	return v.flush(ctx)
 }
 
-// compareFar compares the sums of all that is outside.
+// compareFar compares the sums of everything outside.
 func (v *verifier) compareFar(ctx context.Context) error {
 	return v.compareSums(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
 		v.aim(false, nil, c)
@@ -342,7 +343,7 @@ func (v *verifier) compareFar(ctx context.Context) error {
 	})
 }
 
-// afterPage reports what could not be read, and how far the run is.
+// afterPage reports what could not be read, and the progress.
 func (v *verifier) afterPage(ctx context.Context) error {
 	if err := v.flush(ctx); err != nil {
 		return err

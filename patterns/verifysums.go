@@ -12,21 +12,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// site is where something is held for an entity. What the entities ask for and what is stored meet by it.
+// site is where something is stored for an entity. Required and stored facts are matched by site.
 type site struct {
 	area   int    // index of the verifier's area
-	place  string // in the words of the area
+	place  string // key, in the notation of the area
 	entity tables.Key
 }
 
-// fact is one thing that is held, or asked for, at a site. A site outside has two: the copy and its claim.
+// fact is one thing that is stored, or required, at a site. An outside site has two: the copy and its claim.
 type fact struct {
 	site
 	digest     [16]byte
-	extraClaim string // the row key of a claim that is not the site's own
+	extraClaim string // the row key of a claim other than the site's own
 }
 
-// sum is a number of 128 bits. Facts are added to it in any order.
+// sum is a 128-bit sum. Facts can be added to it in any order.
 type sum [2]uint64
 
 func (s *sum) add(f sum) {
@@ -41,7 +41,7 @@ func (s *sum) subtract(f sum) {
 	s[1], _ = bits.Sub64(s[1], f[1], borrow)
 }
 
-// count adds a fact that is asked for, or takes off one that is stored.
+// count adds a required fact, or subtracts a stored one.
 func (s *sum) count(f sum, wanted bool) {
 	if wanted {
 		s.add(f)
@@ -53,12 +53,12 @@ func (s *sum) count(f sum, wanted bool) {
 // buckets is the number of sums that share the facts of a run.
 const buckets = 4096
 
-// tally takes the facts of a scan.
+// tally receives the facts of a scan.
 type tally interface {
 	count(bucket uint16, value sum, f *fact, wanted bool)
 }
 
-// sums are the sums of one scan. The zero sums are ready.
+// sums are the sums of one scan. The zero value is ready to use.
 type sums struct {
 	buckets [buckets]sum
 	facts   int64
@@ -69,7 +69,7 @@ func (s *sums) count(bucket uint16, value sum, _ *fact, wanted bool) {
 	s.facts++
 }
 
-// unequal lists the buckets in which what is asked for is not what is stored.
+// unequal lists the buckets in which required and stored facts differ.
 func (s *sums) unequal() []uint16 {
 	var list []uint16
 	for i := range s.buckets {
@@ -82,7 +82,7 @@ func (s *sums) unequal() []uint16 {
 
 const sumSize = 16
 
-// bytes is the stored form of sums, nil for none at all.
+// bytes returns the stored form of sums, nil if there are none.
 func (s *sums) bytes() []byte {
 	if s.facts == 0 {
 		return nil
@@ -110,8 +110,8 @@ func (s *sums) parse(text []byte, facts int64) error {
 	return nil
 }
 
-// collector keeps the sites of some buckets at which what is asked for is not what is stored. A site that comes out even is
-// forgotten, so that it holds what is still without a counterpart.
+// collector collects the sites of some buckets at which required and stored facts differ. It drops a site once they
+// match, so it holds only facts without a counterpart.
 type collector struct {
 	chosen [buckets]bool
 	open   map[site]*openSite
@@ -148,7 +148,7 @@ func (c *collector) count(bucket uint16, value sum, f *fact, wanted bool) {
 	}
 }
 
-// candidates returns the sites that are open, in order.
+// candidates returns the sites that still differ, sorted.
 func (c *collector) candidates() []*candidate {
 	list := make([]*candidate, 0, len(c.open))
 	for at, s := range c.open {
@@ -165,12 +165,12 @@ func (c *collector) candidates() []*candidate {
 type hasher struct {
 	scratch []byte
 	sorted  tables.Properties
-	same    *tables.Property // of the row that was digested last, with the size it had
+	same    *tables.Property // size and digest of the row that was digested last
 	length  int
 	last    [16]byte
 }
 
-// text appends a text so that no two lists of texts are alike.
+// text appends a text such that different lists of texts give different bytes.
 func (h *hasher) text(s string) {
 	h.scratch = binary.AppendUvarint(h.scratch, uint64(len(s)))
 	h.scratch = append(h.scratch, s...)
@@ -181,7 +181,7 @@ func (h *hasher) sum() (digest [16]byte) {
 	return [16]byte(full[:16])
 }
 
-// place tells a fact's bucket, which is that of its site, and its value.
+// place returns a fact's bucket, which depends on its site only, and its value.
 func (h *hasher) place(f *fact) (bucket uint16, value sum) {
 	h.scratch = binary.AppendUvarint(h.scratch[:0], uint64(f.area))
 	h.text(f.place)
@@ -197,7 +197,7 @@ func (h *hasher) place(f *fact) (bucket uint16, value sum) {
 	return uint16((n ^ n>>32) % buckets), sum{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:])}
 }
 
-// row digests a row's properties, in whichever order they are, and the mark that tells which version of the entity it is of.
+// row digests a row's properties in any order, and the mark of the entity's version.
 func (h *hasher) row(p tables.Properties, mark string) [16]byte {
 	inner := h.properties(p)
 	h.scratch = append(h.scratch[:0], inner[:]...)
@@ -205,7 +205,7 @@ func (h *hasher) row(p tables.Properties, mark string) [16]byte {
 	return h.sum()
 }
 
-// properties digests properties. An entity's copies mostly hold all it has: those are digested once.
+// properties digests properties. The digest is reused for the entity's copies, which mostly have the same properties.
 func (h *hasher) properties(p tables.Properties) [16]byte {
 	if len(p) > 0 && h.same == &p[0] && h.length == len(p) {
 		return h.last
@@ -228,10 +228,10 @@ func (h *hasher) properties(p tables.Properties) [16]byte {
 	return d
 }
 
-// nextRow forgets the row that was digested last: a reader of rows uses its memory again.
+// nextRow discards the cached digest, since a reader of rows reuses the memory of the last row.
 func (h *hasher) nextRow() { h.same = nil }
 
-// claim digests the claim of a copy, which is named after all that it says.
+// claim digests the claim of a copy, whose row key contains all of its content.
 func (h *hasher) claim(row string) [16]byte {
 	h.scratch = append(h.scratch[:0], "claim "...)
 	h.text(row)

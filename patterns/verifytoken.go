@@ -13,28 +13,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// verifyState is where a run is: what its token holds.
+// verifyState is the position of a run, as its token stores it.
 type verifyState struct {
 	Version int
-	Run     string // fingerprint of what is looked at
+	Run     string // fingerprint of the options and the table
 	Phase   phase
-	Part    int     // partition, table or auditor
-	Page    string  // continuation of its query, "" for the beginning
-	At      *string // the partition of the row that was seen last
+	Part    int     // index of the partition, table or auditor
+	Page    string  // continuation of its query, "" for the start
+	At      *string // the partition of the last row read
 	Near    *partitionRun
-	Closing *partitionRun // a run that is being compared
+	Closing *partitionRun // the run that is being compared
 	Group   int           // of the sums outside
 
 	Entities, Rows, Candidates, Discrepancies, Repaired int64
 
-	NearFacts, ClosingFacts, FarFacts int64 // in the sums, whose texts follow that of the rest
+	NearFacts, ClosingFacts, FarFacts int64 // of the sums, whose texts follow the JSON
 
 	far sums
 }
 
 const verifyVersion = 1
 
-// begin sets the state to the beginning, or to where an earlier run was.
+// begin sets the state to the start, or to the position of an earlier run.
 func (v *verifier) begin() error {
 	run := v.fingerprint()
 	v.state = verifyState{Version: verifyVersion, Run: run, Near: &partitionRun{}}
@@ -54,7 +54,7 @@ func (v *verifier) begin() error {
 
 var errNowhere = errors.New("the token is broken: it says nowhere to go on")
 
-// fingerprint tells runs apart by what they look at.
+// fingerprint identifies a run's table, patterns and options.
 func (v *verifier) fingerprint() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %q %t %q", v.r.Table.Account().Endpoints().Table, v.r.Table.Name(), v.scope == nil, v.options.Partitions)
@@ -74,14 +74,14 @@ func (v *verifier) fingerprint() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// text is the token of the state: itself as JSON, and its sums, in base64 with dots between.
+// text returns the token of the state: the state as JSON, then its sums, in base64 and separated by dots.
 func (s *verifyState) text() string {
 	c, closing := *s, &sums{}
 	if s.Closing != nil {
 		closing = &s.Closing.sums
 	}
 	c.NearFacts, c.ClosingFacts, c.FarFacts = s.Near.sums.facts, closing.facts, s.far.facts
-	state, _ := json.Marshal(&c) // texts and numbers cannot fail
+	state, _ := json.Marshal(&c) // texts and numbers always encode
 	var parts []string
 	for _, part := range [][]byte{state, s.Near.sums.bytes(), closing.bytes(), s.far.bytes()} {
 		parts = append(parts, base64.RawURLEncoding.EncodeToString(part))
@@ -94,7 +94,7 @@ func (s *verifyState) parse(token, run string) error {
 	var parts [4][]byte
 	texts := strings.Split(token, ".")
 	for i, text := range texts[:min(len(texts), len(parts))] {
-		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // what is broken is too short then
+		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // a damaged part is too short, which is checked below
 	}
 	*s = verifyState{}
 	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
@@ -120,13 +120,13 @@ func (s *verifyState) parse(token, run string) error {
 	return nil
 }
 
-// countRow counts a row that a scan has gone through.
+// countRow counts a row that a scan has read.
 func (v *verifier) countRow() {
 	v.state.Rows++
 	v.rowsHere++
 }
 
-// progressed tells the caller how far the run is.
+// progressed calls the caller's Progress.
 func (v *verifier) progressed() {
 	if v.options.Progress == nil {
 		return
@@ -146,18 +146,18 @@ func (v *verifier) progressed() {
 	v.options.Progress(p)
 }
 
-// estimate is the number of rows to go through, as far as can be told: by an earlier run, or by the partitions done.
+// estimate is the number of rows to read, from an earlier run or extrapolated from the partitions done; 0 if unknown.
 func (v *verifier) estimate(done int) int64 {
 	switch {
 	case v.options.Rows > 0:
 		return max(v.options.Rows, v.state.Rows)
 	case v.far() || done == 0:
-		return 0 // what the tables outside hold is not known
+		return 0 // the number of rows in the outside tables is unknown
 	}
 	return v.state.Rows * int64(len(v.options.Partitions)) / int64(done)
 }
 
-// report hands findings on.
+// report yields findings.
 func (v *verifier) report(ctx context.Context, findings []*finding) error {
 	if len(findings) == 0 {
 		return nil

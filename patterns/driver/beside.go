@@ -11,19 +11,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Beside are rows that belong to no one entity and to no pattern of a repository, such as the mark that archive.Mover keeps
-// beside a copy while it moves an entity. They are written in the transaction of an entity's change, or by themselves. Queries,
-// indexes and Verify leave them out. Their row keys begin with U+FFFC and a word of their owner, so that no entity is there.
+// Beside are rows that belong to no single entity and to no pattern of a repository, such as the mark that
+// archive.Mover keeps beside a copy while it moves an entity. They are written in the transaction of an entity's
+// change, or alone. Queries, indexes and Verify skip them. Their row keys begin with U+FFFC and a word of their owner,
+// so they never collide with an entity.
 type Beside struct {
-	// Owner is stored in each row as _tpShared.
+	// Owner is the name of the package that keeps the rows, stored in each as _tpShared.
 	Owner string
-	// Rows have the partition of the entity, whatever their own says, where they are written with one. A write gives Row.ETag the
-	// new ETag, "" if the response was lost and another writer followed.
+	// Rows are written in the partition of the entity with which they are written, whatever their own Key.Partition. A
+	// write sets Row.ETag to the new ETag, or to "" if it is unknown: the response was lost and another writer
+	// followed.
 	Rows []RowOperation
 }
 
-// Write writes the rows, of one partition of the table, in one transaction. ErrConflict, ErrExists and ErrNotFound say that a
-// row has changed. Requests: 1.
+// Write writes the rows, all of one partition of the table, in one transaction. It is ErrConflict, ErrExists or
+// ErrNotFound if a row has changed. Requests: 1.
 func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"
 	writes, err := b.Writes(pass)
@@ -38,14 +40,14 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	return nil
 }
 
-// Written notes the ETags that a write has left.
+// Written sets the ETags that a write returned.
 func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
 	for i := range b.Rows {
 		b.Rows[i].Row.ETag = etags[i]
 	}
 }
 
-// Writes returns the rows as they are written, and refuses rows without an owner: they would be read as entities.
+// Writes returns the writes of the rows. It rejects rows without an owner: they would be read as entities.
 func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
 	if b.Owner == "" && len(b.Rows) > 0 {
 		return nil, errors.New("Beside.Owner is empty; rows beside an entity need the name of who keeps them")

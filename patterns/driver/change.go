@@ -7,11 +7,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ChangeKind is what happens to an entity.
+// ChangeKind is the kind of a change of an entity.
 type ChangeKind uint8
 
-// The kinds of change. What a caller does not know (Upsert, the unconditional forms) is read first and becomes one of
-// these.
+// The kinds of change. Upsert and the unconditional forms read the entity first and become one of these.
 const (
 	ChangeInsert ChangeKind = iota
 	ChangeReplace
@@ -28,37 +27,37 @@ func (k ChangeKind) String() string {
 type Change[T any] struct {
 	Kind   ChangeKind
 	Key    tables.Key
-	ID     string            // unlike that of any other change; names new things outside
-	Entity *T                // as it will be, or as it was read for a delete
-	Given  *T                // the caller's, whose properties are merged; nil for the other kinds
-	Stored tables.Properties // as it will be stored, once the transforms have run; nil for a delete
-	Prior  []string          // what Implementation.Prior returned of the entity's old state; nil for an insert
-	DryRun bool              // for Explain and Check: nothing may be written
+	ID     string            // unique ID of this change; use it in the names of new objects outside
+	Entity *T                // the new state, or the state that was read for a delete
+	Given  *T                // of a merge: the caller's value, whose properties are merged; nil for other kinds
+	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
+	Prior  []string          // what Implementation.Prior returned for the entity's old state; nil for an insert
+	DryRun bool              // for Explain and Check: write nothing
 
 	pattern string
 	state   *ChangeState
 }
 
-// NewChange is for package patterns: the change as one pattern sees it.
+// NewChange is for package patterns. It returns the change as one pattern sees it.
 func NewChange[T any](_ rows.Pass, pattern string, state *ChangeState, c Change[T]) *Change[T] {
 	c.pattern, c.state = pattern, state
 	return &c
 }
 
-// MergeWhole is for a Transform.Store that cannot merge into what is stored, since some of it has to go: what Store
-// returns is all of the entity then, and takes the place of the row under the ETag of the merge. stored are the properties as
-// they are.
+// MergeWhole is for a Transform.Store that cannot merge into the stored row because it must remove some of its
+// properties. Store then returns all properties of the entity, and the merge replaces the row under its ETag. stored
+// are the currently stored properties.
 func (c *Change[T]) MergeWhole() (stored tables.Properties) {
 	c.state.Whole = true
 	return slices.Clone(c.state.Base)
 }
 
-// Writes reports whether the change writes a property: an insert or a replace writes all, a merge those that it was given.
+// Writes reports whether the change writes a property: an insert or a replace writes all, a merge only those named.
 func (c *Change[T]) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }
 
-// Note keeps something about the change for later calls of the same pattern.
+// Note stores a value with the change for later calls of the same pattern.
 func (c *Change[T]) Note(v any) {
 	if c.state == nil {
 		c.state = &ChangeState{}
@@ -69,7 +68,7 @@ func (c *Change[T]) Note(v any) {
 	c.state.notes[c.pattern] = v
 }
 
-// Noted returns what the pattern noted last about the change, nil for nothing.
+// Noted returns the pattern's last Note about the change, or nil.
 func (c *Change[T]) Noted() any {
 	if c.state == nil {
 		return nil
@@ -77,10 +76,10 @@ func (c *Change[T]) Noted() any {
 	return c.state.notes[c.pattern]
 }
 
-// ChangeState is what package patterns and the methods of a Change share.
+// ChangeState is shared by package patterns and the methods of a Change.
 type ChangeState struct {
-	Given, Base tables.Properties // of a merge: what it sends, and the properties as they are stored
-	Whole       bool              // of a merge: it writes the row whole
+	Given, Base tables.Properties // of a merge: the properties it sends, and those that are stored
+	Whole       bool              // of a merge: it replaces the row
 
 	notes map[string]any // by pattern
 }

@@ -2,15 +2,15 @@ package driver
 
 import "errors"
 
-// What patterns, repositories and queues tell each other. No program sees them.
+// Errors that patterns, repositories and queues exchange internally.
 var (
-	// ErrOutdated: what was read was replaced meanwhile; a Transform or a Layout says it, and the entity is read
-	// again. A caller never sees it.
+	// ErrOutdated: what was read has been replaced meanwhile. A Transform or a Layout returns it, and the entity is
+	// read again. A caller never sees it.
 	ErrOutdated = errors.New("replaced meanwhile")
-	// ErrSkipped: Transform.Load says it of a row which it has seen, and of which no entity is to be made: the
-	// query yields nothing for it. No caller sees it.
+	// ErrSkipped: Transform.Load returns it for a row that is no entity to yield; the query skips the row. A caller
+	// never sees it.
 	ErrSkipped = errors.New("skipped")
-	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have; an IntentRunner leaves the
-	// intent to a newer build. No caller of a change sees it.
+	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have. An IntentRunner keeps
+	// the intent for a newer build. The caller of a change never sees it.
 	ErrUnknownPattern = errors.New("unknown pattern")
 )

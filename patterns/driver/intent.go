@@ -6,25 +6,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Intent names what a change may have left undone outside of the entity's partition.
+// Intent names the effects of a change outside of the entity's partition that may still be incomplete.
 type Intent struct {
-	ID         string // of the change
+	ID         string // ID of the change
 	Repository string // Schema.Name
 	Key        tables.Key
-	// Outside are the keys by pattern, in the words of each pattern.
+	// Outside are the keys by pattern, in the notation of each pattern.
 	Outside map[string][]string
 }
 
-// IntentRunner makes changes with outside effects safe against crashes. eventual.Queue is the one for production.
+// IntentRunner makes changes with outside effects safe against crashes. In production, use eventual.Queue.
 type IntentRunner interface {
-	// Register names the repository whose intents Run will get, and the function that carries on with one whose writer
-	// died. NewRepository calls it once. A name that is taken is an error.
+	// Register sets the function that completes intents of a repository whose writer died. NewRepository calls it
+	// once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
-	// Run makes the intent durable, calls commit, then reconcile, also when commit failed and it is known that nothing
-	// was committed, and forgets the intent once reconcile has returned nil. If the process dies on the way, or a call fails
-	// so that nobody knows, somebody calls the registered function with the intent later. Both calls may only send while the
-	// contexts they get are alive. An error of commit is returned as it is, or wrapped in one that errors.Is finds it in.
-	// Once commit has returned nil the change is made: Run returns nil then, also when reconcile failed, since the intent
-	// is still there.
+	// Run stores the intent durably, calls commit, then reconcile, and deletes the intent once reconcile has returned
+	// nil. It calls reconcile also if commit failed and it is known that nothing was committed. If the process dies,
+	// or a call fails with an unknown outcome, a worker later calls the registered function with the intent. Both
+	// functions may send requests only while their contexts are alive. Run returns an error of commit such that
+	// errors.Is finds it. Once commit has returned nil the change is made, so Run returns nil even if reconcile fails,
+	// since the intent still exists.
 	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
 }

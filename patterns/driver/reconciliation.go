@@ -10,34 +10,36 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reconciliation is what an Implementation.Reconcile has to bring into agreement.
+// Reconciliation is the input of Implementation.Reconcile.
 type Reconciliation[T any] struct {
 	Key    tables.Key
-	Entity *T                // nil when there is no such entity
+	Entity *T                // nil if the entity does not exist
 	Stored tables.Properties // of the entity, as stored
 	Keys   []string
-	// Received says that Keys were read from a message, which whoever may put messages can have written. What a key names is
-	// checked to be the entity's then, before it is changed or deleted. A writer's own keys are not received.
+	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have forged.
+	// Then check that a key belongs to the entity before you change or delete what it names. It is false for the
+	// writer's own keys.
 	Received bool
 
 	pattern string
 }
 
-// NewReconciliation is for patterns that mend rows of their own outside of any change: r says what may be written, and pattern whose
-// rows they are.
+// NewReconciliation is for patterns that repair rows of their own outside of any change. r says what may be written,
+// and pattern owns the rows.
 func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
 	r.pattern = pattern
 	return &r
 }
 
-// Owns reports whether the message names a key: nothing else may be written for it.
+// Owns reports whether the message names a key: only named keys may be written for it.
 func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
 }
 
-// Write writes rows that belong to no one entity, such as a list that many share, for one of the named keys: rows of one
-// partition of a table, in one transaction. Row.Key and Row.Properties are used, and Row.ETag by ReplaceRow and DeleteRow,
-// which have one, so that what comes late is refused: ErrConflict, ErrExists and ErrNotFound say that the rows have changed.
+// Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
+// transaction: all rows are of one partition of a table. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
+// require Row.ETag, so that the service rejects a delayed write. It is ErrConflict, ErrExists or ErrNotFound if a row
+// has changed.
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
@@ -57,8 +59,8 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 
 const pass = rows.Open
 
-// namedBy is the meaning of a pattern's rows: an error names the pattern.
+// namedBy adds the pattern's name to the errors of its rows.
 type namedBy string
 
-// Explain names the pattern.
+// Explain adds the pattern's name.
 func (n namedBy) Explain(e *tables.Error) { e.Pattern = string(n) }

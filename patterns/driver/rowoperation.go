@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// WriteOf is a row as it is written, with its owner. It refuses a replacement or delete without an ETag, which would be of whatever is
-// there.
+// WriteOf returns the write of a row with its owner. It rejects a replacement or delete without an ETag, since that
+// would be unconditional.
 func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, error) {
 	if row.Row == nil {
 		return tables.RawWrite{}, errors.New("a RowOperation without a Row")

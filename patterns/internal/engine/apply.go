@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Apply is Repository.Apply.
+// Apply implements Host.Apply.
 func (r *Engine) Apply(ctx context.Context, kind driver.ChangeKind, v any, incarnation string, beside *driver.Beside) error {
 	w, err := r.applying(ctx, kind, v)
 	if err != nil {

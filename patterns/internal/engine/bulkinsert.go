@@ -23,7 +23,7 @@ func (r *Engine) notInBulk() (name string, is bool) {
 	return name, is
 }
 
-// CheckBulk refuses patterns with effects outside of the entity's own rows.
+// CheckBulk rejects patterns with effects outside of the entity's own rows.
 func (r *Engine) CheckBulk(op string) error {
 	if name, is := r.notInBulk(); is {
 		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the entity's own rows, and cannot be written in bulk", name))

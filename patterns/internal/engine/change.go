@@ -17,19 +17,19 @@ import (
 type Work struct {
 	Op     string
 	Change Change
-	Entity any               // whose Meta is brought up to date, nil for none
-	Etag   azcore.ETag       // the condition, with change.old
-	base   tables.Properties // of a merge: the entity's properties as they are stored, nil where the caller read them
-	merged tables.Properties // of a merge: given as it is stored
+	Entity any               // the value whose Meta is updated, nil for none
+	Etag   azcore.ETag       // the ETag condition; with change.old
+	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
+	merged tables.Properties // of a merge: the given properties are already in stored form
 
 	Fresh           map[string]bool // outside keys that the change adds, by pattern and key
-	preparedOutside bool            // something was written outside before the transaction
-	given           any             // what the caller gave, where patterns complete on a copy of it
-	after           *snapshot       // what the transaction left, nil when that is not known
+	preparedOutside bool            // something outside was written before the transaction
+	given           any             // the caller's value, if patterns complete a copy of it
+	after           *snapshot       // the state that the transaction stored, nil if unknown
 }
 
-// Run carries a change out: intent, transformers, plan, transaction, outside effects. It is the only way from a
-// change to Table.commit.
+// Run makes a change: intent, transforms, plan, transaction, outside effects. Every change reaches Table.commit
+// through it.
 func (r *Engine) Run(ctx context.Context, w *Work) error {
 	w.Begin()
 	if err := r.rebase(ctx, w); err != nil {
@@ -54,8 +54,8 @@ func (r *Engine) Run(ctx context.Context, w *Work) error {
 	return r.Located(w, r.runIntent(ctx, w, intent))
 }
 
-// runIntent carries out a change that the intent describes. Once the transaction is applied the change is made, whatever
-// becomes of its effects: the intent is still there then.
+// runIntent makes a change under an intent. Once the transaction is applied the change is made, even if its effects
+// fail: then the intent remains.
 func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) error {
 	committed := false
 	err := r.Schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
@@ -82,18 +82,18 @@ func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) e
 	return err
 }
 
-// spills reports whether something is written outside as properties are stored.
+// spills reports whether storing the properties writes something outside.
 func (r *Engine) spills() bool {
 	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Stage == driver.StageSpill })
 }
 
-// preflight finds what is wrong with a change before anything is sent for it.
+// preflight detects an invalid change before the first request.
 func (r *Engine) preflight(ctx context.Context, w *Work) error {
-	w.Change.Copies() // so that the trial run and the change share them
+	w.Change.Copies() // so that the preflight and the change share them
 	if r.spills() {
-		trial := *w // it writes as it stores: not before the intent is there
+		trial := *w // Store writes outside, so it must not run before the intent is stored
 		state := *trial.Change.State
-		trial.Change.State = &state // what the trial run sets is not the change's
+		trial.Change.State = &state // discard what the preflight sets
 		trial.Change.DryRun = true
 		w = &trial
 	}
@@ -115,7 +115,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work) error {
 		}
 		total += size
 	}
-	if total > tables.MaxTransactionSize/4 { // less cannot be too large as it is sent, and need not be encoded twice
+	if total > tables.MaxTransactionSize/4 { // a smaller request cannot be too large, and need not be encoded twice
 		if e := Raw(r.Table).CheckSize(d.Writes); e != nil {
 			return e
 		}
@@ -123,9 +123,9 @@ func (r *Engine) preflight(ctx context.Context, w *Work) error {
 	return r.preflightOutside(w)
 }
 
-// Located gives the library's own errors the operation and key of the change.
+// Located adds the operation and key of the change to the library's own errors.
 func (r *Engine) Located(w *Work, err error) error {
-	e, ok := err.(*tables.Error) // the outermost only: what a runner or pattern wrapped around one means something
+	e, ok := err.(*tables.Error) // only the outermost: an error that a runner or pattern has wrapped keeps its own
 	if !ok {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *Engine) Located(w *Work, err error) error {
 	return &located
 }
 
-// commitChange stores, plans and commits, and starts over where patterns and not the entity were in the way.
+// commitChange stores, plans and commits, and retries on a conflict with a row of a pattern, but not of the entity.
 func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 	w.preparedOutside = w.preparedOutside || r.spills()
 	for attempt := 0; ; {
@@ -159,7 +159,7 @@ func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 		}
 		again, learned := r.startsOver(ctx, &w.Change, d, err)
 		if learned {
-			continue // each thing is learned once, so this ends by itself
+			continue // terminates, since each retry requires new knowledge and there is a limited amount of it
 		}
 		if attempt++; !again || attempt >= r.Schema.MaxAttempts {
 			return err
@@ -173,18 +173,18 @@ func (r *Engine) commitChange(ctx context.Context, w *Work) error {
 	}
 }
 
-// rebase puts a change on the entity's own row, as far as what was read does not say enough. An entity that was read
-// through a copy is compared with its own row: a program without the index may have changed it and left the copy
-// behind, so the copy's ETag would guard nothing. Copies that such a program left behind where the entity's indexes
-// would have them are found, to be taken over or removed. Requests: none, for an entity that was read by its own key
-// and lists all indexes.
+// rebase reads the entity's own row if what the caller read is not enough to plan the change. For an entity that was
+// read through a copy, it compares the copy with the own row: a program without the index may have changed the entity
+// and orphaned the copy, so the copy's ETag would not detect it. It also finds orphaned copies under the keys of the
+// entity's indexes, to be claimed or removed. Requests: 0 for an entity that was read by its own key and lists all
+// indexes.
 func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	old := w.Change.Old
 	if old == nil {
 		return nil
 	}
 	if old.Owner != any(r) {
-		// Another repository, or a view without patterns, remembers other things of it.
+		// The Meta's prior state may be from another repository, or a view without patterns.
 		v, _, err := r.whole(ctx, w.Op, old, w.Etag)
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// startsOver reports whether planning again can help, and whether the next plan knows more than this one, d, did.
+// startsOver reports whether a new plan can succeed: only if it knows more than the failed plan d.
 func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
@@ -252,7 +252,7 @@ func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error)
 		if c.gone == nil {
 			c.gone = map[string]azcore.ETag{}
 		}
-		_, known := c.gone[e.Key.Row] // of a companion that has changed since
+		_, known := c.gone[e.Key.Row] // a row of a companion has changed
 		c.gone[e.Key.Row] = MeaningOf(&d.Writes[failed]).owner
 		return true, !known
 	case roleUnique:
@@ -263,13 +263,13 @@ func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error)
 	return false, false
 }
 
-// claimOrphan looks at the row that has an index key which the change wants. A copy that was left behind, by a program that
-// writes the entities without this index, is in nobody's way: it is the entity's own, or its owner is gone, or was
-// written since without it and has other keys now. The row's ETag guards against an owner who comes back meanwhile.
+// claimOrphan reads the row that has an index key which the change needs. The change may claim the row if it is an
+// orphaned copy of a program without this index: a copy of the entity itself, of a deleted entity, or of one that was
+// written since and has other keys now. The row's ETag detects an owner that writes it again meanwhile.
 func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return true, false // given up since
+		return true, false // released since
 	}
 	if err != nil || !row.isNearCopy() {
 		return false, false
@@ -298,7 +298,7 @@ func (c *Change) claim(row *StoredRow) {
 	c.claimed[row.Key.Row] = row.ETag
 }
 
-// store makes the properties to store of the entity, once for all attempts.
+// store computes the properties to store, once for all attempts.
 func (r *Engine) store(ctx context.Context, w *Work) error {
 	if w.Change.Kind == driver.ChangeDelete || w.Change.Stored != nil {
 		return nil
@@ -330,7 +330,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 	return err
 }
 
-// transform turns properties into those to store.
+// transform converts properties into those to store.
 func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.Transformers {
 		var err error
@@ -341,8 +341,9 @@ func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) 
 	return p, nil
 }
 
-// checkMirror compares the entity with what will be read of it. Keys that depend on anything else, such as a time's zone
-// or a field that is not stored, would be others after the next read, and rows would be left behind for good.
+// checkMirror computes the entity's keys from the properties that a later read will return, and compares them. Keys
+// that depend on anything else, such as a time zone or a field that is not stored, would differ after the next read
+// and orphan rows permanently.
 func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	v, mirror := c.Entity, r.Codec.New()
 	if err := r.Codec.Decode(p, mirror); err != nil {
@@ -376,7 +377,7 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 
 var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
 
-// updateMeta brings the written value's Meta up to date.
+// updateMeta updates the Meta of the written value.
 func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
 	if v == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Check is Repository.Check.
+// Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {
 	w, err := r.Inserting("Check", v)
 	if err != nil {
@@ -15,7 +15,7 @@ func (r *Engine) Check(ctx context.Context, v any) error {
 	return r.checkInsert(ctx, w)
 }
 
-// CheckUnder is Repository.CheckUnder.
+// CheckUnder implements Host.CheckUnder.
 func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
 	w, err := r.Inserting("CheckUnder", v)
 	if err != nil {
@@ -34,6 +34,6 @@ func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
 	if err := r.preflight(ctx, w); err != nil {
 		return r.Located(w, err)
 	}
-	_, err := r.IntentOf(ctx, w) // patterns refuse here what has no place outside
+	_, err := r.IntentOf(ctx, w) // patterns return an error here for an entity that they cannot store outside
 	return r.Located(w, err)
 }

@@ -14,7 +14,8 @@ func (r *Engine) Complete(ctx context.Context, w *Work) error {
 	return r.completeBy(ctx, w, r.completers)
 }
 
-// completeAgain completes an entity whose change is planned again, since what they have read may be what has changed.
+// completeAgain completes an entity whose change is planned again, since the entities that patterns have read may have
+// changed.
 func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
 	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p *Pattern) bool { return p.Companions == nil })
 	if len(beside) > 0 {
@@ -47,7 +48,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	return r.mergeCompleted(w, v, before)
 }
 
-// handBack shows the caller the entity as the patterns have left it, and as it was written.
+// handBack copies what the patterns have set, and the written Meta, to the caller's value.
 func (r *Engine) handBack(w *Work) {
 	if w.given != nil {
 		r.Codec.Assign(w.given, w.Entity)
@@ -62,7 +63,7 @@ func (r *Engine) givenOf(w *Work, v any) (tables.Properties, error) {
 	return r.Codec.Encode(v)
 }
 
-// mergeCompleted adds what the patterns have changed to what a merge sends.
+// mergeCompleted adds the properties that patterns have changed to those that a merge sends.
 func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error {
 	after, err := r.Codec.Encode(v)
 	if err != nil {
@@ -83,7 +84,7 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 	return nil
 }
 
-// isCompleter is 1 for a pattern that completes entities, which are reconciled last.
+// isCompleter returns 1 for a pattern that completes entities, so that sorting puts it last for reconciling.
 func isCompleter(p *Pattern) int {
 	if p.Complete != nil {
 		return 1

@@ -17,11 +17,11 @@ type EntityCopies struct {
 	outside map[*Pattern][]driver.OutsideCopy
 }
 
-// CopiesOf are the copies of an entity that nothing is kept of: each call asks the pattern.
+// CopiesOf returns the copies of an entity without caching: each call asks the pattern.
 func CopiesOf(entity any) EntityCopies { return EntityCopies{entity: entity} }
 
-// keptCopiesOf are those of an entity on its way through a change: a pattern's key function, which is the program's own and may be slow,
-// runs once for it, whoever asks.
+// keptCopiesOf caches the copies of an entity during a change, so that a pattern's key function, which is the
+// program's own and may be slow, runs once per entity.
 func keptCopiesOf(entity any) EntityCopies {
 	return EntityCopies{entity: entity, near: map[*Pattern][]driver.Copy{}, outside: map[*Pattern][]driver.OutsideCopy{}}
 }
@@ -65,7 +65,7 @@ func (e EntityCopies) has(p *Pattern, key tables.Key) (bool, error) {
 	return slices.ContainsFunc(made, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
-// checkOutsideCopies refuses copies that cannot be stored.
+// checkOutsideCopies rejects copies that cannot be stored.
 func checkOutsideCopies(copies []driver.OutsideCopy) error {
 	for i := range copies {
 		if err := rows.CheckKeys(copies[i].Key.Partition, copies[i].Key.Row); err != nil {

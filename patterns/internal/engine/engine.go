@@ -14,8 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Engine keeps entities of one type, which is not known at compile time: entities are pointers to it. Repository gives it the type.
-// One engine serves all types, since the compiler would otherwise compile the whole core for each.
+// Engine stores entities of one type as pointers, without knowing the type at compile time; Repository adds the type.
+// A generic engine would be compiled once for each type.
 type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
@@ -25,16 +25,16 @@ type Engine struct {
 	Patterns []*Pattern
 
 	Copies       []*Pattern
-	copyNames    string // of copies, as rows hold them
+	copyNames    string // of copies, as stored
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
-	intents      []*Pattern // those that complete entities last
+	intents      []*Pattern // with the patterns that complete entities last
 	completers   []*Pattern
 	rememberers  []*Pattern
 	Transformers []*Pattern // in order of writing
 	Layout       *Pattern   // nil for none
-	seals        *Pattern   // whose Transform authenticates, nil for none
+	seals        *Pattern   // the pattern whose Transform authenticates, nil for none
 }
 
 // Schema is a Schema whose T is not known at compile time.
@@ -46,7 +46,7 @@ type Schema struct {
 	MaxAttempts int
 }
 
-// Register makes the runner of intents call the engine for those whose writer died, where changes have effects outside.
+// Register registers the engine with the IntentRunner for intents whose writer died, if changes have effects outside.
 func (r *Engine) Register() error {
 	if !r.ReachesOut() {
 		return nil
@@ -54,7 +54,7 @@ func (r *Engine) Register() error {
 	return r.Schema.Intents.Register(r.Name(), r.Reconcile)
 }
 
-// Name is how intents call the repository.
+// Name is the repository's name in intents.
 func (r *Engine) Name() string {
 	if r.Schema.Name == "" {
 		return r.Table.Name()
@@ -65,7 +65,7 @@ func (r *Engine) Name() string {
 // ReachesOut reports whether changes have effects outside of the partition.
 func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 
-// Compose checks that schema and patterns fit together, and sorts the patterns by what they contribute.
+// Compose checks that schema and patterns can be combined, and sorts the patterns by what they contribute.
 func (r *Engine) Compose() (err error) {
 	if r.Schema.MaxAttempts == 0 {
 		r.Schema.MaxAttempts = defaultAttempts
@@ -91,8 +91,8 @@ func (r *Engine) Compose() (err error) {
 	return err
 }
 
-// refuseClearText refuses a type with encrypted properties where nothing encrypts: a pattern that was forgotten would show
-// only in what is stored.
+// refuseClearText rejects a type with encrypted properties if no pattern encrypts them. Without this check, a missing
+// encryption would only be visible in stored data.
 func (r *Engine) refuseClearText() error {
 	if slices.ContainsFunc(r.Transformers, func(p *Pattern) bool { return p.Transform.Stage == driver.StageEncrypt }) {
 		return nil
@@ -107,7 +107,7 @@ func (r *Engine) refuseClearText() error {
 
 const defaultAttempts = 10
 
-// State returns what the repository remembers of an entity, nil for nothing.
+// State returns the prior state of an entity as its Meta stores it, nil for none.
 func (r *Engine) State(v any) *tables.State { return tables.StateOf(pass, r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
@@ -128,19 +128,19 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Sour
 	return &src
 }
 
-// Loads makes the Load of a source: nil for a row that no entity is made of.
+// Loads returns the Load of a source: nil for a row that yields no entity.
 func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *tables.RawRow, []string) (any, error) {
 	return func(ctx context.Context, raw *tables.RawRow, selected []string) (any, error) {
 		return load(ctx, RowOf(raw), selected)
 	}
 }
 
-// newPrimary makes the source of the entities' own rows.
+// newPrimary returns the source of the entities' own rows.
 func (r *Engine) newPrimary() (tables.Source, error) {
 	src := tables.Source{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
 		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable}
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
-		src.Known = nil // they see every stored property
+		src.Known = nil // patterns see every stored property
 	}
 	src.System = append(src.System, r.sealed()...)
 	src.Skips = r.Schema.RowPrefix == "" || r.Layout != nil
@@ -159,13 +159,13 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	return src, nil
 }
 
-// isTransport reports whether an error is of the network or of a context, and not a pattern's own.
+// isTransport reports whether an error is from the network or a context, not from a pattern.
 func isTransport(err error) bool {
 	var transport net.Error
 	return errors.As(err, &transport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// GetPrimary is Repository.GetPrimary.
+// GetPrimary implements Host.GetPrimary.
 func (r *Engine) GetPrimary(ctx context.Context, copied tables.Key) (any, error) {
 	row, err := Fetch(ctx, r.Table, "Get", copied, map[string]int{})
 	if err != nil {

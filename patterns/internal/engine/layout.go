@@ -14,35 +14,37 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// MaxFurtherRows is the number of rows beside the first that an entity can be spread over: all are in one transaction.
+// MaxFurtherRows is the maximum number of rows beside the first that an entity can be spread over, since all are in
+// one transaction.
 const MaxFurtherRows = tables.MaxTransactionOperations - 1
 
-// A further row has the first one's row key, this mark, and its number in two digits from 01. Keys of compoundkey have the mark's
-// character with a digit behind it, and never twice, so that no entity is in the place; keys with the mark are refused.
+// A further row has the first row's key, this mark, and its number in two digits from 01. compoundkey writes the
+// mark's character only before a digit, and never twice, so no entity has such a key; keys with the mark are rejected.
 const furtherMark = "\uFFFB\uFFFB"
 
-// FurtherRow is what _tpLayout says on a further row; on a first one it is the layout's directory.
+// FurtherRow is the value of _tpLayout on a further row; on a first row it is the layout's directory.
 const FurtherRow = "further"
 
 func furtherRowKey(rowKey string, index int) string {
 	return fmt.Sprintf("%s%s%02d", rowKey, furtherMark, index+1)
 }
 
-// spreading makes the physical rows of an entity's logical ones: its own, and its copies.
+// spreading converts an entity's logical rows, its own and its copies, into physical rows.
 type spreading struct {
 	layout *Pattern // nil for none
 	stored tables.Properties
-	read   bool            // of rows that are stored
-	whole  *driver.LaidOut // all of stored, laid out once for the entity and its whole copies
+	read   bool            // of rows that are already stored
+	whole  *driver.LaidOut // the layout of all of stored, computed once for the entity and its whole copies
 }
 
-// Spreading makes the physical rows of an entity with these properties as stored.
+// Spreading returns the spreading of an entity with these stored properties.
 func (r *Engine) Spreading(stored tables.Properties) *spreading {
 	return &spreading{layout: r.Layout, stored: stored}
 }
 
-// spreadAsRead is spreading of a row that was read: the rows that it makes are those that there are, with keys and versions, and
-// without the properties of further ones. A copy outside says nothing of the entity's rows.
+// spreadAsRead returns the spreading of a row that was read: it produces the stored rows, with keys and versions, but
+// without the properties of further rows. For an outside copy it is empty, since the copy does not describe the
+// entity's rows.
 func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	s := r.Spreading(row.Properties)
 	s.read = true
@@ -63,7 +65,7 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	return s, nil
 }
 
-// Spread appends the physical rows of one logical row, which keeps the named properties, nil for all.
+// Spread appends the physical rows of one logical row, which stores the named properties, nil for all.
 func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		e := tables.Invalid("", err)
@@ -87,7 +89,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	if keep != nil {
 		laid, err := s.layout.Layout.Split(s.stored.Only(keep))
 		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
-			laid.Further[i].Version = "" // nothing that was read says how the copy is stored
+			laid.Further[i].Version = "" // unknown, since nothing that was read describes how the copy is stored
 		}
 		return laid, err
 	}
@@ -98,7 +100,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	return s.whole, err
 }
 
-// appendRows gives the rows of a layout their keys.
+// appendRows assigns keys to the rows of a layout.
 func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
@@ -117,15 +119,15 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key
 	return rows, nil
 }
 
-// unchanged reports whether a further row is stored already as it will be. The entity's own row is written all the same, so
-// that its ETag guards all of them.
+// unchanged reports whether a further row is already stored in this version. The entity's own row is always written,
+// so its ETag guards all rows.
 func (row *PlannedRow) unchanged(old []PlannedRow) bool {
 	return row.version != "" && slices.ContainsFunc(old, func(o PlannedRow) bool {
 		return o.RowKey == row.RowKey && o.version == row.version
 	})
 }
 
-// joinRows puts together what the rows of an entity hold, or those that hold what was selected.
+// joinRows combines the properties of an entity's rows, or of those that hold the selected properties.
 func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredRow, selected []string) error {
 	if row.Layout == "" || row.Outside.Is {
 		return nil
@@ -157,8 +159,8 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 	return nil
 }
 
-// furtherRows reads some of an entity's further rows by index: a run of them by one query, others by point reads. One that is
-// not there is left out. Requests: the pages of the query, or 1 for each row.
+// furtherRows reads some of an entity's further rows by index: consecutive ones by one query, others by point reads.
+// It omits missing rows. Requests: the pages of the query, or 1 for each row.
 func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []int) (map[int]tables.Properties, error) {
 	rows := make(map[int]tables.Properties, len(wanted))
 	keys, byKey := make([]tables.Key, len(wanted)), make(map[string]int, len(wanted))

@@ -14,15 +14,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// load makes an entity of one of its rows: its own, or a copy. selected are the properties that the caller asked for, kept
-// those that the row holds, nil for all. It is nil when the row has gone since it was read.
+// load makes an entity from its own row or a copy. selected are the properties that the caller requested, kept those
+// that the row stores, nil for all. It returns nil if the row was deleted since it was read.
 func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, _, err := r.LoadStored(ctx, table, row, selected, kept)
 	return v, err
 }
 
-// LoadStored is load that also returns the row that the entity was made of, with the properties of all its rows as stored.
-// What lies in further rows or outside may be replaced while it is read: then everything is read again.
+// LoadStored is load, and also returns the row that the entity was made from, with the stored properties of all its
+// rows. If the content of further rows or outside is replaced during the read, it reads everything again.
 func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if selected != nil {
 		selected = slices.Concat(selected, r.sealed())
@@ -46,7 +46,7 @@ func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *Store
 		case again.ETag == row.ETag:
 			return nil, nil, asGarbled(err)
 		case again.IsCopy != row.IsCopy || again.Shared || again.Primary != row.Primary || again.Outside.Reserved != "":
-			return nil, nil, nil // the row is another entity's now
+			return nil, nil, nil // the row now belongs to another entity
 		}
 		if selected != nil {
 			again = again.With(again.Properties.Only(selected))
@@ -59,18 +59,18 @@ func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *Store
 	return nil, nil, errReplaced(table, row.Key)
 }
 
-// errReplaced is the error of a read that met another version of the entity at each attempt.
+// errReplaced is returned if the entity was replaced during each attempt to read it.
 func errReplaced(table *tables.Table, key tables.Key) error {
 	return &tables.Error{Op: "Get", Table: table.Name(), Key: key, Kind: tables.ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
 }
 
-// asGarbled turns an ErrOutdated whose row is the same as before into what it is then.
+// asGarbled converts ErrOutdated to ErrGarbled if the row has not changed since it was read.
 func asGarbled(err error) error {
 	garbled := &tables.Error{Kind: tables.ErrGarbled, Err: err}
 	if e := AsError(err); e != nil {
 		garbled.Pattern, garbled.Err = e.Pattern, e.Err
 	}
-	garbled.Err = fmt.Errorf("what it refers to is missing or another, and the row is the same as before: %v", garbled.Err) // no ErrOutdated any more
+	garbled.Err = fmt.Errorf("what it refers to is missing or another, and the row is the same as before: %v", garbled.Err) // %v hides ErrOutdated
 	return garbled
 }
 
@@ -114,7 +114,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 	return v, &read, nil
 }
 
-// undoTransforms turns stored properties into the entity's.
+// undoTransforms converts stored properties into the entity's.
 func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	if len(r.Transformers) == 0 {
 		return p, nil
@@ -129,8 +129,8 @@ func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables
 	return p, nil
 }
 
-// notAbsent is for what a pattern says while it reads an entity that is there: what it does not find is not the entity, and
-// whoever reads ErrNotFound would pass the entity over, or insert it a second time.
+// notAbsent converts a pattern's ErrNotFound while it reads an existing entity into ErrGarbled. The missing object is
+// not the entity itself: a caller that saw ErrNotFound would skip the entity, or insert it a second time.
 func notAbsent(err error) error {
 	if !errors.Is(err, tables.ErrNotFound) {
 		return err
@@ -138,12 +138,12 @@ func notAbsent(err error) error {
 	there := *AsError(err)
 	there.Kind = tables.ErrGarbled
 	if there.Err == nil || errors.Is(there.Err, tables.ErrNotFound) {
-		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, tables.ErrNotFound)) // no ErrNotFound any more
+		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, tables.ErrNotFound)) // %v hides ErrNotFound
 	}
 	return &there
 }
 
-// filterable refuses a condition on a property that rows do not hold as it is.
+// filterable rejects a condition on a property that rows do not store unchanged.
 func (r *Engine) filterable(property string) error {
 	for _, t := range r.Transformers {
 		if t.Transform.Filterable != nil && !t.Transform.Filterable(property) {

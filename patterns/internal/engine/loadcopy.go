@@ -17,7 +17,7 @@ func (r *Engine) sealed() []string {
 	return r.seals.Transform.Authentication.Properties
 }
 
-// keeps is what copies hold that are to keep the named properties, nil for all.
+// keeps returns the properties of copies that must store the named ones, nil for all.
 func (r *Engine) keeps(names []string) []string {
 	if names == nil || r.seals == nil {
 		return names
@@ -25,7 +25,7 @@ func (r *Engine) keeps(names []string) []string {
 	return slices.Concat(names, r.sealed())
 }
 
-// sealCopies makes all copies hold what is sealed.
+// sealCopies adds the sealed properties to all copies.
 func (r *Engine) sealCopies() {
 	if r.seals == nil {
 		return
@@ -34,7 +34,7 @@ func (r *Engine) sealCopies() {
 		copiesOf := p.Copies
 		p.Copies = func(v any) ([]driver.Copy, error) {
 			copies, err := copiesOf(v)
-			copies = slices.Clone(copies) // the pattern may return the same ones again
+			copies = slices.Clone(copies) // clipped, since the pattern may return the same slice again
 			for i := range copies {
 				copies[i].Keep = r.keeps(copies[i].Keep)
 			}
@@ -45,7 +45,7 @@ func (r *Engine) sealCopies() {
 		copiesOf := p.Outside.Copies
 		p.Outside.Copies = func(v any) ([]driver.OutsideCopy, error) {
 			copies, err := copiesOf(v)
-			copies = slices.Clone(copies) // the pattern may return the same ones again
+			copies = slices.Clone(copies) // clipped, since the pattern may return the same slice again
 			for i := range copies {
 				copies[i].Keep = r.keeps(copies[i].Keep)
 			}
@@ -54,9 +54,9 @@ func (r *Engine) sealCopies() {
 	}
 }
 
-// loadCopy is load for a copy. Where a pattern authenticates copies it also checks that the entity belongs under the copy's key. A copy that
-// was read in part and proves nothing is held against the entity as it is now: if that is gone, or has no copy under the key, the
-// copy is stale or was put there by somebody else, and is left out.
+// loadCopy is load for a copy. If a pattern authenticates copies, it also checks that the entity belongs under the
+// copy's key. A partial copy without proof is compared with the current entity: if the entity is gone, or has no copy
+// under the key, the copy is stale or forged, and loadCopy skips it.
 func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
@@ -88,7 +88,8 @@ func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredR
 	return v, nil
 }
 
-// belongsUnder reports whether an entity has a copy under a key of a table. A key function that refuses the entity made none.
+// belongsUnder reports whether an entity has a copy under a key of a table. If the key function rejects the entity, it
+// has none.
 func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
 	if !outside {
 		for _, p := range r.Copies {

@@ -9,10 +9,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// loadOwner reads the entity of a copy that refers to what is missing, such as a blob, although the copy did not change: a newer
-// write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
-// as its own row has it, projected like the copy; nil if the entity is gone or no longer asks for the copy; and missing as
-// ErrGarbled if the copy is of the entity's present version. Requests: 1, and those of reading the entity.
+// loadOwner reads the entity of an unchanged copy that refers to something missing, such as a blob: a newer write may
+// have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
+// from its own row, projected like the copy; nil if the entity is gone or no longer requires the copy; and missing as
+// ErrGarbled if the copy is of the entity's current version. Requests: 1, and those of reading the entity.
 func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
 	key := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
@@ -52,7 +52,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *Stored
 	return nil, nil, errReplaced(r.Table, key)
 }
 
-// asksFor reports whether an entity, as its own row has it, asks for a copy where one was read.
+// asksFor reports whether an entity, according to its own row, requires a copy where one was read.
 func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
 	if !copied.Outside.Is {
 		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)

@@ -12,14 +12,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Operation is one row of a plan, with the library's own properties by their meaning.
+// Operation is one row of a plan, with the library's own properties as fields.
 type Operation struct {
 	Verb       wire.Verb
 	Key        tables.Key
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	properties tables.Properties
 
-	incarnation string // the six are written with the row when not empty or nil
+	incarnation string // these six are written if not empty or nil
 	copies      string
 	primary     *string
 	layout      string
@@ -28,26 +28,26 @@ type Operation struct {
 	Meaning
 }
 
-// Meaning is what a failure of a row means to its pattern.
+// Meaning describes how to handle the failure of a row.
 type Meaning struct {
-	Pattern string // whose row it is, "" for the entity's own
+	Pattern string // the pattern that owns the row, "" for the entity's own
 	role    role
-	owner   azcore.ETag // of roleStale: the entity's as it had the row
+	owner   azcore.ETag // of roleStale: ETag of the entity when it had the row
 }
 
-// role says what a failure of an operation means.
+// role determines how the failure of an operation is handled.
 type role uint8
 
 const (
 	roleEntity  role = iota
-	roleUnique       // a row that must be new: taken is ErrDuplicate
-	roleStale        // the removal of a row that may be gone already
-	roleShared       // a row that other entities change as well: conflict starts the change over
-	roleBeside       // a row of Apply's caller, who decides what a conflict means
-	roleClaimed      // an orphaned copy that is claimed under its ETag: conflict starts the change over
+	roleUnique       // a row that must be new: if it exists, ErrDuplicate
+	roleStale        // the removal of a row that may already be gone
+	roleShared       // a row that other entities change as well: retry on conflict
+	roleBeside       // a row of Apply's caller, who handles a conflict
+	roleClaimed      // an orphaned copy that is claimed under its ETag: retry on conflict
 )
 
-// Explain names the pattern in the error of a row, and turns a taken key into ErrDuplicate.
+// Explain adds the pattern's name to the error of a row, and converts a taken key into ErrDuplicate.
 func (m *Meaning) Explain(e *tables.Error) {
 	e.Pattern = m.Pattern
 	if m.role == roleUnique && errors.Is(e.Kind, tables.ErrExists) {
@@ -55,7 +55,7 @@ func (m *Meaning) Explain(e *tables.Error) {
 	}
 }
 
-// MeaningOf returns what a failure of a row means; a plain row has the zero meaning.
+// MeaningOf returns the Meaning of a row; a plain row has the zero Meaning.
 func MeaningOf(w *tables.RawWrite) Meaning {
 	if m, ok := w.Meaning.(*Meaning); ok {
 		return *m
@@ -63,7 +63,7 @@ func MeaningOf(w *tables.RawWrite) Meaning {
 	return Meaning{}
 }
 
-// write is the row as it is sent.
+// write returns the row as it is sent.
 func (o *Operation) write() tables.RawWrite {
 	w := tables.RawWrite{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
 	if o.Meaning != (Meaning{}) {
@@ -83,7 +83,7 @@ func (o *Operation) system() (all tables.Properties) {
 		set(rows.Incarnation, o.incarnation)
 	}
 	if o.copies != "" || o.incarnation != "" && o.Verb == wire.VerbMerge {
-		set(rows.Copies, o.copies) // a merge without copies says so: the list that is stored would no longer be true
+		set(rows.Copies, o.copies) // a merge without copies must clear the stored list, which would become wrong
 	}
 	if o.primary != nil {
 		set(rows.Primary, *o.primary)
@@ -94,7 +94,7 @@ func (o *Operation) system() (all tables.Properties) {
 	return o.outside.append(all)
 }
 
-// check refuses a row that the service would not store.
+// check rejects a row that the service would not store.
 func (o *Operation) check() error {
 	w := o.write()
 	if _, e := w.Check(); e != nil {
@@ -103,7 +103,7 @@ func (o *Operation) check() error {
 	return nil
 }
 
-// writesOf are operations as they are sent.
+// writesOf converts operations into the writes to send.
 func writesOf(operations []Operation) []tables.RawWrite {
 	writes := make([]tables.RawWrite, len(operations))
 	for i := range operations {

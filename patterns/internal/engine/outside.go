@@ -17,13 +17,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// outsideFacts are the system properties of a row outside of its entity's partition: a copy, or the claim beside it.
+// outsideFacts are the system properties of a row outside of its entity's partition: a copy, or its claim.
 type outsideFacts struct {
 	Is        bool
-	Partition string        // of the entity
-	Version   string        // on a copy: the ETag of the entity's own row that it was made of
-	Reserved  string        // id of the change that reserved the key and has not filled it yet
-	Term      time.Duration // of the reservation, whole seconds; 0 for none that is known, which never ends
+	Partition string        // partition key of the entity
+	Version   string        // on a copy: the ETag of the entity's own row from which it was made
+	Reserved  string        // ID of the change that reserved the key and has not filled it yet
+	Term      time.Duration // of the reservation, whole seconds; 0 if unknown, which never expires
 	IsClaim   bool
 	Claim     string // on a claim: the row key of the copy
 }
@@ -48,12 +48,12 @@ func (f *outsideFacts) append(row tables.Properties) tables.Properties {
 	return row
 }
 
-// ClaimPrefix begins the row keys of claims. compoundkey writes U+FFFC nowhere but behind a '.', so no index key begins
-// with it, and all of them sort below.
+// ClaimPrefix begins the row keys of claims. compoundkey writes U+FFFC only after a '.', so no index key begins with
+// it, and all index keys sort before it.
 const ClaimPrefix = "\uFFFC"
 
-// ClaimKey is the key of the row that says that a copy is an entity's. It is named after copy, entity and reservation, so
-// that who may touch the copy is checked by the service, in the transaction that touches it.
+// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and the
+// reservation, so the service checks in the same transaction who may write the copy.
 func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	h := sha256.New()
 	for _, s := range []string{copied.Row, entity.Partition, entity.Row, reserved} {
@@ -62,10 +62,10 @@ func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
 }
 
-// keySeparator stands between the parts of an outside key in an intent; no key has it in it.
+// keySeparator separates the parts of an outside key in an intent; no key contains it.
 const keySeparator = "\t"
 
-// OutsideName is how intents name a copy in another partition; ParseOutsideName is the inverse.
+// OutsideName returns the name of a copy in another partition for intents; ParseOutsideName is the inverse.
 func OutsideName(k tables.Key) string { return k.Partition + keySeparator + k.Row }
 
 // ParseOutsideName returns the key that OutsideName has named.
@@ -77,7 +77,7 @@ func ParseOutsideName(name string) (tables.Key, error) {
 	return tables.Key{Partition: partition, Row: row}, nil
 }
 
-// rememberOutside lists the keys of an entity's outside copies. A key function that refuses the entity made none.
+// rememberOutside lists the keys of an entity's outside copies. If a key function rejects the entity, it made none.
 func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	var list []outsideCopy
 	for _, p := range r.Outside {
@@ -92,7 +92,7 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	return list
 }
 
-// nameOutside names the outside copies that a change can touch in its intent, and notes which of them it adds.
+// nameOutside lists in the intent the outside copies that a change can touch, and records which of them it adds.
 func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {
@@ -142,7 +142,7 @@ func (r *Engine) preflightOutside(w *Work) error {
 	return nil
 }
 
-// anyETag is as long as the service's ETags, for the size of rows that will hold one.
+// anyETag is as long as the service's ETags, to compute the size of rows that will contain one.
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
 // checkOutsideMirror is checkMirror for the outside copies.
@@ -168,7 +168,7 @@ func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep 
 	if span.To() == "" && span.Err() == nil {
 		src.Span = compoundkey.Range(span.From(), ClaimPrefix)
 	}
-	src.Skips = true // reserved keys
+	src.Skips = true // skip reserved keys
 	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !row.Outside.Is || row.Outside.IsClaim || row.Outside.Reserved != "" || row.Shared {

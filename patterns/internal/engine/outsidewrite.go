@@ -15,17 +15,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// OutsideWriter writes one pattern's copies of one entity, for one message. Each write is one transaction of the copy and
-// of the claim that says whose it is: the service refuses it where the copy has become another entity's, however late
-// the write comes.
+// OutsideWriter writes one pattern's copies of one entity, for one message. It writes each copy in one transaction
+// with the claim that names its owner: if the copy belongs to another entity by then, the service rejects even a
+// delayed write.
 type OutsideWriter struct {
 	Table  *tables.Table
 	Entity tables.Key
-	change string   // id of the message's change
+	change string   // ID of the message's change
 	own    []string // the keys that the message names
 }
 
-// commit writes a copy and its claim. It is the one way to write a row outside of the entity's partition.
+// commit writes a copy and its claim. All writes of rows outside of the entity's partition go through it.
 func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
 	if !slices.Contains(o.own, OutsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the message does not name the key")
@@ -34,7 +34,7 @@ func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations .
 	return err
 }
 
-// Claim is the operation on the claim of a copy.
+// Claim returns the operation on the claim of a copy.
 func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) Operation {
 	op := Operation{Verb: verb, Key: ClaimKey(key, o.Entity, reserved), primary: &o.Entity.Row,
 		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: reserved, IsClaim: true, Claim: key.Row}}
@@ -44,15 +44,15 @@ func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) O
 	return op
 }
 
-// copyOperation makes the row of a copy, to be put over whatever is there.
+// copyOperation returns the row of a copy, to overwrite any existing row.
 func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) Operation {
 	return Operation{Verb: wire.VerbReplace, Key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
 		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
-// reconcileCopies makes the copies that the intent names of one pattern agree with the entity as it was seen: first those
-// that it has, so that it is found all the time, then those that it has no longer. ErrDuplicate, for keys that are another
-// entity's, comes once all others are done.
+// reconcileCopies reconciles one pattern's copies that the intent names with a snapshot of the entity: it writes the
+// required copies before it removes the others, so that the entity can always be found. It returns ErrDuplicate, for
+// keys that belong to another entity, after all others are done.
 func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.Intent, seen *snapshot, fresh map[string]bool) error {
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
 	copies, err := seen.copies.Outside(p)
@@ -62,7 +62,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.
 	var taken error
 	for i := range copies {
 		if !slices.Contains(o.own, OutsideName(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
-			continue // another message names it
+			continue // not named by this message
 		}
 		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
 		switch err := o.place(ctx, row, Reserves(p), fresh[FreshName(p, copies[i].Key)]); {
@@ -92,7 +92,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.
 	return taken
 }
 
-// hasCopy reads whether an entity has an outside copy under a key now. seen is the entity as it was read last.
+// hasCopy reads whether an entity currently has an outside copy under a key. seen is its last snapshot.
 func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key, seen *snapshot) (bool, error) {
 	now, err := r.refresh(ctx, "Reconcile", entity, seen)
 	if err != nil {
@@ -101,12 +101,12 @@ func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key
 	return now.copies.has(p, key)
 }
 
-// placeAttempts bounds the ways that place tries, while rivals change what is there.
+// placeAttempts limits the attempts of place if concurrent writers change the row.
 const placeAttempts = 8
 
-// place puts a copy where it belongs. What is there decides how: the entity's own copy is written over, a reservation is
-// filled, a free key is claimed. fresh says that the change has just added the key, so that it is expected to be reserved,
-// or free.
+// place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a
+// reservation, or claims a free key. fresh means that the change has just added the key, so it is probably reserved or
+// free.
 func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fresh bool) error {
 	update := []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
 	insert := row
@@ -114,7 +114,7 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fres
 	claim := []Operation{insert, o.Claim(wire.VerbInsert, row.Key, "")}
 	fill := []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
 
-	unclaimed := false // the claim of the change's reservation is not there
+	unclaimed := false // the claim of the change's reservation does not exist
 	try, mayFill := update, reserves
 	switch {
 	case fresh && reserves:
@@ -138,12 +138,12 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fres
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrNotFound) && mayFill: // of update: the claim is not there, and may be that of the reservation still
+		case errors.Is(err, tables.ErrNotFound) && mayFill: // of update: the claim does not exist, or is still that of the reservation
 			try, mayFill = fill, false
-		case errors.Is(err, tables.ErrNotFound): // of update and fill: the claim is not there
+		case errors.Is(err, tables.ErrNotFound): // of update and fill: the claim does not exist
 			unclaimed = unclaimed || len(try) == len(fill)
 			try = claim
-		case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict): // the claim is there, or the copy changed
+		case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict): // the claim exists, or the copy changed
 			try = update
 		default:
 			return err
@@ -152,15 +152,15 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fres
 	return &tables.Error{Key: row.Key, Kind: tables.ErrConflict}
 }
 
-// errOthersReservation: another change of the entity has reserved the key. It is on its way, or has died: its own message
-// fills the key or frees it. Were it taken over and freed by this one, the other could come to its transaction after a
-// third party has taken the key.
+// errOthersReservation: another change of the entity has reserved the key. It may be in progress or dead; its own
+// message fills the key or frees it. If this change took over the reservation and freed the key, a third party could
+// take it before the other change sends its transaction.
 var errOthersReservation = errors.New("reserved by another change of the entity, which is under way or was given up; its intent fills or frees it")
 
-// claimOwn plans how to put a row in the place of a copy that should be the entity's own, though its claim says otherwise:
-// one that the change itself reserved, or one whose claim was lost. It returns nil when nothing is there any more. unclaimed says
-// that the claim of the change's own reservation was lost: a row that is still reserved is filled where it stands, since another
-// entity could take a key that is free for a moment.
+// claimOwn plans how to replace a copy that belongs to the entity although its claim does not match: the change itself
+// reserved it, or its claim was lost. It returns nil if no row exists any more. unclaimed means that the claim of the
+// change's own reservation was lost: then a reserved row is filled in place, since another entity could take a key
+// that is free for a moment.
 func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
 	there, err := readSystem(ctx, o.Table, row.Key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -187,7 +187,7 @@ func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve str
 	return operations, nil
 }
 
-// OwnerOf tells whose a row is, for an error.
+// OwnerOf describes the owner of a row, for an error.
 func OwnerOf(row *StoredRow) error {
 	switch {
 	case !row.Outside.Is:
@@ -198,19 +198,20 @@ func OwnerOf(row *StoredRow) error {
 	return fmt.Errorf("(%q, %q) has the key", row.Outside.Partition, row.Primary)
 }
 
-// remove deletes the entity's copy of a key, and nobody else's.
+// remove deletes the entity's own copy under a key, and no other.
 func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 	err := o.removeClaimed(ctx, key, "")
 	if errors.Is(err, tables.ErrNotFound) {
-		return nil // it is not, or no longer, the entity's
+		return nil // the copy does not, or no longer, belong to the entity
 	}
 	return err
 }
 
-// removeReserved is remove for patterns that reserve keys. A key that the entity has given up and taken again meanwhile must
-// not be free for a moment, or another entity could take it. So the copy is removed as it was before the entity was seen
-// without the key: who takes a key again waits for the old copy to go, and then it is another. Requests: 1 where there is
-// nothing to remove, else 3, or 2 for a reservation.
+// removeReserved is remove for patterns that reserve keys. If the entity has released a key and taken it again, the
+// key must never be free in between, or another entity could take it. So it deletes the copy under the ETag that it
+// had before the snapshot of the entity without the key: a change that takes the key again first waits until the old
+// copy is gone, so its copy has another ETag. Requests: 1 if there is nothing to remove, else 3, or 2 for a
+// reservation.
 func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
 		there, err := readSystem(ctx, o.Table, key)
@@ -230,11 +231,11 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 			}
 		}
 		err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag}, o.Claim(wire.VerbDelete, key, reserved))
-		if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // somebody else removed the claim
+		if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // another process removed the claim
 			err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
 		}
 		if e := AsError(err); e != nil && (errors.Is(e.Kind, tables.ErrNotFound) || errors.Is(e.Kind, tables.ErrConflict)) && !errors.Is(err, tables.ErrUnknownOutcome) {
-			continue // a rival was there first
+			continue // a concurrent writer changed it first
 		}
 		return err
 	}
@@ -246,12 +247,12 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
 }
 
-// removeClaimed deletes a copy with one of its claims. It is ErrNotFound when the claim is not there.
+// removeClaimed deletes a copy with one of its claims. It is ErrNotFound if the claim does not exist.
 func (o *OutsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
 	claim := o.Claim(wire.VerbDelete, key, reserved)
 	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
 	if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
-		return o.commit(ctx, key, claim) // somebody else removed the copy alone
+		return o.commit(ctx, key, claim) // another process removed only the copy
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Pattern is a driver.Implementation whose T is not known at compile time. Its fields mean what theirs do.
+// Pattern is a driver.Implementation whose T is unknown at compile time. Its fields have the same meaning.
 type Pattern struct {
 	Name        string
 	Copies      func(entity any) ([]driver.Copy, error)
@@ -65,7 +65,7 @@ type Reconciliation struct {
 	Received bool
 }
 
-// compile checks a pattern, and notes what it contributes.
+// compile checks a pattern, and sorts it into the lists of what it contributes.
 func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.Contains(p.Name, copyNameSeparator) {
 		return fmt.Errorf("pattern %d is named %q; a name is not empty, has no comma and does not begin with %s", len(others)+1, p.Name, rows.Prefix)
@@ -100,7 +100,7 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	return nil
 }
 
-// check refuses an implementation that lacks a function which others of it need.
+// check rejects an implementation with a function that requires another, missing one.
 func (p *Pattern) check() error {
 	switch {
 	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
@@ -121,8 +121,8 @@ func (p *Pattern) check() error {
 	return nil
 }
 
-// PatternError says which pattern an error comes from. objection is the kind of an error that is neither the
-// library's nor the service's nor the transport's: ErrInvalid on writing, ErrGarbled on reading.
+// PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library,
+// the service or the transport: ErrInvalid on writing, ErrGarbled on reading.
 func PatternError(p *Pattern, err, objection error) error {
 	if e, ok := err.(*tables.Error); ok {
 		if e.Pattern != "" {

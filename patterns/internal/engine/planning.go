@@ -25,7 +25,7 @@ type PlannedRow struct {
 	version    string // of a further row
 }
 
-// rowsOf returns all rows that follow from an entity alone: its own first, its further rows by layout, its copies.
+// rowsOf returns all rows that depend only on the entity: its own first, its further rows by layout, its copies.
 func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
 	s := r.Spreading(stored)
 	rows, err := s.Spread(nil, "", key, nil)
@@ -62,11 +62,11 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 	return rows, nil
 }
 
-// copyNameSeparator stands between the names in a row's list of copies.
+// copyNameSeparator separates the names in a row's list of copies.
 const copyNameSeparator = ","
 
-// NamesCopies reports whether a row's list holds a pattern. A copy that the row does not list may be missing, stale or
-// another entity's: the pattern was attached later, or a program without it wrote the row.
+// NamesCopies reports whether a row's list contains a pattern. A copy that the row does not list may be missing, stale
+// or another entity's: the pattern was attached later, or a program without it wrote the row.
 func NamesCopies(list, pattern string) bool {
 	for name := range strings.SplitSeq(list, copyNameSeparator) {
 		if name == pattern {
@@ -80,9 +80,9 @@ func repeats(rows []PlannedRow, rowKey string) bool {
 	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
 }
 
-// Remember collects what the next change of a stored entity must know: the keys of all of its rows but the first, and what the
-// patterns ask for. row has all properties as stored; rows of patterns that it does not list are orphans. A key function that
-// refuses the entity never made a copy.
+// Remember returns the prior state that the next change of a stored entity needs: the keys of all of its rows but the
+// first, and what the patterns' Prior returns. row has all stored properties; rows of patterns that it does not list
+// may be orphaned copies. If a key function rejects the entity, it never made a copy.
 func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
@@ -111,7 +111,7 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
-// rememberPlanned is remember for an entity whose rows were just planned: all of them are its own.
+// rememberPlanned is Remember for an entity whose rows were just planned: all of them are its own.
 func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows []PlannedRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
@@ -120,7 +120,7 @@ func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows 
 	return p, r.rememberPatterns(p, v.entity, stored)
 }
 
-// rememberPatterns adds what the patterns ask for.
+// rememberPatterns adds what the patterns' Prior returns.
 func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Prior(v, stored)
@@ -135,16 +135,16 @@ func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) err
 	return nil
 }
 
-// draft is a change ready to be committed, with what the entity's Meta will be when it is.
+// draft is a change that is ready to commit, with the entity's new Meta.
 type draft struct {
 	Writes   []tables.RawWrite
-	etag     azcore.ETag // of the entity's own row: guards the whole
+	etag     azcore.ETag // of the entity's own row: guards all rows
 	next     *tables.State
 	staged   []stagedDraft // of other repositories
 	besideAt int           // index of the first operation of Change.beside
 }
 
-// stagedDraft is what Pattern.Companions has staged.
+// stagedDraft is a change of another repository that Pattern.Companions has staged.
 type stagedDraft struct {
 	at     int // index of its first operation
 	staged tables.Staged
@@ -161,7 +161,7 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 		d.next.Incarnation = c.incarnation
 	}
 	if d.next.Incarnation == "" {
-		d.next.Incarnation = rowwriter.NewWriteID() // an insert, or an entity from before it was in a repository
+		d.next.Incarnation = rowwriter.NewWriteID() // an insert, or an entity that was not written by a repository
 	}
 	if c.Kind == driver.ChangeDelete {
 		d.add(Operation{Verb: wire.VerbDelete, Key: c.Key, IfMatch: etag})
@@ -199,12 +199,12 @@ func (r *Engine) plan(ctx context.Context, c *Change, etag azcore.ETag, merged t
 	return d, d.addBeside(c)
 }
 
-// planRows plans the rows that follow from the entity alone.
+// planRows plans the rows that depend only on the entity.
 func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 	v := c.Copies()
 	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
 		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
-			return tables.Invalid("", err) // a key that compoundkey could not make has no prefix either; say why it could not
+			return tables.Invalid("", err) // report the error of compoundkey rather than the missing prefix
 		}
 		return tables.Invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
 	}
@@ -219,7 +219,7 @@ func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 	d.next.Prior, d.next.Kept = known, d.next.Copies != "" || known.several()
 	old := priorOf(c.Old).rows
 	if r.Layout != nil {
-		merged = nil // the first row is written whole: what it holds beside its directory is little
+		merged = nil // the first row is replaced, since it holds little beside its directory
 	}
 	for i := range rows {
 		if c.Kind == driver.ChangeMerge && rows[i].unchanged(old) {
@@ -251,7 +251,7 @@ func (d *draft) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow,
 	case known && first:
 		o.Verb, o.IfMatch = wire.VerbReplace, d.etag
 	case known || row.Pattern == "" && !first:
-		// Ours, since the entity's row lists it, so writing it whole also mends a row that is missing.
+		// The entity's row lists the copy, so it is the entity's own; writing it whole also restores a missing row.
 		o.Verb = wire.VerbReplace
 	case first:
 		o.Verb = wire.VerbInsert
@@ -293,12 +293,12 @@ func (d *draft) remove(c *Change, row PlannedRow) {
 	d.add(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: d.etag}})
 }
 
-// isStaged reports whether an operation is another repository's.
+// isStaged reports whether an operation belongs to another repository.
 func (d *draft) isStaged(index int) bool {
 	return slices.ContainsFunc(d.staged, func(s stagedDraft) bool { return index >= s.at && index < s.at+len(s.staged.Writes) })
 }
 
-// addStaged adds other repositories' rows. A conflict of theirs starts the change over.
+// addStaged adds other repositories' rows. A conflict on one of them makes the change retry.
 func (d *draft) addStaged(pattern string, staged tables.Staged) {
 	d.staged = append(d.staged, stagedDraft{len(d.Writes), staged})
 	for _, w := range staged.Writes {
@@ -312,7 +312,7 @@ func (d *draft) addStaged(pattern string, staged tables.Staged) {
 	}
 }
 
-// removeClaimed plans the removal of copies that were left behind and that the entity will not have.
+// removeClaimed plans the removal of orphaned copies that the entity will not have.
 func (d *draft) removeClaimed(c *Change, rows []PlannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
 		if !repeats(rows, rowKey) {

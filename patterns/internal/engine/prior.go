@@ -2,10 +2,10 @@ package engine
 
 import "github.com/tablepatterns/tablepatterns/tables"
 
-// prior is what a repository knows of an entity as it was read or written, for the next change of it.
+// prior is the state of an entity as it was last read or written, for its next change.
 type prior struct {
-	rows     []PlannedRow  // the entity's own, but for the first: keys, patterns and versions
-	Orphans  []PlannedRow  // rows of patterns that the entity's row does not list: orphaned copies may be there
+	rows     []PlannedRow  // the entity's rows except the first: keys, patterns and versions
+	Orphans  []PlannedRow  // row keys of patterns that the entity's row does not list: may be orphaned copies
 	outside  []outsideCopy // copies in other partitions
 	patterns map[string][]string
 }
@@ -16,7 +16,7 @@ type outsideCopy struct {
 	key     tables.Key
 }
 
-// priorOf returns what is known of an entity, never nil.
+// priorOf returns the prior state of an entity, never nil.
 func priorOf(s *tables.State) *prior {
 	if s == nil {
 		return &prior{}

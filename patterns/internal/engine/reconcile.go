@@ -13,14 +13,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// snapshot is an entity as it was at one moment; both are nil when it was not there.
+// snapshot is an entity at one moment; both fields are nil if it did not exist.
 type snapshot struct {
 	entity any
 	row    *StoredRow // its own row, with every property as stored
 	copies EntityCopies
 }
 
-// snapshotAfter is what a committed change left, nil when its ETag is not known.
+// snapshotAfter is the snapshot after a committed change, nil if its ETag is unknown.
 func snapshotAfter(w *Work, d *draft, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
@@ -32,7 +32,7 @@ func snapshotAfter(w *Work, d *draft, etag azcore.ETag) *snapshot {
 	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: d.next.Incarnation, Copies: d.next.Copies}}
 }
 
-// shows reports whether a row, nil for none, is what the snapshot shows.
+// shows reports whether a row, nil for none, has the version of the snapshot.
 func (s *snapshot) shows(row *StoredRow) bool {
 	if s.row == nil || row == nil {
 		return s.row == row
@@ -62,14 +62,14 @@ func (r *Engine) Reconcile(ctx context.Context, intent driver.Intent) error {
 	return r.Converge(ctx, Named{intent, true}, nil, nil)
 }
 
-// Named is what an intent names. received says that it was read from a message.
+// Named is the content of an intent. received means that it was read from a message.
 type Named struct {
 	driver.Intent
 	received bool
 }
 
-// Converge goes round until the entity is the same before and after. seen is the entity if it is known already, fresh the
-// keys that nobody but this holder's change can have written.
+// Converge reconciles until the entity is the same before and after. seen is the entity's snapshot if known, fresh are
+// the keys that only this holder's change can have written.
 func (r *Engine) Converge(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
 	const op = "Reconcile"
 	for attempt := range r.Schema.MaxAttempts {
@@ -98,8 +98,8 @@ func (r *Engine) Converge(ctx context.Context, intent Named, seen *snapshot, fre
 	return &tables.Error{Op: op, Table: r.Table.Name(), Key: intent.Key, Kind: tables.ErrConflict}
 }
 
-// labelOutside gives an error of an effect the operation that failed. It keeps the table of the effect, such as an index's,
-// and names the entities' table t where the error names none.
+// labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
+// index's, and adds the entities' table t if the error names none.
 func labelOutside(op string, t *tables.Table, err error) error {
 	e, ok := err.(*tables.Error)
 	if !ok {
@@ -110,8 +110,8 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return &labelled
 }
 
-// reconcileOnce makes what the intent names agree with the entity as it was seen. A key that is another entity's holds up nothing
-// else, since that one may wait for a key of this: then ErrDuplicate comes once the rest is done.
+// reconcileOnce reconciles the keys that the intent names with a snapshot of the entity. It continues after a key that
+// belongs to another entity, since that entity may wait for a key of this one, and returns ErrDuplicate at the end.
 func (r *Engine) reconcileOnce(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
 	var taken error
 	for _, p := range r.Outside {
@@ -142,12 +142,12 @@ func (r *Engine) reconcileOnce(ctx context.Context, intent Named, seen *snapshot
 	return taken
 }
 
-// snapshot reads an entity as it is now.
+// snapshot reads the current version of an entity.
 func (r *Engine) snapshot(ctx context.Context, op string, key tables.Key) (*snapshot, error) {
 	return r.refresh(ctx, op, key, nil)
 }
 
-// refresh reads an entity again, and returns seen itself where the entity is the same: then nothing is made of the row.
+// refresh reads an entity again. It returns seen itself, without decoding the row, if the entity is unchanged.
 func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Engine) reachesOutBy(name string) bool {
 	return false
 }
 
-// firstOutside names a pattern with effects outside of the partition, if there is one.
+// firstOutside names a pattern with effects outside of the partition, "" for none.
 func (r *Engine) firstOutside() (string, bool) {
 	if len(r.Outside) > 0 {
 		return r.Outside[0].Name, true
@@ -189,7 +189,7 @@ func (r *Engine) firstOutside() (string, bool) {
 	return "", false
 }
 
-// Look reads an entity and its own row, with every property as stored; both are nil when it is not there.
+// Look reads an entity and its own row, with every stored property; both are nil if it does not exist.
 func (r *Engine) Look(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *Engine) Look(ctx context.Context, op string, key tables.Key) (any, *Sto
 	return r.loadOwn(ctx, op, key, row)
 }
 
-// fetchOwn reads an entity's own row, nil when it is not there. Requests: 1.
+// fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
 func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*StoredRow, error) {
 	row, err := Fetch(ctx, r.Table, op, key, nil)
 	switch {

@@ -32,8 +32,8 @@ func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
-// withinTerm ends the lease of a change when the term of the keys that it is about to reserve is over. done is called when the
-// transaction was sent: what follows it has no deadline.
+// withinTerm ends the lease of a change when the term of the keys that it reserves is over. Call done once the
+// transaction was sent: later requests have no deadline.
 func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, done func()) {
 	term := time.Duration(0)
 	for _, p := range r.Outside {
@@ -48,10 +48,10 @@ func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, do
 	if l := lease.From(ctx); l != nil {
 		return ctx, l.Bound(since, term, errReservedTooLong).Lift
 	}
-	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, and gives no lease
+	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, and has no lease
 }
 
-// addsKeyOf reports whether the change adds a key of a pattern, outside of the partition.
+// addsKeyOf reports whether the change adds an outside key of a pattern.
 func (w *Work) addsKeyOf(p *Pattern) bool {
 	for name, fresh := range w.Fresh {
 		if fresh && strings.HasPrefix(name, p.Name+keySeparator) {
@@ -61,8 +61,8 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 	return false
 }
 
-// reserve takes the new keys of patterns that reserve them, before the entity is written. A key of another entity is
-// ErrDuplicate.
+// reserve reserves the new keys of patterns with a ReservationTerm, before the entity is written. A key that another
+// entity owns is ErrDuplicate.
 func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) error {
 	for _, p := range r.Outside {
 		if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
@@ -90,12 +90,12 @@ func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) err
 	return nil
 }
 
-// errOwnCopy: the key that a change would reserve has a copy of the entity already.
+// errOwnCopy: the key to reserve already has a copy of the same entity.
 var errOwnCopy = errors.New("the entity has the key already, or gives it up in a change whose intent is under way")
 
-// ownKeyTaken tells what to make of a new key under which the entity has a copy. Mostly the entity is not what the change
-// takes it for. Else it is giving the key up, and the intent of that change may still remove the copy at any moment; to
-// reserve it in place of the copy would hide a copy that readers can see.
+// ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the change is
+// based on an outdated version of the entity. Otherwise the entity is releasing the key, and the intent of that change
+// may still remove the copy at any moment. Reserving the key over the copy would hide a copy that readers can see.
 func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
 	now, err := r.snapshot(ctx, w.Op, w.Change.Key)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key table
 	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.Name, Err: errOwnCopy}
 }
 
-// reserve puts a row that holds the key free for the message's change.
+// reserve inserts a row that reserves the key for the message's change.
 func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key) error {
 	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
 		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}
@@ -128,7 +128,7 @@ func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key)
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a rival was there meanwhile
+		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a concurrent writer took it meanwhile
 			try = claim
 		default:
 			return err

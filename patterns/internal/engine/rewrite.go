@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RewriteNow reads an entity and writes it again as it is. Its copies are taken for ones that may have been left behind or be
-// another's: none is written over before it was looked at.
+// RewriteNow reads an entity and writes it again unchanged. It treats all copies as possibly orphaned or another
+// entity's, and overwrites none before it has read it.
 func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) error {
 	value, row, err := r.Look(ctx, op, key)
 	if err != nil {
@@ -22,8 +22,8 @@ func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) erro
 	return r.WriteAgain(ctx, op, value, row, true)
 }
 
-// WriteAgain writes an entity again as it was read: what its row lists as copies is written over, all else must be free or the
-// entity's own. orphans says that all copies are looked at first, which is quicker where most are there.
+// WriteAgain writes an entity again as it was read. It overwrites copies that the entity's row lists; any other key
+// must be free or the entity's own. orphans reads all copies first, which is faster if most exist.
 func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, orphans bool) error {
 	known, err := r.Remember(value, row.Key, row)
 	if err != nil {
@@ -38,8 +38,9 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}})
 }
 
-// RunReconcile makes what is outside of an entity's partition agree with it, as every write of the entity does: under an intent.
-// change is the id of a change whose reservation is left over, "" for none: only its own intent fills or frees one.
+// RunReconcile reconciles everything outside of an entity's partition under an intent, as every write of the entity
+// does. change is the ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent
+// with its ID may do so.
 func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
@@ -56,12 +57,12 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key
 	return err
 }
 
-// Keeps reports whether a row key can be that of an entity of the repository.
+// Keeps reports whether an entity of the repository can have a row key.
 func (r *Engine) Keeps(entity tables.Key) bool {
 	return r.Schema.RowPrefix == "" || r.Primary.Span.Contains(entity.Row)
 }
 
-// DecodePlain is loadStored for an entity of one row as it is, and leaves out what only writes need.
+// DecodePlain is LoadStored for an unchanged entity of one row, without the prior state, which only writes need.
 func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 	value := r.Codec.New()
 	if row.Layout != "" {

@@ -15,7 +15,7 @@ import (
 // pass opens the raw surface of package tables.
 const pass = rows.Open
 
-// StoredRow is one row as the service holds it, with the library's own properties by their meaning.
+// StoredRow is one stored row, with the library's own properties as fields.
 type StoredRow struct {
 	*tables.RawRow
 	Incarnation string
@@ -28,7 +28,7 @@ type StoredRow struct {
 	IsCopy      bool
 }
 
-// RowOf reads the library's own properties of a row.
+// RowOf parses the library's own properties of a row.
 func RowOf(raw *tables.RawRow) *StoredRow {
 	r := &StoredRow{RawRow: raw}
 	for _, p := range raw.System {
@@ -62,7 +62,7 @@ func RowOf(raw *tables.RawRow) *StoredRow {
 	return r
 }
 
-// With is the row with other properties.
+// With returns the row with other properties.
 func (r *StoredRow) With(p tables.Properties) *StoredRow {
 	c, raw := *r, *r.RawRow
 	raw.Properties = p
@@ -70,11 +70,12 @@ func (r *StoredRow) With(p tables.Properties) *StoredRow {
 	return &c
 }
 
-// isNearCopy reports whether the row is of an entity of its own partition, and not the entity's own: a copy, or a further row.
+// isNearCopy reports whether the row belongs to an entity of its own partition but is not the entity's own row: it is
+// a copy, or a further row.
 func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outside.Is }
 
-// Expired reports whether a row is a reservation that nobody can fill any more but an intent: what its change still sent has
-// arrived. A later reading of the entity shows what became of the change.
+// Expired reports whether a row is a reservation that only an intent can still fill: every request of its change has
+// arrived. So a later read of the entity shows the outcome of the change.
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
 // Raw opens the raw surface of a table.
@@ -94,7 +95,7 @@ func readSystem(ctx context.Context, t *tables.Table, key tables.Key) (*StoredRo
 	return Fetch(ctx, t, "Get", key, map[string]int{})
 }
 
-// StoredRows gives the rows of a sequence their meaning.
+// StoredRows converts the rows of a sequence to StoredRow.
 func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, error] {
 	return func(yield func(*StoredRow, error) bool) {
 		for row, err := range all {
@@ -115,7 +116,7 @@ func AsError(err error) *tables.Error {
 	return e
 }
 
-// isNil reports whether v is nil, or a nil pointer, such as that of a field that nobody has set.
+// isNil reports whether v is nil, or a nil pointer in an interface.
 func isNil(v any) bool {
 	p := reflect.ValueOf(v)
 	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()

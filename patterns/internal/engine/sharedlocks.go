@@ -7,14 +7,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SharedLocks keep the workers of one run from writing the same shared row or list at the same time: each of them would make all
-// others start over. They order one run's own writes only; a conflict with another process is still possible.
+// SharedLocks prevent the workers of one run from writing the same shared row or list at the same time, since each
+// would make the others retry. A conflict with another process is still possible.
 type SharedLocks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed on release
 }
 
-// Acquire waits until no name is held and then holds all of them, so that two holders never wait for each other.
+// Acquire waits until none of the names is held and then locks all of them at once, so that two holders never
+// deadlock.
 func (l *SharedLocks) Acquire(ctx context.Context, names []string) (release func(), err error) {
 	for {
 		busy, free := l.tryAcquire(names)
@@ -29,7 +30,7 @@ func (l *SharedLocks) Acquire(ctx context.Context, names []string) (release func
 	}
 }
 
-// tryAcquire holds all names, or returns the channel of one that another worker holds.
+// tryAcquire locks all names, or returns the channel of one that another worker holds.
 func (l *SharedLocks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,8 +58,8 @@ func (l *SharedLocks) release(names []string, free chan struct{}) {
 	close(free)
 }
 
-// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared rows or other
-// repositories' entities there, and the places at which auditors hold its facts.
+// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared
+// rows or other repositories' entities there, and the places at which auditors hold its facts.
 func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
@@ -70,7 +71,7 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 		}
 		facts, err := p.Audit.Expected(v)
 		if err != nil {
-			continue // the write will say so
+			continue // the write will report the error
 		}
 		for _, f := range facts {
 			names = append(names, HeldName(p, f.Place))
@@ -79,5 +80,5 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	return names
 }
 
-// HeldName is the name of a place for sharedLocks. A partition key has no tab, so it is never that of a partition.
+// HeldName is the lock name of a place. It contains a tab, so it never equals a partition key.
 func HeldName(p *Pattern, place string) string { return p.Name + keySeparator + place }

@@ -9,25 +9,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// StageInsert is Repository.StageInsert.
+// StageInsert implements Repository.StageInsert.
 func (r *Engine) StageInsert(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageInsert"
 	return r.stage(ctx, op, x, func() (*Work, error) { return r.Inserting(op, v) })
 }
 
-// StageReplace is Repository.StageReplace.
+// StageReplace implements Repository.StageReplace.
 func (r *Engine) StageReplace(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageReplace"
 	return r.stage(ctx, op, x, func() (*Work, error) { return r.Replacing(op, v) })
 }
 
-// StageDelete is Repository.StageDelete.
+// StageDelete implements Repository.StageDelete.
 func (r *Engine) StageDelete(ctx context.Context, x *tables.Transaction, v any) error {
 	const op = "StageDelete"
 	return r.stage(ctx, op, x, func() (*Work, error) { return r.Deleting(ctx, op, v) })
 }
 
-// CheckStage is Repository.CheckStage.
+// CheckStage implements Host.CheckStage.
 func (r *Engine) CheckStage(op string) error {
 	if name, out := r.firstOutside(); out {
 		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))
@@ -69,7 +69,7 @@ func (r *Engine) stage(ctx context.Context, op string, x *tables.Transaction, pr
 	return nil
 }
 
-// notifyStaged tells the repositories that have staged rows in a change that they are written.
+// notifyStaged tells the other repositories that their staged rows are written.
 func (d *draft) notifyStaged(etags []azcore.ETag) {
 	for _, s := range d.staged {
 		if s.staged.Written != nil {

@@ -31,7 +31,8 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 	return &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}, nil
 }
 
-// wholeKey returns the key of an entity that is to be stored whole, and refuses what a projection left of one.
+// wholeKey returns the key of an entity that is to be stored completely. It rejects one that was read through a
+// projection.
 func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	if v == nil {
 		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
@@ -82,7 +83,7 @@ func (r *Engine) known(op string, v any) (*tables.Meta, error) {
 	return meta, nil
 }
 
-// Invalid is ErrInvalid of an operation on an entity of the repository.
+// Invalid returns ErrInvalid for an operation on an entity of the repository.
 func (r *Engine) Invalid(op string, key tables.Key, err error) error {
 	e := tables.Invalid(op, err)
 	e.Table, e.Key = r.Table.Name(), tables.Loggable(pass, key)
@@ -203,7 +204,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 	})
 }
 
-// whole reads all of an entity that was read in part, and is ErrConflict when it has changed since.
+// whole reads an entity completely that was read in part. It is ErrConflict if the entity has changed since.
 func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (any, *StoredRow, error) {
 	v, row, err := r.Look(ctx, op, old.Key)
 	if err != nil {
@@ -215,7 +216,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 	case old.Version != "":
 		same = row.ETag == old.Version
 	case old.Row != old.Key.Row:
-		same = row.WriteID != "" && row.WriteID == old.WriteID // every write marks the entity's own row and its copies
+		same = row.WriteID != "" && row.WriteID == old.WriteID // every write changes the ETag of the entity's own row and of its copies
 	}
 	if !same {
 		return nil, nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: tables.ErrConflict}
@@ -246,13 +247,13 @@ func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 	}
 	written := r.Codec.Meta(w.Entity)
 	next := *stateOf(written)
-	next.Partial = stateOf(meta).Partial // v still lacks what it was not read with
+	next.Partial = stateOf(meta).Partial // v still lacks the properties that it was not read with
 	meta.ETag = written.ETag
 	tables.SetState(pass, meta, &next)
 	return nil
 }
 
-// mergeIntoWhole makes the entity as the merge will leave it, for the patterns to follow.
+// mergeIntoWhole returns the entity as the merge will store it, as input for the patterns.
 func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta) error {
 	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag)
 	if err != nil {
@@ -323,5 +324,5 @@ func overlay(base, top tables.Properties) tables.Properties {
 	return out
 }
 
-// stateOf returns what a repository remembers in a Meta, nil for nothing.
+// stateOf returns a repository's prior state in a Meta, nil for none.
 func stateOf(meta *tables.Meta) *tables.State { return tables.StateOf(pass, meta) }

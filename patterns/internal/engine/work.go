@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Change is a driver.Change whose T is not known at compile time, with what only the repository knows of it.
+// Change is a driver.Change whose T is unknown at compile time, with the repository's own data about it.
 type Change struct {
 	Kind   driver.ChangeKind
 	Key    tables.Key
@@ -17,22 +17,22 @@ type Change struct {
 	Given  any
 	Stored tables.Properties
 	DryRun bool
-	State  *driver.ChangeState // what the change shares with its patterns
+	State  *driver.ChangeState // the state that the change shares with its patterns
 
-	standIn     bool           // Key stands for one that is not known yet
+	standIn     bool           // Key is a substitute for one that is still unknown
 	incarnation string         // given by the caller, else ""
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
-	copies  EntityCopies // of Entity, once they were asked for
+	copies  EntityCopies // copies of Entity, cached at first use
 	Old     *tables.State
-	gone    map[string]azcore.ETag // rows that turned out not to be there when they were to be deleted, with the ETag of the entity that had them
+	gone    map[string]azcore.ETag // rows that were missing when they were to be deleted, with the ETag of the entity that had them
 	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 
-// Prior is what a pattern's Prior returned of the entity's old state, nil for an insert.
+// Prior is what a pattern's Prior returned for the entity's old state, nil for an insert.
 func (c *Change) Prior(pattern string) []string { return priorOf(c.Old).patterns[pattern] }
 
-// Copies are those of the entity as it is now: patterns that complete it put another value in its place.
+// Copies returns the copies of the present Entity: patterns that complete it replace the value.
 func (c *Change) Copies() EntityCopies {
 	if c.copies.entity != c.Entity || c.copies.near == nil {
 		c.copies = keptCopiesOf(c.Entity)
