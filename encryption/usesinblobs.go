@@ -92,9 +92,5 @@ func blobError(op string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	e := tables.ServiceError(op, "", err)
-	if errors.Is(e.Kind, tables.ErrNotFound) {
-		e.Kind = tables.ErrInvalid // the container is not there
-	}
-	return e
+	return tables.ServiceError(op, "", err)
 }

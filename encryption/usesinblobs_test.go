@@ -47,10 +47,11 @@ func TestUsesInBlobs(t *testing.T) {
 	if total != 43 {
 		t.Errorf("%d in the whole container", total)
 	}
-	for what, err := range map[string]error{"no container": second(encryption.UsesInBlobs(ctx, nil, "")), "one that is not there": second(encryption.UsesInBlobs(ctx, w.account.Container("not-there"), ""))} {
-		if !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
+	if err := second(encryption.UsesInBlobs(ctx, nil, "")); !errors.Is(err, tables.ErrInvalid) {
+		t.Errorf("no container: %v", err)
+	}
+	if err := second(encryption.UsesInBlobs(ctx, w.account.Container("not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {
+		t.Errorf("one that is not there: %v", err)
 	}
 }
 
