@@ -2,7 +2,7 @@ package denormalization
 
 import "context"
 
-// end says by which end of a link an entity is written.
+// end is the end of a link that writes an entity.
 type end uint8
 
 const (
@@ -10,7 +10,7 @@ const (
 	byHolder                // a source, unchanged, beside its holder
 )
 
-// byKey is where a context says that an end of a link writes; the link's other end has nothing to do then.
+// byKey marks a context in which one end of a link writes; then the other end does nothing.
 type byKey struct {
 	end      end
 	relation any

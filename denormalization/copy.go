@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// bring makes a holder, in memory, as a source asks, nil for a source that does not exist, and reports whether that changed
-// it. names says that the source names the holder; with Find, the holder names the source.
+// bring changes a holder in memory to the copy of a source, nil for a source that does not exist, and reports whether
+// it changed. names says that the source names the holder; with Find, the holder names the source.
 func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -40,7 +40,7 @@ func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	return is && held == source
 }
 
-// isAsAsked reports whether a holder is as a source asks. It leaves the holder alone.
+// isAsAsked reports whether a holder has the right copy. It does not modify the holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -57,8 +57,8 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 	return has == want, err
 }
 
-// write copies a source into a holder, and reports whether that changed it. It refuses a Copy that writes a property which
-// the link does not name: nobody would notice when that is not in step.
+// write copies a source into a holder, and reports whether that changed it. It rejects a Copy that writes a property
+// which Link.Properties does not name, since Verify could not check it.
 func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	others := r.others(holder)
 	before, beforeErr := r.digest(holder) // what a caller has put into the copy need not be storable

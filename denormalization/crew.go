@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// crew does several things at once, a bounded number of them, and keeps the first error.
+// crew runs functions concurrently, up to a limit, and keeps the first error.
 type crew struct {
 	slots    chan struct{}
 	running  sync.WaitGroup
@@ -32,7 +32,7 @@ func (c *crew) do(work func() error) {
 	})
 }
 
-// catch keeps a panic of the caller's functions for wait: here it would end the program, and whoever waits may know better.
+// catch passes a panic of the caller's functions on to wait, where the caller can recover it.
 func (c *crew) catch() {
 	if r := recover(); r != nil {
 		c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// fanOut brings the holders of one source into agreement with it, several at the same time.
+// fanOut reconciles the holders of one source concurrently.
 type fanOut[S, H any] struct {
 	*linked[S, H]
 	*crew
@@ -52,8 +52,8 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 	return f.source != nil && (f.link.Find != nil || f.named[holder])
 }
 
-// all brings all holders that Find yields into agreement. Those that are right already cost nothing more, so a fan-out that was
-// interrupted does only what is left.
+// all reconciles all holders that Find yields. Correct holders cost no further request, so an interrupted fan-out
+// resumes with the rest.
 func (f *fanOut[S, H]) all(ctx context.Context) error {
 	if f.link.Find == nil {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find")
@@ -80,7 +80,8 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// inStep reports whether a holder that Find yielded is right as it is. One that was read through an index may have changed.
+// inStep reports whether a holder that Find yielded is already correct. One that was read through an index may be
+// outdated.
 func (f *fanOut[S, H]) inStep(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
@@ -94,7 +95,7 @@ func (f *fanOut[S, H]) inStep(holder *H) (tables.Key, bool, error) {
 	return key, right, err
 }
 
-// one brings one holder into agreement with the source as it was seen, under the holder's ETag. isNew says that the source has
+// one reconciles one holder with the snapshot of the source, under the holder's ETag. isNew says that the source has
 // just begun to name it.
 func (f *fanOut[S, H]) one(ctx context.Context, key tables.Key, isNew bool) error {
 	_, err := f.holders.Update(by(ctx, bySource, f.relation), key, func(holder *H) error {
@@ -121,8 +122,8 @@ func (f *fanOut[S, H]) give(ctx context.Context, key tables.Key, holder *H) (cha
 	return f.bring(holder, f.key, f.source, names)
 }
 
-// takes reports whether the source takes a holder from the one whose copy the holder has: if that one does not name it any
-// more, or was written before. A message that comes late cannot give the holder back to a source that was followed by another.
+// takes reports whether the source takes over a holder from the source whose copy it has: if that one no longer names
+// it, or was written earlier. So a delayed message cannot give the holder back to an earlier source.
 func (f *fanOut[S, H]) takes(ctx context.Context, other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil

@@ -66,7 +66,7 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 	return []string{place, hex.EncodeToString(digest[:])}, nil
 }
 
-// completion is what a change of a holder has learned about its sources.
+// completion is what a change of a holder has read about its sources.
 type completion[S any] struct {
 	places  []string // of the sources that the holder may belong to
 	sources []*S     // those of them that exist
@@ -206,8 +206,8 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return nil
 }
 
-// agree makes a holder as a source asks. Each attempt reads the holder, then the source, and writes under the holder's ETag. The
-// repository goes round again after a write, and reads the source again then.
+// agree reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
+// holder's ETag. After a write the repository reconciles once more, which reads the source again.
 func (h *linked[S, H]) agree(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)

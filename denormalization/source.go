@@ -81,11 +81,11 @@ func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, e
 	return now, before, nil
 }
 
-// allHolders stands in an intent for all that Find yields.
+// allHolders stands in an intent for all holders that Find yields.
 const allHolders = "*"
 
-// newlyNamed ends the place of a holder that the change begins to name. Such a holder is written also when it is right as it
-// is: a writer that read it before, and is about to give it the copy of a source that this one follows, is refused then.
+// newlyNamed is the suffix of a holder that the change begins to name. Such a holder is rewritten even if already
+// correct: the new ETag makes a concurrent writer that read it earlier, on behalf of a previous source, fail.
 const newlyNamed = placeSeparator + "new"
 
 // outsideKeys is for holders that are anywhere.
@@ -130,8 +130,8 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	return places
 }
 
-// reconcile is for holders that are anywhere. A holder that cannot be written does not keep the others from being
-// written; the first such error is returned in the end, and the intent is carried out again.
+// reconcile is for holders in any partition. It continues after a holder that cannot be written, and returns the first
+// such error at the end, so that the intent is retried.
 func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
 	l, err := s.ready()
 	if err != nil {
@@ -161,8 +161,8 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return f.wait()
 }
 
-// companions is for holders in their sources' partitions: it stages the holders of the source. Each one that the source names is
-// written, also when nothing in it changes: a writer that read it before is refused then.
+// companions is for holders in their sources' partitions: it stages the holders of the source. It writes each one that
+// the source names even if nothing in it changes, so that a concurrent writer that read it before fails.
 func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // the source stays as it is
@@ -231,7 +231,7 @@ func (s sourceEnd[S, H]) mend(ctx context.Context, place string, entity tables.K
 	return passed(err)
 }
 
-// errInStep ends an update of a holder that is right as it is.
+// errInStep ends an update of a holder that is already correct.
 var errInStep = errors.New("the holder is in step")
 
 // unlessChanged ends an update that has nothing to write.

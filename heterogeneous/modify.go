@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// attempts bounds how often a change is begun again while rivals come between.
+// attempts limits how often a change is retried on conflict.
 const attempts = 10
 
 // Modify changes properties of an entity whose type need not be known: change edits the bag of its properties, and what it

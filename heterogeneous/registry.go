@@ -109,7 +109,7 @@ func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
 	return t.goType(), true
 }
 
-// reader returns the type that reads what a tag says, nil for none.
+// reader returns the type that can read a tag, nil for none.
 func (r *Registry) reader(stored tag) AnyType {
 	for _, t := range r.types {
 		name, oldest, newest := t.versions()

@@ -15,7 +15,8 @@ import (
 type TypeOptions struct {
 	// Steps lead, one after the other, from the oldest version that may be stored to the type's own.
 	Steps []Step
-	// ByKey stores no EntityType: rows are known by the RowPrefix of their repository's schema. Such a type has one version.
+	// ByKey stores no EntityType: the RowPrefix of the repository's schema identifies the rows. Such a type has one
+	// version.
 	ByKey bool
 }
 
@@ -26,7 +27,7 @@ type Type[T any] struct {
 	options TypeOptions
 	codec   *tables.Codec[T]
 	err     error // of making it
-	strip   bool  // T does not know EntityType
+	strip   bool  // T has no field EntityType
 	beside  beside
 
 	repository driver.Binding[T]

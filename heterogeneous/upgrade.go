@@ -14,16 +14,16 @@ import (
 
 // UpgradeOptions are the options of Upgrade; nil is the same as the zero value.
 type UpgradeOptions struct {
-	// Partitions are those to go through; nil is the whole table, which is a table scan and needs no further leave.
+	// Partitions are the partitions to upgrade; nil is the whole table. No option to allow a table scan is needed.
 	Partitions []string
-	// Concurrency is the number of entities under way at once, 8 for 0.
+	// Concurrency is the number of entities processed at once (default 8).
 	Concurrency int
 }
 
 // UpgradeReport is what Upgrade has done.
 type UpgradeReport struct {
 	Found    int64 // entities that were not of the current version
-	Upgraded int64 // of these, written as the current version; rivals have written or deleted the others
+	Upgraded int64 // of these, written as the current version; concurrent writers wrote or deleted the others
 }
 
 const defaultConcurrency = 8
@@ -108,7 +108,7 @@ func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity],
 	return failed
 }
 
-// upgradable reports whether a row is one of the type's that is not of the current version, as far as EntityType tells.
+// upgradable reports whether a row belongs to the type and, judging by EntityType, is not of the current version.
 func (t *Type[T]) upgradable(p tables.Properties) bool {
 	value := p.Get(EntityType)
 	if value.IsNull() {

@@ -51,7 +51,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
-		// Requests of other clients are not held to the lease of an intent.
+		// Requests of other clients do not check the lease of an intent.
 		return nil, &tables.Error{Table: name, Kind: tables.ErrInvalid, Err: errors.New("the container's client was not made by Account.Container; make it there")}
 	case missing:
 		return &blobList{}, nil
@@ -111,8 +111,8 @@ func decodeLines(text, count string) ([]string, error) {
 	return sortedIDs(lines), nil
 }
 
-// writeFailure is the error of a write. One that was refused under its condition is a conflict also after an attempt of
-// unknown fate: who reads the list again sees what became of it.
+// writeFailure is the error of a write. A refused condition is a conflict even after an attempt with unknown outcome:
+// a new read of the list shows the outcome.
 func writeFailure(name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil

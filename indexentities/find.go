@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Keys returns the keys of the entities of a group that have a value, in their order; none where no entity has it. value is
-// what the value function returns, such as compoundkey.String of a text. Requests: 1.
+// Keys returns the sorted keys of the entities of a group that have a value; none if no entity has it. value is what
+// the value function returns, such as compoundkey.String of a text. Requests: 1.
 func (x *index[T]) Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
 	_, keys, err := x.keysAt(ctx, "Keys", group, value)
 	return keys, err
@@ -40,12 +40,13 @@ func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundk
 
 // FindOptions are the options of Find; nil is the same as the zero value.
 type FindOptions struct {
-	// Concurrency is the number of entities read at once, 8 for 0.
+	// Concurrency is the number of entities read at once (default 8).
 	Concurrency int
 }
 
-// Find yields the entities of a group that have a value, in the order of their keys. Each entity is read as it is now, and
-// left out if it is deleted or has another value. An error comes once, last. Requests: 1, and 1 for each key, 8 at once.
+// Find yields the entities of a group that have a value, in the order of their keys. It reads each entity's current
+// version, and skips it if it is deleted or has another value. An error is yielded once, last. Requests: 1, and 1 for
+// each key, 8 at once.
 func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		place, keys, err := x.keysAt(ctx, "Find", group, value)

@@ -43,7 +43,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	}
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
-	implementation.Fits = func([]driver.Implementation[T]) error { // only now it is known that the index is free for this repository
+	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Organisation),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
@@ -57,7 +57,7 @@ func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists makes the lists that an intent names hold the entity, or not.
+// reconcileLists adds the entity to the lists that an intent names, or removes it, according to the entity.
 func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	return x.reconcile(r, func(place string, in bool) error {
 		if !r.Owns(ctx, place) {
@@ -67,7 +67,7 @@ func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliatio
 	})
 }
 
-// agree makes one list hold the entity, or not.
+// agree adds the entity to one list, or removes it.
 func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error {
 	for attempt := 0; ; attempt++ {
 		old, err := x.blobs.read(ctx, place)

@@ -37,7 +37,7 @@ func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, opt
 	return index[T]{definition: keyindex.New(name, value, group)}
 }
 
-// shelves are where the lists are.
+// shelves store the lists.
 type shelves interface {
 	// place names the list of a value.
 	place(group string, value compoundkey.Part) (string, error)
@@ -72,8 +72,8 @@ func (x *index[T]) places(v *T) ([]string, error) {
 	return places, nil
 }
 
-// stored returns the lists that an entity is in, as far as it follows from the entity: one that the key function refuses
-// was never written with this index, and is in none.
+// stored returns the lists that an entity is in, judging by the entity alone. If the key function rejects it, it was
+// never written with this index, and is in none.
 func (x *index[T]) stored(v *T) []string {
 	if v == nil {
 		return nil
@@ -85,7 +85,7 @@ func (x *index[T]) stored(v *T) []string {
 	return places
 }
 
-// prior is what is remembered: the lists that the entity is in.
+// prior returns the lists that the entity is in.
 func (x *index[T]) prior(v *T, _ tables.Properties) ([]string, error) { return x.stored(v), nil }
 
 // after returns the lists that an entity belongs to once a change is made.
@@ -96,8 +96,8 @@ func (x *index[T]) after(change *driver.Change[T]) ([]string, error) {
 	return x.places(change.Entity)
 }
 
-// changed names the lists that an entity enters or leaves. Those that it stays in need no writing: whatever brings
-// it in or out is a change that names them.
+// changed names the lists that an entity enters or leaves. The others need no write: only a change that names a list
+// can change the entity's membership.
 func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	before := change.Prior
 	after, err := x.after(change)
@@ -107,8 +107,8 @@ func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	return append(minus(after, before), minus(before, after)...), nil
 }
 
-// reconcile has agree make each list that an intent names hold the entity, or not. The entity enters its lists before it
-// leaves others, so that it is found all the time.
+// reconcile calls agree for each list that an intent names. The entity enters its lists before it leaves others, so
+// that it can always be found.
 func (x *index[T]) reconcile(r *driver.Reconciliation[T], agree func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
@@ -174,7 +174,7 @@ func (x *index[T]) look(ctx context.Context, place string, entity tables.Key) (d
 	return driver.Fact{Place: place, Entity: entity}, held, nil
 }
 
-// unreadable is the fact of a list that makes no sense. Whose it is is known as far as the place tells.
+// unreadable is the fact of an invalid list. Its entity is known as far as the place shows it.
 func (x *index[T]) unreadable(place string, err error) driver.Fact {
 	fact := driver.Fact{Place: place, Err: x.failed("List", err)}
 	if entity, err := x.shelves.keyOf(place, ""); err == nil {

@@ -36,8 +36,8 @@ func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 	return implementation, err
 }
 
-// contribute returns the rows of the lists. Each list that the entity is in, or was, is read. One that it enters is
-// written, also where it is in it already: so no such write goes unseen by who looks at the list meanwhile (Mend).
+// contribute returns the rows of the lists. It reads each list that the entity is in, or was in. It writes a list that
+// the entity enters even if the list already contains it, so that a concurrent Mend detects the write.
 func (x *InPartition[T]) contribute(ctx context.Context, change *driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {

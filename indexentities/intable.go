@@ -40,7 +40,7 @@ func (x *InTable[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists makes the lists that an intent names hold the entity, or not.
+// reconcileLists adds the entity to the lists that an intent names, or removes it, according to the entity.
 func (x *InTable[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
@@ -49,8 +49,8 @@ func (x *InTable[T]) reconcileLists(ctx context.Context, r *driver.Reconciliatio
 	return x.reconcile(r, func(place string, in bool) error { return x.agree(ctx, rows, r, place, in) })
 }
 
-// agree makes one list hold the entity, or not. It writes one row at a time, under its ETag, and looks again until there is
-// nothing to write.
+// agree adds the entity to one list, or removes it. It writes one row at a time, under its ETag, and reads the list
+// again until there is nothing to write.
 func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation[T], place string, in bool) error {
 	for attempt := 0; ; {
 		l, err := rows.read(ctx, place)

@@ -8,10 +8,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// attempts bounds how often a list is read and written again while rivals change it.
+// attempts limits how often a list is read and written again on conflict.
 const attempts = 10
 
-// mend takes an entity out of a list. Requests: 2, and those of wanted; 2 more for each rival.
+// mend removes an entity from a list. Requests: 2, and those of wanted; 2 more for each conflict.
 func (x *InPartition[T]) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {

@@ -39,9 +39,9 @@ type Options[T any] struct {
 	// through the index can have conditions on these properties only.
 	Project []string
 
-	// Unique makes a write that takes another entity's key fail with tables.ErrDuplicate, and write nothing: each new key is
-	// reserved before the entity is written. That costs 1 request for each new key. A key that was just given up, or
-	// reserved by a change that died, is taken until its intent has been carried out.
+	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing: each new
+	// key is reserved before the entity is written, for 1 request each. A key that was just released, or reserved by a
+	// change that died, stays taken until its intent is completed.
 	Unique bool
 }
 
@@ -69,8 +69,8 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, err
 }
 
-// reservationTerm is how long a key may be reserved before its entity is written. A long one costs little: intents free the
-// keys of writers that died, so it is waited for only where an intent was lost.
+// reservationTerm is how long a key may be reserved before its entity is written. A long term costs little: intents
+// free the keys of writers that died, so only a lost intent makes others wait for its end.
 const reservationTerm = time.Hour
 
 // owns reports whether a key is one of the index's: other indexes may keep their copies in the same table.

@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verified is an index whose reads follow each copy to the entity itself, and yield the entity as it is now, if it still has
-// the key. What was not yet entered in the index cannot be found by it.
+// Verified is an index whose reads follow each copy to the entity itself. They yield the current entity, if it still
+// has the key. They do not find entities that are not yet in the index.
 type Verified[T any] struct{ index *Index[T] }
 
 // Verified returns the index for reads that are never stale.

@@ -27,7 +27,7 @@ type VerifyOptions struct {
 	Lag time.Duration
 	// Concurrency is the maximum number of concurrent requests while candidates are checked (default 8).
 	Concurrency int
-	// Rows is the total number of rows that the scans read, if known from an earlier run's VerifyProgress. Estimate
+	// Rows is the total number of rows that the scans read, if known from an earlier run's VerifyReport. Estimate
 	// and ETA are computed from it.
 	Rows int64
 	// Progress is called after each request of a scan and each group of candidates, never concurrently.

@@ -14,16 +14,16 @@ import (
 
 // CacheOptions are the options of NewCache; nil is the same as the zero value.
 type CacheOptions struct {
-	// TTL is how old entities may be, from the moment at which their reading began; 1 minute for 0.
+	// TTL is the maximum age of entities, counted from the start of the read (default 1 minute).
 	TTL time.Duration
-	// Stale is how much older they may be while they are being read again, or while that fails; as long as TTL for 0, and not at
-	// all if it is negative. Beyond it, callers wait for what is read.
+	// Stale is how much longer than TTL entities are served while they are being read again, or while that fails
+	// (default TTL; negative disables it). After that, callers wait for the read.
 	Stale time.Duration
-	// Limit bounds the entities in memory, 10,000 for 0. More are tables.ErrTooLarge.
+	// Limit is the maximum number of entities in memory (default 10,000). More are tables.ErrTooLarge.
 	Limit int
-	// Timeout bounds the reading of all of them, 30 s for 0.
+	// Timeout limits one read of all entities (default 30 s).
 	Timeout time.Duration
-	// Now is the clock, time.Now for nil.
+	// Now is the clock (default time.Now).
 	Now func() time.Time
 }
 
@@ -60,9 +60,9 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 	return with, nil
 }
 
-// Cache holds all entities of a small table, or of a query, in memory, for joins in the client. It reads them whole, when they
-// are first asked for and after they have become too old, once for all who ask at that time. It is safe for concurrent use.
-// Close ends what it has under way.
+// Cache holds all entities of a small table, or of a query, in memory, for joins in the client. It reads all of them
+// at the first request and after they have become too old, with one read for all concurrent callers. It is safe for
+// concurrent use. Close stops a running read.
 type Cache[P any] struct {
 	repo    *patterns.Repository[P]
 	query   tables.Query[P]
@@ -76,25 +76,25 @@ type Cache[P any] struct {
 	held     *snapshot[P]
 	flight   *flight[P]
 	failures int
-	retryAt  time.Time // before it, nobody reads again what can still be given out
+	retryAt  time.Time // no read again before this time while the entities may still be served
 }
 
-// snapshot is what one reading has found. It does not change.
+// snapshot is the immutable result of one read.
 type snapshot[P any] struct {
 	began   time.Time
 	byKey   map[tables.Key]*P
 	ordered []*P
 }
 
-// flight is one reading that is under way.
+// flight is one read in progress.
 type flight[P any] struct {
 	done  chan struct{}
 	found *snapshot[P] // once done
 	err   error
 }
 
-// NewCache makes a cache of what a query of a repository yields: repo.Query().Partition(...), or
-// repo.Query().AllowTableScan() for a table of its own. It makes no request.
+// NewCache returns a cache of the result of a query: repo.Query().Partition(...), or repo.Query().AllowTableScan() for
+// a whole table. Requests: 0.
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
@@ -116,7 +116,7 @@ func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], option
 	return c, nil
 }
 
-// Close ends what is under way, and waits until it has ended. After that the cache gives nothing.
+// Close cancels a running read and waits until it has ended. Afterwards all methods return an error.
 func (c *Cache[P]) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -125,9 +125,9 @@ func (c *Cache[P]) Close() {
 	c.running.Wait()
 }
 
-// Get returns an entity, and tables.ErrNotFound when the query has none with this key. It is the caller's own, down to what
-// pointers, maps and slices in it point to, which is left alone. Requests: none while entities are fresh enough, else 1 for
-// each page of the query.
+// Get returns an entity, or tables.ErrNotFound if the query has none with this key. It returns a shallow copy: do not
+// modify what its pointers, maps and slices refer to. Requests: 0 while entities are fresh enough, else 1 for each
+// page of the query.
 func (c *Cache[P]) Get(ctx context.Context, key tables.Key) (*P, error) {
 	found, err := c.Lookup(ctx, []tables.Key{key})
 	if err != nil {
@@ -155,8 +155,7 @@ func (c *Cache[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Ke
 	return found, nil
 }
 
-// All yields all entities in the order of the query, as one reading has found them. An error comes once, last. Requests: as
-// Get.
+// All yields all entities of one read in the order of the query. An error is yielded once, last. Requests: as Get.
 func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
 	return func(yield func(*P, error) bool) {
 		s, err := c.current(ctx)
@@ -173,13 +172,13 @@ func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
 	}
 }
 
-// Refresh reads the entities again, and returns when what was stored before the call is what the cache gives: for a writer of
-// them who reads on. Requests: 1 for each page of the query.
+// Refresh reads the entities again. When it returns, the cache contains everything that was stored before the call, so
+// a writer can read its own writes. Requests: 1 for each page of the query.
 func (c *Cache[P]) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	before := c.flight
 	c.mu.Unlock()
-	if before != nil { // it may have begun too early
+	if before != nil { // the running read may have begun before the call
 		if _, err := before.wait(ctx); ctx.Err() != nil {
 			return err
 		}
@@ -194,7 +193,7 @@ func (c *Cache[P]) Refresh(ctx context.Context) error {
 	return err
 }
 
-// current returns what was read not too long ago.
+// current returns the snapshot if it is fresh enough.
 func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 	c.mu.Lock()
 	now := c.options.Now()
@@ -224,7 +223,7 @@ func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 	return f.wait(ctx)
 }
 
-// launch begins to read, unless that is under way. The caller holds the lock.
+// launch starts a read unless one is in progress. The caller holds the lock.
 func (c *Cache[P]) launch() (*flight[P], error) {
 	switch {
 	case c.closed:
@@ -244,7 +243,7 @@ func (c *Cache[P]) launch() (*flight[P], error) {
 	return f, nil
 }
 
-// land makes the end of a reading known. What it was asked for by may have left; what was held before stays when it failed.
+// land publishes the result of a read. If the read failed, the previous snapshot stays.
 func (c *Cache[P]) land(f *flight[P], found *snapshot[P], err error) {
 	c.mu.Lock()
 	f.found, f.err, c.flight = found, err, nil
@@ -275,7 +274,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 	return s, nil
 }
 
-// wait returns what the reading has found, unless ctx ends first. The reading goes on for others.
+// wait waits for the result of the read until ctx ends. The read continues for other callers.
 func (f *flight[P]) wait(ctx context.Context) (*snapshot[P], error) {
 	select {
 	case <-f.done:

@@ -14,11 +14,11 @@ import (
 // countProperty holds a number of entities.
 const countProperty = "Count"
 
-// attempts bounds how often a row is read and written again while rivals change it.
+// attempts limits how often a row is read and written again on conflict.
 const attempts = 10
 
-// Count is the number of entities in each partition, in a row beside them that their own transactions keep. It is a pattern,
-// given to NewRepository of those that it counts.
+// Count stores the number of entities of each partition in a row of the partition, which is written in the entities'
+// own transactions. It is a pattern: give it to NewRepository of the entities to count.
 type Count[C any] struct {
 	name   string
 	counts func(*C) bool
@@ -26,8 +26,8 @@ type Count[C any] struct {
 	repository driver.Binding[C]
 }
 
-// NewCount makes a count. name is the row key of the row that holds it: letters, digits, '-' and '.'. counts says which
-// entities are counted, nil for all; it is pure, and looks at stored properties only.
+// NewCount returns a count. name is the row key of the row with the number: letters, digits, '-' and '.'. counts
+// reports which entities are counted, nil for all; it must be pure, and use stored properties only.
 func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
 	return &Count[C]{name: name, counts: counts}
 }
@@ -61,10 +61,10 @@ func (x *Count[C]) in(op string) (*counter[C], error) {
 
 func (x *Count[C]) isCounted(v *C) bool { return x.counts == nil || x.counts(v) }
 
-// counted is what is remembered of an entity that counts.
+// counted is the prior state of an entity that counts.
 const counted = "1"
 
-// prior notes whether an entity is counted.
+// prior records whether an entity is counted.
 func (x *counter[C]) prior(v *C, _ tables.Properties) ([]string, error) {
 	if x.isCounted(v) {
 		return []string{counted}, nil
@@ -72,9 +72,8 @@ func (x *counter[C]) prior(v *C, _ tables.Properties) ([]string, error) {
 	return nil, nil
 }
 
-// rows writes the number. The row's ETag guards what was read and counted: each change of the
-// number writes the row, so that no other comes between. The row is never removed, so that where there is none yet, to insert it
-// guards as well.
+// rows writes the number. Every change of the number writes the row, so its ETag detects any concurrent change. The
+// row is never removed; if it does not exist yet, the insert detects a concurrent one.
 func (x *counter[C]) rows(ctx context.Context, c *driver.Change[C]) ([]driver.RowOperation, error) {
 	delta := -int64(len(c.Prior))
 	if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity) {
@@ -97,12 +96,12 @@ func (x *counter[C]) rows(ctx context.Context, c *driver.Change[C]) ([]driver.Ro
 	return []driver.RowOperation{put(row, max(n+delta, 0))}, nil
 }
 
-// read returns the row, without an ETag where there is none.
+// read returns the row, without an ETag if it does not exist.
 func (x *counter[C]) read(ctx context.Context, partition string) (*tables.Entity, error) {
 	return readRow(ctx, x.host.Table(), tables.Key{Partition: partition, Row: compoundkey.Join(x.name)})
 }
 
-// readRow reads a row of the package's own, without an ETag where there is none. Requests: 1.
+// readRow reads a row of this package, without an ETag if it does not exist. Requests: 1.
 func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.Entity, error) {
 	row, err := table.Entities().Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -111,7 +110,7 @@ func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.
 	return row, err
 }
 
-// numberIn returns the number that a row holds, false where it is not there, or makes no sense.
+// numberIn returns the number in a row; false if it is missing or invalid.
 func numberIn(row *tables.Entity) (int64, bool) {
 	n, ok := row.Get(countProperty).Int()
 	return n, ok && n >= 0 && row.ETag != ""
@@ -140,8 +139,8 @@ func (x *counter[C]) scan(ctx context.Context, partition string) (n int64, err e
 	return n, nil
 }
 
-// Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities where nothing was counted
-// yet.
+// Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities if the partition has
+// no stored number yet.
 func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 	k, err := x.in("Get")
 	if err != nil {
@@ -157,9 +156,10 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 	return k.scan(ctx, partition)
 }
 
-// Recount counts the entities of a partition again, and returns the number with what the row had; -1 for none. It is for
-// partitions that programs without the count have written. The number is exact: when one is inserted or deleted meanwhile, it
-// begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each page of entities.
+// Recount counts the entities of a partition again, and returns the number and the previously stored one (-1 for
+// none). Use it for partitions that programs without the count have written. The number is exact: if an entity is
+// inserted or deleted meanwhile, it counts again, and is tables.ErrConflict after ten attempts. Requests: 2, and 1 for
+// each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
 	k, err := x.in("Recount")
 	if err != nil {
@@ -193,7 +193,7 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 	}
 }
 
-// moved reports whether a write was surely refused because the rows have changed.
+// moved reports whether a write was definitely refused because the rows have changed.
 func moved(err error) bool {
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		return false

@@ -12,8 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Members are the children of each entity, wherever both are: a row for each child in the parent's partition, and beside them
-// their number. Intents keep them. It is a pattern, given to NewRepository of the children, whose Schema needs Intents.
+// Members stores the children of each parent, in whichever partitions both are: a row for each child in the parent's
+// partition, and a row with their number. Intents keep them consistent. It is a pattern: give it to NewRepository of
+// the children, whose Schema needs Intents.
 type Members[C any] struct {
 	name     string
 	table    *tables.Table
@@ -22,10 +23,10 @@ type Members[C any] struct {
 	repository driver.Binding[C]
 }
 
-// NewMembers makes the members. table is where their rows are, such as the parents'; nil is the children's own. name begins
-// the rows' keys: letters, digits, '-' and '.'. Intents that are under way name it, so it stays the same from one version of a
-// program to the next. parentOf returns the key of a child's parent, false for none. It is pure, and looks at stored properties
-// and keys only. Parents need not be there.
+// NewMembers returns the pattern. table stores its rows, such as the parents' table; nil is the children's own. name
+// begins the rows' keys: letters, digits, '-' and '.'. Stored intents contain it, so do not change it between versions
+// of a program. parentOf returns the key of a child's parent, false for none; it must be pure, and use stored
+// properties and keys only. Parents need not exist.
 func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tables.Key, bool)) *Members[C] {
 	return &Members[C]{name: name, table: table, parentOf: parentOf}
 }
@@ -112,7 +113,8 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// reconcile makes what an intent names true: the child has a row at its parent, and none at another that is named.
+// reconcile makes the rows match: the child has a row at its parent, and none at any other parent that the intent
+// names.
 func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
 	own := ""
 	if r.Entity != nil {
@@ -129,8 +131,8 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 	return nil
 }
 
-// agree makes the child a member of one parent, or not, together with the number. Both rows are written under what was read of
-// them, so that each child counts once, whoever does this at the same time, and however often.
+// agree adds the child to one parent, or removes it, together with the number. It writes both rows under the ETags
+// that it read, so each child counts once even with concurrent or repeated calls.
 func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
 	parent, err := parsePlace(place)
 	if err != nil {
@@ -161,8 +163,8 @@ func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], 
 	}
 }
 
-// change adds a member that is not there, or removes one that is. The row of the number stays when it is 0: that it is not there
-// is a state without an ETag, to which nothing must come back, or what was counted meanwhile would be taken for what is.
+// change adds a missing member, or removes an existing one. The row with the number stays when it is 0: if it were
+// deleted and inserted again, a concurrent recount could not detect changes in between.
 func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
@@ -210,10 +212,10 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	return n, nil
 }
 
-// Recount counts a parent's members again, and returns the number with what its row had; -1 for none. It is for rows that were
-// removed or added by hand: Verify and Repair compare the members with the children, and not with their number. It is exact:
-// when a child comes or goes meanwhile it begins again, and is tables.ErrConflict after ten times. Requests: 2, and 1 for each
-// page of members.
+// Recount counts a parent's members again, and returns the number and the previously stored one (-1 for none). Use it
+// after rows were removed or added by hand: Verify and Repair compare the members with the children, but not with the
+// number. The number is exact: if a member is added or removed meanwhile, it counts again, and is tables.ErrConflict
+// after ten attempts. Requests: 2, and 1 for each page of members.
 func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
 	m, err := x.in("Recount")
 	if err != nil {
@@ -248,8 +250,8 @@ func (x *memberRows[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tab
 	}
 }
 
-// All yields a parent's members themselves, in the order of Keys, read several at once. Those that are gone, or have another
-// parent by now, are left out. An error comes once, last. Requests: those of Keys, and 1 for each member.
+// All yields a parent's members in the order of Keys, read concurrently. It skips those that are deleted, or now have
+// another parent. An error is yielded once, last. Requests: those of Keys, and 1 for each member.
 func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, error] {
 	return func(yield func(*C, error) bool) {
 		m, err := x.in("All")

@@ -85,8 +85,8 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Get reads both, at the same time, given the key of the A; one that is not there is nil, and tables.ErrNotFound when
-// neither is. They may be of two moments. Requests: 2.
+// Get reads both concurrently, given the key of the A. One that does not exist is nil; it is tables.ErrNotFound if
+// neither does. The two reads are not atomic. Requests: 2.
 func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -106,7 +106,7 @@ func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err e
 	return a, b, nil
 }
 
-// there makes nil of an entity that is not there.
+// there returns nil for an entity that does not exist.
 func there[T any](v *T, err error) (*T, error) {
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil

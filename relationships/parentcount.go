@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ParentCount is the number of an entity's children, in a property of the entity itself: the guide's EmployeeCount of a
-// department, in whose partition the employees are. The children's own transactions keep it. It is a pattern, given to
-// NewRepository of the children.
+// ParentCount stores the number of an entity's children in a property of the entity itself: the guide's EmployeeCount
+// of a department, in whose partition the employees are. The children's own transactions update it. It is a pattern:
+// give it to NewRepository of the children.
 type ParentCount[C, P any] struct {
 	name     string
 	parents  *patterns.Repository[P]
@@ -71,8 +71,8 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 	return nil
 }
 
-// add stages a parent with another number. One that is not there is passed over when a child leaves it, and refuses one that
-// comes.
+// add stages a parent with the changed number. A missing parent is ignored if a child leaves it, and an error if a
+// child is added.
 func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
 	key, err := parsePlace(place)
 	if err != nil {
@@ -117,9 +117,10 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 // errSame ends an update of a parent whose number is right.
 var errSame = errors.New("the number is right")
 
-// Recount counts a parent's children again, and returns the number with what the parent had. It is for parents that came after
-// their children, and for children that programs without the count have written. The number is exact: when a child comes or goes
-// meanwhile it begins again, as often as Schema.MaxAttempts of the parents says. Requests: 2, and 1 for each page of children.
+// Recount counts a parent's children again, and returns the number and the one that the parent had. Use it for parents
+// that were inserted after their children, and for children that programs without the count have written. The number
+// is exact: if a child is added or removed meanwhile, it counts again, at most Schema.MaxAttempts of the parents
+// times. Requests: 2, and 1 for each page of children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
 	host, err := x.repository.Host("Recount", x.name)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 
 // Source finds entities by their keys: a repository's (FromRepository), or those of a Cache.
 type Source[P any] interface {
-	// Lookup returns the entities that are there. Keys may be repeated.
+	// Lookup returns the entities that exist. Keys may be repeated.
 	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
 }
 
-// FromRepository is the Source that reads each entity from its table. concurrency is the number of requests under way at
-// once, 8 for 0. Requests: 1 for each different key.
+// FromRepository is the Source that reads each entity from its table. concurrency is the maximum number of concurrent
+// requests (default 8, for 0). Requests: 1 for each different key.
 func FromRepository[P any](repo *patterns.Repository[P], concurrency int) Source[P] {
 	return &fromRepository[P]{repo, concurrency}
 }
@@ -52,14 +52,15 @@ func unique(keys []tables.Key) []tables.Key {
 	return once
 }
 
-// Reference is the way from an entity of type C to the one of type P that it refers to: an employee's department. It is a
-// value, safe for concurrent use.
+// Reference leads from an entity of type C to the entity of type P that it refers to, such as an employee's
+// department. It is a value, safe for concurrent use.
 type Reference[C, P any] struct {
 	Source Source[P]
-	// Key returns the key of what an entity refers to, false for nothing. It follows from stored properties (a stored link),
-	// or from the entity's own key (a convention; SameKey is one). It is pure.
+	// Key returns the key of the referenced entity, false for none. It is computed from stored properties (a stored
+	// link), or from the entity's own key (a convention such as SameKey). It must be pure.
 	Key func(*C) (tables.Key, bool)
-	// Batch is how many entities Join looks ahead, to read what several of them refer to once; 100 for 0.
+	// Batch is the number of entities that Join reads ahead, so that several references to one entity cost one read
+	// (default 100).
 	Batch int
 }
 
@@ -80,8 +81,8 @@ func (r *Reference[C, P]) check(op string) error {
 	return nil
 }
 
-// Get returns what an entity refers to. It is tables.ErrNotFound when that is not there, or nothing. Requests: 1, none from
-// a Cache that is fresh.
+// Get returns the referenced entity. It is tables.ErrNotFound if that does not exist, or if there is no reference.
+// Requests: 1, or 0 from a fresh Cache.
 func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	if err := r.check("Get"); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 // Joined is an entity with the one that it refers to.
 type Joined[C, P any] struct {
 	Child  *C
-	Parent *P // nil where Child refers to nothing, or to what is not there; shared by those of a batch that refer to it
+	Parent *P // nil if Child has no reference, or the entity does not exist; children of one batch share it
 }
 
 // Join yields entities with those that they refer to, in the order in which they come: what Query.All yields, say. An error

@@ -26,9 +26,9 @@ const (
 
 // Options say how entities are laid out; nil is the same as the zero value.
 type Options struct {
-	// FirstRow names properties that are kept as they are in the first row of every entity. Queries may have conditions on
-	// them, and on no others, and reading them alone takes no further row. A property that is added later is in the first
-	// row of the entities that are written from then on: run Repair before conditions on it are trusted.
+	// FirstRow names properties that every entity stores unchanged in its first row. Only they can be used in query
+	// conditions, and reading only them needs no further rows. After you add a property, run Repair before you use it
+	// in conditions: existing entities get it in their first row when they are written again.
 	FirstRow []string
 }
 
@@ -119,7 +119,7 @@ func (l *layout) split(p tables.Properties) (*driver.LaidOut, error) {
 	return laid, nil
 }
 
-// fits reports whether properties have room in one row.
+// fits reports whether one row can hold the properties.
 func fits(p tables.Properties) bool {
 	if len(p) > MaxNarrowProperties {
 		return false

@@ -28,13 +28,13 @@ const (
 // page is what one further row holds: records, or a part of one that is larger than a row.
 type page struct {
 	first     string // the name of its first property
-	continues bool   // its text goes on with that of the row before
+	continues bool   // its text continues that of the previous row
 	text      string
 }
 
-// paginate spreads records over rows. Where a row ends follows from the records near by: before one whose name has a certain
-// hash, once the row has a quarter of the usual size. So a change of one value leaves the rows before it as they are, and
-// mostly those behind it, too.
+// paginate divides records into rows. A row ends before a record whose name has a certain hash, once the row has a
+// quarter of the usual size. So row ends depend on nearby records only: a change of one value leaves the earlier rows,
+// and mostly the later ones, unchanged.
 func paginate(sorted tables.Properties) ([]page, error) {
 	all, ends, err := recordsOf(sorted)
 	if err != nil || all == "" {
@@ -42,7 +42,7 @@ func paginate(sorted tables.Properties) ([]page, error) {
 	}
 	total := edm.Units(all)
 	usual := min(rowUnits, max(usualUnits, powerOver(total/8)))
-	oneOf := powerOver(usual * len(sorted) / total / 2) // so many names, of which one begins a row
+	oneOf := powerOver(usual * len(sorted) / total / 2) // on average, one of so many names begins a row
 	var pages []page
 	first, start, held := 0, 0, 0 // the row begins with this property, there in the text, and holds so many units
 	flush := func(end int) {
@@ -81,10 +81,10 @@ func recordsOf(properties tables.Properties) (all string, ends []int, err error)
 	return string(text), ends, nil
 }
 
-// powerOver is the least power of two above n. Sizes are rounded, so that few changes of an entity change them.
+// powerOver is the least power of two above n. Rounded sizes keep the layout stable under small changes.
 func powerOver(n int) int { return 1 << bits.Len(uint(n)) }
 
-// beginsRow chooses one name of so many.
+// beginsRow selects one name of so many, by hash.
 func beginsRow(name string, oneOf int) bool {
 	h := fnv.New32a()
 	h.Write([]byte(name))
