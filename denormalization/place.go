@@ -16,7 +16,7 @@ func placeOf(key tables.Key) string { return key.Partition + placeSeparator + ke
 func parsePlace(place string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(place, placeSeparator)
 	if !ok {
-		return tables.Key{}, errors.New("an intent names an entity without a key")
+		return tables.Key{}, errors.New("the intent is damaged: it names an entity without partition and row key")
 	}
 	return tables.Key{Partition: partition, Row: row}, nil
 }

@@ -25,7 +25,7 @@ const attempts = 10
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
-		return tables.Invalidf(op, "there is no change")
+		return tables.Invalidf(op, "the change function is nil")
 	}
 	entities := r.table.Entities()
 	for n := 0; ; n++ {
@@ -68,7 +68,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 	}
 	for _, p := range bag.Properties {
 		if edited.Get(p.Name).IsNull() {
-			return nil, tables.Invalidf("Modify", "property %s is gone, and only Replace removes one", p.Name)
+			return nil, tables.Invalidf("Modify", "the change removed property %s, which Modify cannot do; use Replace", p.Name)
 		}
 	}
 	var changed tables.Properties
@@ -77,7 +77,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 			continue
 		}
 		if p.Name == EntityType {
-			return nil, tables.Invalidf("Modify", "EntityType says what the entity is, and does not change by itself")
+			return nil, tables.Invalidf("Modify", "the change modified EntityType, which Modify cannot do; use the type's repository or Upgrade")
 		}
 		changed = append(changed, p)
 	}

@@ -59,7 +59,7 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 
 func (r *Registry) check() error {
 	if r.table == nil {
-		return errors.New("it needs a table")
+		return errors.New("the table is nil")
 	}
 	for i, t := range r.types {
 		if v := reflect.ValueOf(t); !v.IsValid() || v.IsNil() {
@@ -84,11 +84,11 @@ func collide(a, b AnyType) error {
 	overlaps := name == otherName && oldest <= otherNewest && otherOldest <= newest
 	switch {
 	case overlaps && !a.byKey() && !b.byKey():
-		return fmt.Errorf("%s and %s read the same version", a, b)
+		return fmt.Errorf("%s and %s both declare the same version; give one another name or version", a, b)
 	case a.goType() == b.goType():
-		return fmt.Errorf("%s and %s are both a %s", a, b, a.goType())
+		return fmt.Errorf("%s and %s both have the Go type %s; define a type of its own for each", a, b, a.goType())
 	case (a.byKey() || b.byKey() || name != otherName) && a.span() != (compoundkey.Span{}) && a.span() == b.span():
-		return fmt.Errorf("%s and %s have the same RowPrefix", a, b)
+		return fmt.Errorf("%s and %s have the same Schema.RowPrefix; give each its own", a, b)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ type firstRows struct{ registry *Registry }
 // spreadMark stands among the properties of such an entity, in memory only; no property has this name.
 const spreadMark = " spread"
 
-var errReadOnly = errors.New("the reader of several types does not write")
+var errReadOnly = errors.New("a registry reads with this layout and never writes with it")
 
 // Attach implements patterns.Pattern.
 func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {

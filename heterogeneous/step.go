@@ -82,7 +82,7 @@ func checkSteps(steps []Step, version int, entity reflect.Type) error {
 		case s.err != nil:
 			return fmt.Errorf("the step from version %d: %w", s.version, s.err)
 		case s.run == nil:
-			return fmt.Errorf("a step was not made by From")
+			return fmt.Errorf("a Step is the zero value; make it with From")
 		case s.version != expected:
 			return fmt.Errorf("the step to version %d is from version %d: each step is to the next version, and the last to version %d", expected+1, s.version, version)
 		case s.to != next && s.to != bag && next != bag:
@@ -91,7 +91,7 @@ func checkSteps(steps []Step, version int, entity reflect.Type) error {
 		next = s.from
 	}
 	if expected < firstVersion {
-		return fmt.Errorf("versions begin with %d", firstVersion)
+		return fmt.Errorf("the step's version is too low; versions begin with %d", firstVersion)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (t *Type[T]) check() error {
 	o := &t.options
 	switch {
 	case t.tag.version < firstVersion || t.tag.version > latestVersion:
-		return fmt.Errorf("a version of %d: versions begin with %d", t.tag.version, firstVersion)
+		return fmt.Errorf("the version is %d; it must be %d or more", t.tag.version, firstVersion)
 	case o.ByKey && (t.tag.version != firstVersion || len(o.Steps) > 0):
 		return fmt.Errorf("a type that is known by its keys has one version, %d", firstVersion)
 	}

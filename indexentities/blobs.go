@@ -63,7 +63,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 		l.ids, err = decodeLines(string(ex.Answer), blobowner.Label(meta, metaCount))
 	}
 	if err == nil && l.etag == "" {
-		err = errors.New("a blob without an ETag")
+		err = errors.New("the service returned the list blob without an ETag")
 	}
 	if err != nil {
 		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}

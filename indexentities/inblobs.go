@@ -61,7 +61,7 @@ func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	return x.reconcile(r, func(place string, in bool) error {
 		if !r.Owns(ctx, place) {
-			return fmt.Errorf("the message does not name %q", place)
+			return fmt.Errorf("the message does not name the list %q, so it may not be written", place)
 		}
 		return x.agree(ctx, x.idOf(r.Key), place, in)
 	})
@@ -160,7 +160,7 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 			}
 			count, err := strconv.Atoi(b.count)
 			if err != nil {
-				err = fmt.Errorf("a list without metadata %s", metaCount)
+				err = fmt.Errorf("the list blob has no metadata %s; delete the blob and run Repair", metaCount)
 			}
 			if err := cmp.Or(b.owner, err); err != nil {
 				yield(Value{}, &tables.Error{Table: b.name, Kind: tables.ErrGarbled, Err: err})

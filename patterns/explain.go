@@ -47,7 +47,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	case driver.ChangeDelete:
 		w, err = r.Deleting(ctx, op, v)
 	default:
-		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("what a Merge writes depends on what is stored; explain the Replace"))
+		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a Merge, since its rows depend on the stored entity; use ChangeReplace"))
 	}
 	if err != nil {
 		return nil, err

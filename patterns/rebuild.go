@@ -112,7 +112,7 @@ func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 		case p.Rows != nil || p.Companions != nil:
 			b.always = true
 		case named && p.Copies == nil && p.Outside == nil:
-			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has nothing to fill", p.Name))
+			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q stores no copies or facts to fill; remove it from RebuildOptions.Patterns", p.Name))
 		}
 	}
 	h := fnv.New64a()

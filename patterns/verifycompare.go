@@ -233,9 +233,9 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discr
 		d.Err = errLeftReserved
 	case h.row(own.Properties, outsideMark(own)) != h.row(e.stored.Only(wanted.Keep), e.mark()):
 	case p.claim == nil:
-		d.Err = errors.New("its claim is missing")
+		d.Err = errors.New("its claim is missing; Repair writes it")
 	case !p.claim.Outside.IsClaim || p.claim.Outside.Claim != key.Row || p.claim.Primary != e.key.Row || p.claim.Outside.Partition != e.key.Partition:
-		d.Err = errors.New("its claim says something else")
+		d.Err = errors.New("the content of its claim does not match the copy; Repair corrects it")
 	case len(p.extraClaims) > 0:
 		d.Err = errLeftOver
 	default:
@@ -246,10 +246,10 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discr
 }
 
 var (
-	errLeftReserved = errors.New("a reservation is left over")
+	errLeftReserved = errors.New("an orphaned reservation: the change was not completed and its intent is lost; Repair fills or frees the key")
 	// errNoTerm: rows written by an earlier version of the library have no term.
 	errNoTerm   = errors.New("a reservation without _tpTerm is there: its writer may still be alive. Its intent frees it; if the intent was lost, delete the row and its claim once no program of an earlier version runs")
-	errLeftOver = errors.New("a claim is left over")
+	errLeftOver = errors.New("an orphaned claim: its copy does not exist; Repair deletes it")
 )
 
 // wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,

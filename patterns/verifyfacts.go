@@ -167,7 +167,7 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 		e.value, e.foreign = nil, true // in a table of several types, the keys do not show the type
 		return e, nil
 	case err == nil:
-		err = errors.New("it is not stored under the key that Schema.Key gives it")
+		err = errors.New("the entity is stored under another key than Schema.Key returns for it; insert it under that key and delete this row")
 	case errors.Is(err, tables.ErrConflict):
 		e.value, e.busy = nil, err
 		return e, nil

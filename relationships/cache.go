@@ -98,7 +98,7 @@ type flight[P any] struct {
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
-		return nil, tables.Invalidf(op, "it needs a repository")
+		return nil, tables.Invalidf(op, "the repository is nil")
 	}
 	plan, err := query.Plan()
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 func (c *Cache[P]) launch() (*flight[P], error) {
 	switch {
 	case c.closed:
-		return nil, tables.Invalidf("Lookup", "the cache is closed")
+		return nil, tables.Invalidf("Lookup", "the cache is closed; make a new one with NewCache")
 	case c.flight != nil:
 		return c.flight, nil
 	}

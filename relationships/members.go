@@ -38,7 +38,7 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
 		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.look}}
 	if x.parentOf == nil {
-		return implementation, errors.New("it needs the parent of a child")
+		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}
 	return implementation, checkRowKeys("the members", x.name, host.RowPrefix())
 }

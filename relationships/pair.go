@@ -26,7 +26,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	const op = "NewPair"
 	switch {
 	case as == nil || bs == nil || partner == nil:
-		return nil, tables.Invalidf(op, "it needs two repositories and the key of the partner")
+		return nil, tables.Invalidf(op, "a repository or the partner function is nil; give all three")
 	case !as.Table().Same(bs.Table()):
 		return nil, tables.Invalidf(op, "the repositories are on two tables, which have no transaction in common; use Reference with SameKey")
 	}

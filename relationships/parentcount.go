@@ -37,7 +37,7 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil }}
 	switch {
 	case x.parents == nil || x.parentOf == nil || x.count == nil:
-		return implementation, errors.New("it needs the parents' repository, the parent of a child and its count")
+		return implementation, errors.New("the parents' repository, parentOf or count is nil; give all three")
 	case !x.parents.Table().Same(host.Table()):
 		return implementation, fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
 	}

@@ -28,7 +28,7 @@ type fromRepository[P any] struct {
 
 func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
-		return nil, tables.Invalidf("Lookup", "there is no repository")
+		return nil, tables.Invalidf("Lookup", "FromRepository was given a nil repository")
 	}
 	found := make(map[tables.Key]*P, len(keys))
 	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
@@ -89,7 +89,7 @@ func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	}
 	key, ok := r.Key(v)
 	if !ok {
-		return nil, notFound("Get", tables.Key{}, errors.New("the entity refers to nothing"))
+		return nil, notFound("Get", tables.Key{}, errors.New("Reference.Key returns no key for the entity, so there is nothing to read"))
 	}
 	found, err := r.Source.Lookup(ctx, []tables.Key{key})
 	if err != nil {
@@ -120,7 +120,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			return
 		}
 		if children == nil {
-			yield(Joined[C, P]{}, tables.Invalidf("Join", "there is no sequence of entities"))
+			yield(Joined[C, P]{}, tables.Invalidf("Join", "the sequence of entities is nil"))
 			return
 		}
 		size := r.Batch

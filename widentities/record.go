@@ -48,7 +48,7 @@ func textOf(v tables.Value) ([]byte, error) {
 		return []byte(text), nil
 	}
 	if v.IsNull() {
-		return nil, fmt.Errorf("it has no value")
+		return nil, fmt.Errorf("the property has no value")
 	}
 	return bytes.Trim(edm.AppendValue(nil, edm.Value(v)), `"`), nil
 }

@@ -26,7 +26,7 @@ func (r *Engine) notInBulk() (name string, is bool) {
 // CheckBulk rejects patterns with effects outside of the entity's own rows.
 func (r *Engine) CheckBulk(op string) error {
 	if name, is := r.notInBulk(); is {
-		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the entity's own rows, and cannot be written in bulk", name))
+		return r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has effects outside of the entity's own rows, which a bulk insert cannot write; use Insert", name))
 	}
 	return nil
 }

@@ -351,7 +351,7 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	}
 	r.Codec.SetKey(mirror, c.Key)
 	if !c.standIn && r.Schema.Key(mirror) != c.Key {
-		return tables.Invalidf("", "its key depends on something that is not stored: it would be another after the next read")
+		return tables.Invalidf("", "Schema.Key returns another key for the entity as it will be read back; compute the key from stored properties only")
 	}
 	for _, x := range r.Copies {
 		given, err := c.Copies().Near(x)
@@ -375,7 +375,7 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	return r.checkOutsideMirror(c.Copies(), CopiesOf(mirror))
 }
 
-var errUnstoredKeys = errors.New("its keys depend on something that is not stored: they would be others after the next read")
+var errUnstoredKeys = errors.New("the pattern returns other keys for the entity as it will be read back; compute keys from stored properties only")
 
 // updateMeta updates the Meta of the written value.
 func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {

@@ -72,11 +72,11 @@ func checkOutsideCopies(copies []driver.OutsideCopy) error {
 			return err
 		}
 		if strings.HasPrefix(copies[i].Key.Row, ClaimPrefix) {
-			return errors.New("a copy's row key begins with U+FFFC")
+			return errors.New("a copy's row key begins with U+FFFC, which is reserved for claims; use another row key")
 		}
 		for j := range copies[:i] {
 			if copies[j].Key == copies[i].Key {
-				return errors.New("two copies of the entity have one key")
+				return errors.New("two copies of the entity have the same key; return each key once")
 			}
 		}
 	}

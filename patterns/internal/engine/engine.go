@@ -79,7 +79,7 @@ func (r *Engine) Compose() (err error) {
 		}
 	}
 	if name, out := r.firstOutside(); out && isNil(r.Schema.Intents) {
-		return fmt.Errorf("%s has effects outside of the partition and needs Schema.Intents", name)
+		return fmt.Errorf("pattern %s has effects outside of the partition; set Schema.Intents, for example to an eventual.Queue", name)
 	}
 	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })
 	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
@@ -99,7 +99,7 @@ func (r *Engine) refuseClearText() error {
 	}
 	for _, field := range reflect.VisibleFields(r.Codec.Type()) {
 		if value, tagged := field.Tag.Lookup(driver.EncryptTag); tagged && value != "false" {
-			return fmt.Errorf("field %s of %s has the tag %s, and no pattern encrypts it", field.Name, r.Codec.Type(), driver.EncryptTag)
+			return fmt.Errorf("field %s of %s has the tag %s, but no pattern encrypts it; attach an encryption or remove the tag", field.Name, r.Codec.Type(), driver.EncryptTag)
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 // appendRows assigns keys to the rows of a layout.
 func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
-		return nil, errors.New("the row key has U+FFFB twice, which marks further rows")
+		return nil, errors.New("the row key contains U+FFFB twice, which is reserved for further rows; build keys with compoundkey")
 	}
 	switch n := len(laid.Further); {
 	case n > MaxFurtherRows:

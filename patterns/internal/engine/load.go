@@ -61,7 +61,7 @@ func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *Store
 
 // errReplaced is returned if the entity was replaced during each attempt to read it.
 func errReplaced(table *tables.Table, key tables.Key) error {
-	return &tables.Error{Op: "Get", Table: table.Name(), Key: key, Kind: tables.ErrConflict, Err: errors.New("the entity was replaced during each attempt to read it")}
+	return &tables.Error{Op: "Get", Table: table.Name(), Key: key, Kind: tables.ErrConflict, Err: errors.New("concurrent writers replaced the entity during each attempt to read it; read it again")}
 }
 
 // asGarbled converts ErrOutdated to ErrGarbled if the row has not changed since it was read.
@@ -75,7 +75,7 @@ func asGarbled(err error) error {
 }
 
 // ErrNoLayout is the cause if a repository without a Layout reads an entity of several rows.
-var ErrNoLayout = errors.New("the entity is spread over several rows, and the repository has no layout")
+var ErrNoLayout = errors.New("the entity is spread over several rows, but the repository has no Layout; attach widentities.New")
 
 // loadOnce is one attempt of loadStored.
 func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
@@ -147,11 +147,11 @@ func notAbsent(err error) error {
 func (r *Engine) filterable(property string) error {
 	for _, t := range r.Transformers {
 		if t.Transform.Filterable != nil && !t.Transform.Filterable(property) {
-			return fmt.Errorf("a condition on property %s, which %s stores in another form", property, t.Name)
+			return fmt.Errorf("property %s cannot be used in a condition, since pattern %s does not store it unchanged", property, t.Name)
 		}
 	}
 	if r.Layout != nil && !r.Layout.Layout.Filterable(property) {
-		return fmt.Errorf("a condition on property %s, which %s may keep in a further row", property, r.Layout.Name)
+		return fmt.Errorf("property %s cannot be used in a condition, since pattern %s may store it in a further row", property, r.Layout.Name)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type OutsideWriter struct {
 // commit writes a copy and its claim. All writes of rows outside of the entity's partition go through it.
 func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
 	if !slices.Contains(o.own, OutsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
-		return fmt.Errorf("the message does not name the key")
+		return fmt.Errorf("the message does not name the key, so nothing may be written under it")
 	}
 	_, err := Commit(ctx, o.Table, "Reconcile", operations...)
 	return err

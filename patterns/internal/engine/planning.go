@@ -48,7 +48,7 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 	}
 	for _, copied := range made {
 		if copied.RowKey == key.Row {
-			return nil, fmt.Errorf("a copy has the entity's own row key")
+			return nil, fmt.Errorf("a copy has the entity's own row key; give it another")
 		}
 		before := len(rows)
 		rows, err = s.Spread(rows, c.Name, tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
@@ -56,7 +56,7 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 			return nil, err
 		}
 		if repeats(rows[:before], rows[before].RowKey) {
-			return nil, fmt.Errorf("two rows of the entity have one row key")
+			return nil, fmt.Errorf("two rows of the entity have the same row key; give each its own")
 		}
 	}
 	return rows, nil
@@ -206,7 +206,7 @@ func (r *Engine) planRows(c *Change, d *draft, merged tables.Properties) error {
 		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
 			return tables.Invalid("", err) // report the error of compoundkey rather than the missing prefix
 		}
-		return tables.Invalidf("", "its row key does not begin with Schema.RowPrefix, so no query would find it")
+		return tables.Invalidf("", "the row key from Schema.Key does not begin with Schema.RowPrefix, so no query would find the entity")
 	}
 	rows, err := r.rowsOf(v, c.Key, c.Stored)
 	if err != nil {

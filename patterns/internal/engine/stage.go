@@ -30,14 +30,14 @@ func (r *Engine) StageDelete(ctx context.Context, x *tables.Transaction, v any) 
 // CheckStage implements Host.CheckStage.
 func (r *Engine) CheckStage(op string) error {
 	if name, out := r.firstOutside(); out {
-		return r.Invalid(op, tables.Key{}, fmt.Errorf("%q has effects outside of the partition, which a transaction cannot hold", name))
+		return r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has effects outside of the partition, which a transaction cannot contain; write the entity with Insert, Replace or Delete", name))
 	}
 	return nil
 }
 
 func (r *Engine) stage(ctx context.Context, op string, x *tables.Transaction, prepare func() (*Work, error)) error {
 	if x == nil || x.Table() == nil {
-		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction was not made by NewTransaction"))
+		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is not usable; make it with Table.NewTransaction"))
 	}
 	if !x.Table().Same(r.Table) {
 		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s", x.Table().Name()))

@@ -142,7 +142,7 @@ func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error
 // Update is Repository.Update.
 func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
 	if change == nil {
-		return nil, r.Invalid("Update", key, errors.New("there is no function that changes the entity"))
+		return nil, r.Invalid("Update", key, errors.New("the change function is nil"))
 	}
 	var v any
 	err := r.retry(ctx, func() (*Work, error) {
@@ -285,7 +285,7 @@ func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Prope
 		}
 	}
 	if stateOf(meta).Partial && len(names) == 0 {
-		return nil, fmt.Errorf("it was read through a projection; name the properties to merge")
+		return nil, fmt.Errorf("the entity was read through a projection; name the properties to merge")
 	}
 	if !stateOf(meta).Partial && r.Schema.Key(v) != stateOf(meta).Key {
 		return nil, errKeyChanged
