@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // crew runs functions concurrently, up to a limit, and keeps the first error.
 type crew struct {
-	slots    chan struct{}
-	running  sync.WaitGroup
+	running  errgroup.Group
 	mu       sync.Mutex
-	err      error
 	panicked any
 }
 
@@ -19,16 +19,16 @@ func newCrew(n int) *crew {
 	if n == 0 {
 		n = defaultConcurrency
 	}
-	return &crew{slots: make(chan struct{}, n)}
+	c := &crew{}
+	c.running.SetLimit(n)
+	return c
 }
 
 // do begins something once there is room for it.
 func (c *crew) do(work func() error) {
-	c.slots <- struct{}{}
-	c.running.Go(func() {
-		defer func() { <-c.slots }()
+	c.running.Go(func() error {
 		defer c.catch()
-		c.failed(work())
+		return work()
 	})
 }
 
@@ -41,22 +41,14 @@ func (c *crew) catch() {
 	}
 }
 
-// failed notes an error, if it is one.
-func (c *crew) failed(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
-	}
-}
+// failed keeps an error of the caller's own goroutine, if it is the first one.
+func (c *crew) failed(err error) { c.do(func() error { return err }) }
 
 // wait waits for all and returns the first error.
 func (c *crew) wait() error {
-	c.running.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	err := c.running.Wait()
 	if c.panicked != nil {
 		panic(c.panicked)
 	}
-	return c.err
+	return err
 }

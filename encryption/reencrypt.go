@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -150,25 +152,20 @@ func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, p
 
 // rewrite writes those of a page that need it, several at once.
 func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, r.options.Concurrency)
+	var running errgroup.Group
+	running.SetLimit(r.options.Concurrency)
 	for _, s := range found {
 		if s.done {
 			continue
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			r.rewriteOne(ctx, s.entity)
+		running.Go(func() error {
+			if ctx.Err() == nil {
+				r.rewriteOne(ctx, s.entity)
+			}
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = running.Wait() // rewriteOne reports the errors
 	return ctx.Err()
 }
 

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -63,16 +64,15 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 		lists[0], errs[0] = r.read(ctx, places[0])
 		return lists, errs[0]
 	}
-	var running sync.WaitGroup
-	slots := make(chan struct{}, readAtOnce)
+	var running errgroup.Group
+	running.SetLimit(readAtOnce)
 	for i, place := range places {
-		slots <- struct{}{}
-		running.Go(func() {
+		running.Go(func() error {
 			lists[i], errs[i] = r.read(ctx, place)
-			<-slots
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait() // errs has the errors
 	return lists, cmp.Or(errs...)
 }
 

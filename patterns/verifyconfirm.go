@@ -3,8 +3,9 @@ package patterns
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -144,28 +145,18 @@ func (v *verifier) lookOnce(ctx context.Context, s *candidate, e *seenEntity) er
 }
 
 // each calls a function for every item, at most n concurrently, and returns the first error.
-func each[I any](ctx context.Context, n int, items []I, do func(context.Context, I) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, n)
-	var running sync.WaitGroup
+func each[I any](parent context.Context, n int, items []I, do func(context.Context, I) error) error {
+	group, ctx := errgroup.WithContext(parent)
+	group.SetLimit(n)
 	for _, item := range items {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		running.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, item); err != nil {
-				cancel(err)
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			return do(ctx, item)
 		})
 	}
-	running.Wait()
-	if ctx.Err() != nil {
+	if group.Wait() != nil || parent.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil
