@@ -10,9 +10,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Beacon makes index keys of encrypted values, by a keyed hash: equal values have equal beacons, so that they can be looked
-// up, and so the service sees which entities have equal values, and how many. Fewer bits hide more of that: different values
-// share a beacon then, and what is found has to be filtered by Matching. It is pure, and safe for concurrent use.
+// Beacon makes index keys of encrypted values with a keyed hash. Equal values have equal beacons, so an index can find
+// them; the service therefore learns which entities have equal values, and how many. With fewer bits, different values
+// share a beacon, which hides more but makes lookups return false positives; remove those with Matching. A Beacon is
+// deterministic and safe for concurrent use.
 type Beacon struct {
 	hidden
 	name string
@@ -20,15 +21,16 @@ type Beacon struct {
 	key  secret
 }
 
-// beaconBits are those of a beacon that has no false positives in practice.
+// beaconBits is the default length, at which false positives do not occur in practice.
 const beaconBits = 128
 
-// CreateBeacon makes the key of a beacon, once for each name; it is tables.ErrExists when there is one. Every beacon
-// under one key has that key for life: with another one, nothing is found any more. Requests: 1 to wrap, 1.
+// CreateBeacon creates the key of a beacon. Call it once for each name; it returns tables.ErrExists if the key exists.
+// The key of a beacon never changes, because an index made with one key finds nothing under another. Requests: 1 to
+// wrap, 1 to insert.
 func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil {
-		return tables.Invalidf("CreateBeacon", "the name of the beacon cannot be a row key")
+		return tables.Invalidf("CreateBeacon", "the beacon's name %q cannot be part of a row key; use the characters that compoundkey allows", name)
 	}
 	key, err := r.state.wrap(ctx, randomKey(), row)
 	if err != nil {
@@ -41,15 +43,15 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	return typed.Insert(ctx, key)
 }
 
-// Beacon fetches the key of a beacon, for as long as the program keeps it. bits is the length of its hashes, 8 to 128, or 0
-// for 128; an index needs the same ones all its life. Requests: 1, 1 to unwrap.
+// Beacon fetches the key of a beacon; the program may keep the Beacon as long as it runs. bits is the length of its
+// hashes, 8 to 128 (0 means 128). It must never change for an existing index. Requests: 1, and 1 to unwrap.
 func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, error) {
 	if bits == 0 {
 		bits = beaconBits
 	}
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil || bits < 8 || bits > beaconBits {
-		return Beacon{}, tables.Invalidf("Beacon", "a beacon of %d bits; it has a name, and 8 to %d bits", bits, beaconBits)
+		return Beacon{}, tables.Invalidf("Beacon", "a beacon of %d bits; give it a name and 8 to %d bits", bits, beaconBits)
 	}
 	key, err := r.state.fetch(ctx, row)
 	if err != nil {
@@ -65,8 +67,8 @@ func (b Beacon) KeyID() DataKeyID { return idOf(b.key.bytes()) }
 //
 //	HMAC-SHA256(key, "tablepatterns/encryption/1/beacon", name, type code and octets of the value)
 //
-// each of the three preceded by 4 bytes of length. A null value has none: it is the zero Part. Where values that differ by
-// case are to be found by each other, make them equal before (compoundkey.FoldCase).
+// each of the three preceded by 4 bytes of length. A null value has the zero Part. To find values regardless of case,
+// fold them before you call Part (compoundkey.FoldCase).
 func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	if v.IsNull() {
 		return compoundkey.Part{}
@@ -86,7 +88,7 @@ func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	return compoundkey.Bytes(sum)
 }
 
-// Matching filters what was found by a beacon: it yields the entities that have the value in fact.
+// Matching filters the results of a lookup by beacon: it yields only the entities that really have the value.
 func Matching[T any](found iter.Seq2[*T, error], has func(*T) bool) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for v, err := range found {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// cache holds what was fetched, each for a time and a number of uses. Of several who want what is not there, one fetches
-// it and the others wait for it.
+// cache holds fetched values, each for a limited time and number of uses. If several goroutines need a missing value,
+// one fetches it and the others wait.
 type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
-	// refuses reports whether an error is kept, for refusalTime: it would be the same if it were fetched again, and whoever can
-	// write what is read could have each read fetch it. nil keeps none.
+	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same. Without
+	// that, whoever can write the stored rows could make every read fetch. nil caches no errors.
 	refuses func(error) bool
 
 	mu       sync.Mutex // never held while something is fetched
 	entries  map[K]*cached[V]
-	refusals int // that timers run for
+	refusals int // these keys have running timers
 	flights  map[K]*flight[V]
 }
 
@@ -26,28 +26,29 @@ type cached[V any] struct {
 	value   V
 	err     error // in place of value
 	expires time.Time
-	left    int64 // uses
+	left    int64 // remaining uses
 }
 
 type flight[V any] struct {
 	done   chan struct{}
 	value  V
 	err    error
-	gaveUp bool // the one who fetched did, or panicked: the others ask for themselves
+	gaveUp bool // the fetching goroutine did, or panicked: the waiters fetch themselves
 }
 
 func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 	return &cache[K, V]{ttl: ttl, uses: uses, now: time.Now, entries: map[K]*cached[V]{}, flights: map[K]*flight[V]{}}
 }
 
-// refusalTime is how long an error is kept at most, so that what was mended is seen soon; maxRefusals is how many are, beside the
-// values: a bound for the memory that somebody can have taken who can write what is read.
+// refusalTime is the longest time an error is cached, so that a repaired row is seen soon. maxRefusals limits how many
+// errors are cached besides the values: it bounds the memory that an attacker who can write rows can make the program
+// use.
 const (
 	refusalTime = 30 * time.Second
 	maxRefusals = 1024
 )
 
-// get returns what is there for k, or what fetch returns. Those who waited for an error get it, too.
+// get returns the cached value of k, or the result of fetch. Waiting goroutines also get fetch's error.
 func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) (V, error)) (V, error) {
 	var none V
 	for {
@@ -81,7 +82,8 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 	}
 }
 
-// lead fetches for all who wait. They are let go also when fetch panics. What was forgotten meanwhile is for them alone.
+// lead runs fetch for all waiters and releases them even if it panics. A result evicted in the meantime is returned to
+// them but not cached.
 func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		c.mu.Lock()
@@ -98,7 +100,8 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// keep keeps a value, or a refusal, until its time is over, also when nobody asks for it any more: it may be a key. mu is held.
+// keep caches a value or an error and starts a timer that removes it, because it may be a key and nobody may ask for it
+// again. mu is held.
 func (c *cache[K, V]) keep(k K, value V, err error) {
 	ttl := c.ttl
 	if err != nil {
@@ -122,7 +125,7 @@ func (c *cache[K, V]) keep(k K, value V, err error) {
 	})
 }
 
-// forget removes what is there for k, and keeps nothing of what is being fetched.
+// forget removes the cached value of k and keeps a running fetch from caching its result.
 func (c *cache[K, V]) forget(k K) {
 	c.mu.Lock()
 	delete(c.entries, k)

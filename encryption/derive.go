@@ -11,17 +11,18 @@ import (
 	"hash"
 )
 
-// writeKeys are the keys of one write, or one stream. The salt is 32 random bytes, so that they are never those of another.
+// writeKeys are the keys of one write or one stream. The salt is 32 random bytes, so no two writes share keys.
 //
 //	HKDF-SHA256(data key, salt, domain ‖ data key id) = 32 bytes key of AES-256-GCM ‖ 32 bytes key of HMAC-SHA256 ‖ 32 bytes commitment
 //
-// The commitment is stored: AES-GCM alone lets somebody who knows two keys make a ciphertext that opens under both.
+// The commitment is stored because AES-GCM alone would let somebody who knows two keys make a ciphertext that opens
+// under both.
 type writeKeys struct {
 	aead       cipher.AEAD
 	mac        []byte
 	commitment []byte
 
-	digests hash.Hash // HMAC under mac, nil before the first digest; writeKeys serve one goroutine
+	digests hash.Hash // HMAC with the key mac, nil before the first digest; one goroutine uses a writeKeys
 	scratch []byte
 }
 
@@ -65,16 +66,17 @@ func newWrite(dataKey []byte, domain string, version byte, id DataKeyID) (origin
 }
 
 func newSalt() (salt [saltSize]byte) {
-	rand.Read(salt[:]) // never fails: it ends the program instead
+	rand.Read(salt[:]) // never fails: crypto/rand ends the program instead
 	return salt
 }
 
-// commits reports whether the keys are those that the commitment was made for.
+// commits reports whether the stored commitment was made for these keys.
 func (k *writeKeys) commits(o *origin) bool {
 	return subtle.ConstantTimeCompare(k.commitment, o.commitment[:]) == 1
 }
 
-// valueNonce is unlike that of any other value under the same key: a key serves one write, and a write has each index once.
+// valueNonce returns the nonce of a value. It is unique under its key, since a key serves one write and each index
+// occurs once in a write.
 func valueNonce(index uint16) []byte {
 	nonce := make([]byte, 12)
 	binary.BigEndian.PutUint16(nonce[10:], index)

@@ -14,39 +14,46 @@ import (
 
 // Options are the options of an Encryption; nil is the same as the zero value.
 type Options struct {
-	// Resolver says which properties are encrypted, beside those with the tag. It is pure. With it, a condition on any
-	// property is refused that Plain does not name, since its value would be sent as it is.
+	// Resolver selects properties to encrypt, in addition to those with the tag. It must be deterministic. With a
+	// Resolver, conditions are allowed only on properties listed in Plain, because a condition sends its value in
+	// plaintext.
 	Resolver func(partitionKey, rowKey, property string) bool
-	// Plain names properties that the Resolver is not asked for.
+	// Plain names properties that are never encrypted; the Resolver is not called for them.
 	Plain []string
-	// Sign says which of the other properties are signed, beside those with the tag `encrypt:"sign"`: they are stored as they are, and
-	// can be in conditions, and a read of one that somebody has changed, added or removed is ErrNotAuthentic. It is pure. What a
-	// pattern seals (driver.Implementation.Seals), such as type and version of package heterogeneous, is always signed.
+	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"`. It must be deterministic. A
+	// signed property is stored in plaintext and may be in conditions; if somebody changed, added or removed it, a read
+	// returns ErrNotAuthentic. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
+	// of package heterogeneous, are always signed.
 	Sign func(partitionKey, rowKey, property string) bool
-	// Context returns what everything is bound to beyond the row, such as the tenant for which the request runs: pairs that
-	// are not stored, and that whoever reads must have. With others, a read is ErrNotAuthentic. It runs at each write and
-	// read of an entity, also in workers, Verify and Rebuild, whose context.Context may have no request behind it: there it
-	// can go by the key. It returns the same pairs for an entity for as long as the data lives. Its error ends the operation.
+	// Context returns pairs that everything is bound to besides the row, such as the tenant of the request. They are
+	// not stored: a reader must supply the same pairs, or the read returns ErrNotAuthentic. Context runs at each write
+	// and read of an entity, also in workers, Verify and Rebuild, whose context.Context may belong to no request; there
+	// it can derive the pairs from the key. It must always return the same pairs for the same entity. If it returns an
+	// error, the operation fails with it.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
-	// Scope is bound into everything, such as a tenant or an environment: what was written in one is not read in another,
-	// also where both have the same data keys, tables and keys. It stays the same for as long as the data lives.
+	// Scope is bound into everything that is written, such as a tenant or an environment. Data written in one scope
+	// cannot be read in another, even with the same data keys, tables and keys. It must never change while the data
+	// exists.
 	Scope string
-	// Padding rounds the length of plaintexts up to a multiple, so that it tells less; 0 and 1 are none. It can change.
+	// Padding rounds the length of plaintexts up to a multiple of this many bytes, so that the stored length reveals
+	// less; 0 and 1 mean no padding. It can be changed at any time.
 	Padding int
-	// AcceptPlaintext is for the migration of a table that was not encrypted, or not all that is now. Rows without a seal are
-	// read as they are, and so are properties that the declaration has and the row's seal does not, and rows of format version 1,
-	// which signs nothing and binds no Context. While it is set, who can write rows can pass plaintext off as what was encrypted.
-	// Reencrypt brings it to an end.
+	// AcceptPlaintext lets a table be migrated that is not fully encrypted yet. It accepts rows without a seal,
+	// declared properties that the row's seal does not list, and rows of format version 1, which signs nothing and
+	// binds no Context. While it is set, anybody who can write rows can pass plaintext off as encrypted data. Run
+	// Reencrypt, then clear it.
 	AcceptPlaintext bool
-	// RefuseVersion1 refuses rows of format version 1, once Reencrypt has written them all in version 2. Without it they are
-	// read where nothing is declared that version 1 does not protect: no tag `encrypt:"sign"`, no Sign, no Context.
+	// RefuseVersion1 refuses rows of format version 1; set it after Reencrypt has rewritten them all in version 2.
+	// Without it, such rows are accepted only if the declaration uses nothing that version 1 lacks: no tag
+	// `encrypt:"sign"`, no Sign, no Context.
 	RefuseVersion1 bool
-	// Legacy reads rows that the client-side encryption of .NET, Java or Python has written, whose wrapping keys it holds; nil
-	// refuses them. They have no MAC: who can write rows can change their values. Reencrypt brings it to an end.
+	// Legacy holds the wrapping keys of rows that the client-side encryption of .NET, Java or Python has written, and
+	// makes them readable; nil refuses them. They have no MAC: anybody who can write rows can change their values. Run
+	// Reencrypt, then clear it.
 	Legacy KeyWrapper
 }
 
-// Encryption is the pattern: it encrypts properties of the entities of the one Repository that it is given to.
+// Encryption is the pattern that encrypts properties of entities. Give each Encryption to one Repository only.
 type Encryption[T any] struct {
 	hidden
 	name       string
@@ -99,17 +106,17 @@ type rowCipher struct {
 	table    string
 	tagged   []string // properties to encrypt, sorted
 	signed   []string // properties to sign, sorted
-	sealed   []string // those that other patterns have added, sorted
+	sealed   []string // signed because another pattern added and seals them, sorted
 }
 
-// cipherOf makes the rowCipher of a repository, and refuses a type that does not fit.
+// cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.
 func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table().Name()}
 	switch {
 	case e.registry == nil || e.registry.state == nil:
-		return c, errors.New("the encryption has no registry of data keys")
+		return c, errors.New("the registry is nil; give encryption.New a Registry")
 	case e.options.Padding < 0 || e.options.Padding > maxPadding:
-		return c, fmt.Errorf("a padding of %d; it is at most %d", e.options.Padding, maxPadding)
+		return c, fmt.Errorf("Options.Padding is %d; it must be at most %d", e.options.Padding, maxPadding)
 	}
 	entity := reflect.TypeFor[T]()
 	all, err := taggedProperties(entity)
@@ -121,35 +128,37 @@ func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 		return c, err
 	}
 	if len(c.tagged)+len(c.signed) == 0 && e.options.Resolver == nil && e.options.Sign == nil {
-		return c, fmt.Errorf("no property is to be encrypted: no field of %s has the tag, and there is no resolver", entity)
+		return c, fmt.Errorf("no property is encrypted or signed: tag a field of %s or set Options.Resolver", entity)
 	}
 	return c, nil
 }
 
-// checkNames refuses tags and names that do not fit the type, whose properties are known, nil for any.
+// checkNames refuses tags and names that the type has no property for. known lists the type's properties; nil means
+// any.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	for _, name := range slices.Concat(c.tagged, c.signed) {
 		if known != nil && !slices.Contains(known, name) {
-			return fmt.Errorf("property %s has the tag, and %s does not store it", name, entity)
+			return fmt.Errorf("property %s has the tag, but %s does not store it; remove the tag or store the field", name, entity)
 		}
 		if slices.Contains(c.options.Plain, name) && slices.Contains(c.tagged, name) {
-			return fmt.Errorf("property %s has the tag, and is to be plain", name)
+			return fmt.Errorf("property %s has the tag and is in Options.Plain; remove one of the two", name)
 		}
 	}
 	for _, name := range known {
 		if isOurs(name) {
-			return fmt.Errorf("property name %s is not for entities", name)
+			return fmt.Errorf("property name %s is reserved for the encryption; choose another name", name)
 		}
 	}
 	return nil
 }
 
-// fits refuses a second encryption, and properties that another pattern takes out of the row before they can be encrypted.
+// fits refuses a second encryption, and patterns that move an encrypted property out of the row before it can be
+// encrypted.
 func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 	var names []string
 	for _, p := range all {
 		if other, ok := p.Pattern.(*rowCipher); ok && other != c {
-			return fmt.Errorf("%q encrypts properties of the same entities, and an entity has one seal", p.Name)
+			return fmt.Errorf("pattern %q already encrypts these entities; give a repository only one Encryption", p.Name)
 		}
 	}
 	codec, err := tables.NewCodec[T]()
@@ -164,7 +173,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 		for _, name := range append(names, p.Name) { // of a property that nobody lists, it may be called by
 			chosen := slices.Contains(c.tagged, name) || c.options.Resolver != nil && !slices.Contains(c.options.Plain, name)
 			if chosen && !p.Transform.Filterable(name) {
-				return fmt.Errorf("property %s is to be encrypted, and pattern %q stores it elsewhere, in clear", name, p.Name)
+				return fmt.Errorf("property %s is encrypted, but pattern %q stores it elsewhere in plaintext; use only one of the two for it", name, p.Name)
 			}
 		}
 	}
@@ -174,7 +183,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 // maxPadding keeps a padded value within a property.
 const maxPadding = 4096
 
-// isOurs reports whether a name is one of the encryption's own properties, of this one or the legacy one.
+// isOurs reports whether this package, or the legacy encryption, stores its own data under the name.
 func isOurs(name string) bool {
 	return name == SealProperty || name == legacyMetadata || name == legacyNames
 }
@@ -195,7 +204,7 @@ func (c *rowCipher) signs(key tables.Key, property string) bool {
 	return c.options.Sign != nil && c.options.Sign(key.Partition, key.Row, property)
 }
 
-// place is what the values of an entity are bound to. Names of tables do not differ by case.
+// place is the location that the values of an entity are bound to. Table names ignore case.
 func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	at := place{scope: c.options.Scope, table: strings.ToLower(c.table), partition: key.Partition, row: key.Row}
 	if c.options.Context == nil {
@@ -209,7 +218,7 @@ func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	return at, nil
 }
 
-// filterable reports whether rows hold a property as it is.
+// filterable reports whether the rows hold a property in plaintext, so that conditions on it work.
 func (c *rowCipher) filterable(property string) bool {
 	if isOurs(property) || slices.Contains(c.tagged, property) {
 		return false

@@ -6,24 +6,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ErrNotAuthentic is the one error of everything that is read and is not what was written under its key: it does not tell
-// which check failed. It is a tables.ErrGarbled.
-const ErrNotAuthentic = constantError("not what was encrypted under this key")
+// ErrNotAuthentic means that stored data is not what was written under its key. It deliberately does not tell which
+// check failed. errors.Is also matches tables.ErrGarbled.
+const ErrNotAuthentic = constantError("the stored data is not what was encrypted under this key")
 
-// constantError is an error that nobody can change.
+// constantError is an immutable error.
 type constantError string
 
 // Error implements error.
 func (e constantError) Error() string { return string(e) }
 
-// Is makes errors.Is see the kind.
+// Is makes errors.Is match the error's kind.
 func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
 
-// errMerge is the guide's reason.
-var errMerge = errors.New("a merge is refused: the encrypted properties that stay were written under another key than those that it sends, and could not be read together any more; use Replace")
+// errMerge repeats the reason that the guide gives.
+var errMerge = errors.New("an encrypted entity cannot be merged, because its old and new properties would be encrypted under different keys; use Replace")
 
-// unreadable reports whether err says that a data key is not to be had from what is stored, in contrast to one that cannot
-// be had just now. On reading it must not be told from any other mark of tampering.
+// unreadable reports whether err means that the stored rows yield no data key, as opposed to a temporary failure. A
+// read must report it like any other sign of tampering.
 func unreadable(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid)
 }

@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// Whatever is stored begins with a header of 88 bytes:
+// Everything that is stored begins with a header of 88 bytes:
 //
 //	 0   3  "TPE"
 //	 3   1  format version: 2 of values and seals (1 is read), 1 of streams
 //	 4   1  kind: 1 a property's value, 2 a row's seal, 3 a stream
 //	 5   1  type code of the value (value.go); 0 for a seal and a stream
-//	 6   2  place of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
+//	 6   2  index of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
 //	 8  16  id of the data key
 //	24  32  salt of the write
 //	56  32  key commitment
 //
-// A value goes on with ciphertext and tag (16 bytes), a seal as seal.go says, a stream as stream.go says.
+// In a value, ciphertext and tag (16 bytes) follow; seal.go and stream.go say what follows in a seal and in a stream.
 const (
 	headerSize = 88
 	version1   = 1
@@ -50,7 +50,7 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 	return DataKeyID(append(b, make([]byte, 16)...)[:16]), err == nil && len(b) == len(id)
 }
 
-// origin is what all that one write stores has in common.
+// origin is what the values and the seal of one write have in common.
 type origin struct {
 	version    byte
 	key        DataKeyID
@@ -73,7 +73,8 @@ func (h *header) append(dst []byte) []byte {
 	return append(dst, h.commitment[:]...)
 }
 
-// parseHeader reads a header of one kind. It returns one also where it is not ok, so that the rest of the work is the same.
+// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller's
+// remaining work, and its time, stay the same.
 func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
@@ -85,23 +86,23 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	return h, b[headerSize:], looksEncrypted(b) && h.kind == kind && (kind != kindStream || h.version == version1)
 }
 
-// looksEncrypted reports whether a binary begins as what this package stores does. No plain value may.
+// looksEncrypted reports whether a binary value has the header of this package. A plain value must not have it.
 func looksEncrypted(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
 }
 
-// appendField appends a text so that no two lists of texts come out alike.
+// appendField appends a text with its length, so that different lists of texts never have the same encoding.
 func appendField(dst []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, uint32(len(text))), text...)
 }
 
-// place is what a value is bound to beside its header.
+// place is what a value is bound to in addition to its header.
 type place struct {
 	scope, table, partition, row string
-	required                     string // what Options.Context returns, encoded; version 1 does not bind it
+	required                     string // the encoded result of Options.Context; version 1 does not bind it
 }
 
-// context is the beginning of the associated data of a value, and of what a seal's MAC is over.
+// context begins the associated data of a value and the MAC input of a seal.
 func (p place) context(domain string, version byte) []byte {
 	b := make([]byte, 0, 256+len(p.partition)+len(p.row)+len(p.required))
 	for _, field := range []string{domain, p.scope, p.table, p.partition, p.row} {
@@ -113,7 +114,8 @@ func (p place) context(domain string, version byte) []byte {
 	return b
 }
 
-// encodeContext encodes what Options.Context returns, so that no two maps come out alike; an empty one is "".
+// encodeContext encodes the result of Options.Context, so that different maps have different encodings; an empty map is
+// "".
 func encodeContext(pairs map[string]string) string {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
@@ -122,7 +124,8 @@ func encodeContext(pairs map[string]string) string {
 	return string(b)
 }
 
-// domains are the first fields of all that is derived, authenticated or hashed. No two uses, and no two versions, share one.
+// Each domain is the first field of what one use derives, authenticates or hashes. No two uses, and no two versions,
+// share a domain.
 const (
 	domainStream = "tablepatterns/encryption/1/stream"
 	domainSigned = "tablepatterns/encryption/2/signed"

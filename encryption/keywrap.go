@@ -35,7 +35,8 @@ func keyWrap(wrapping, key []byte) ([]byte, error) {
 	return out, nil
 }
 
-// keyUnwrap is the inverse, RFC 3394, section 2.2.2; tables.ErrGarbled for whatever keyWrap did not make.
+// keyUnwrap is the inverse (RFC 3394, section 2.2.2). It returns tables.ErrGarbled for anything that keyWrap did not
+// make.
 func keyUnwrap(wrapping, wrapped []byte) ([]byte, error) {
 	block, err := aes.NewCipher(wrapping)
 	if err != nil {

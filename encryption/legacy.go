@@ -14,8 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The client-side encryption of the storage libraries for .NET, Java and Python, which is read and never written: strings
-// as Edm.Binary, AES-256-CBC with PKCS#7, under a content key for each entity, and two properties beside them.
+// This file reads the client-side encryption of the storage libraries for .NET, Java and Python; nothing writes it. It
+// stores strings as Edm.Binary, AES-256-CBC with PKCS#7, under a content key for each entity, and two more properties.
 const (
 	legacyMetadata = "_ClientEncryptionMetadata1" // JSON: the wrapped content key, the IV
 	legacyNames    = "_ClientEncryptionMetadata2" // the names of the encrypted properties, encrypted
@@ -36,7 +36,7 @@ type legacyEnvelope struct {
 	KeyWrappingMetadata *struct{ EncryptionLibrary string }
 }
 
-// isJava reports whether the Java library wrote it, which made IVs in another order of keys.
+// isJava reports whether the Java library wrote the entity: it derives IVs from the keys in another order.
 func (l *legacyEnvelope) isJava() bool {
 	return l.KeyWrappingMetadata == nil || strings.Contains(l.KeyWrappingMetadata.EncryptionLibrary, "Java")
 }
@@ -45,11 +45,12 @@ func (l *legacyEnvelope) isJava() bool {
 type legacyCipher struct {
 	block  cipher.Block
 	iv     []byte
-	keys   string // of the entity, in the order of the library
+	keys   string // partition key and row key, in the library's order
 	intact bool   // so far
 }
 
-// open decrypts one value. There is no MAC; padding and text are looked at together, so that the error is one.
+// open decrypts one value. There is no MAC; padding and text are checked together, so that both fail with the same
+// error.
 func (c *legacyCipher) open(name string, v tables.Value) string {
 	sealed, binary := v.Bytes()
 	whole := len(sealed) > 0 && len(sealed)%aes.BlockSize == 0
@@ -66,7 +67,7 @@ func (c *legacyCipher) open(name string, v tables.Value) string {
 	return string(plain)
 }
 
-// pkcs7 returns the length without padding, and 1 if the padding is right, in the same time for all paddings.
+// pkcs7 returns the length without padding, and 1 if the padding is valid, in constant time.
 func pkcs7(b []byte) (length, ok int) {
 	n := int(b[len(b)-1])
 	ok = subtle.ConstantTimeLessOrEq(1, n) & subtle.ConstantTimeLessOrEq(n, aes.BlockSize)
@@ -78,7 +79,8 @@ func pkcs7(b []byte) (length, ok int) {
 	return len(b) - subtle.ConstantTimeSelect(ok, n, 0), ok
 }
 
-// loadLegacy decrypts an entity of the old libraries. A wrapping key that cannot be asked just now is the only other error.
+// loadLegacy decrypts an entity of the old libraries. Besides ErrNotAuthentic it returns only errors of a wrapping key
+// that is temporarily unavailable.
 func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	values, err := c.legacyCipher(ctx, key, p)
 	if err != nil {
@@ -106,7 +108,7 @@ func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// legacyCipher unwraps the content key. Where it cannot, the rest of the work is done with another one.
+// legacyCipher unwraps the content key. If that fails, it continues with a key of zeros, so that the time does not tell.
 func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
 	text, intact := p.Get(legacyMetadata).Text()
 	var l legacyEnvelope

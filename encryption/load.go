@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// load undoes store. Whatever is not as store has left it is ErrNotAuthentic. In a partial read nobody
-// can tell what was left out from what somebody has removed; each value that is there is checked.
+// load reverses store. Anything that store did not write is ErrNotAuthentic. In a partial read, a property that was not
+// read cannot be told from one that somebody removed; load checks each value that is there.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
 	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
@@ -34,7 +34,7 @@ func isEncrypted(p tables.Property) bool {
 	return binary && looksEncrypted(b)
 }
 
-// row is the decryption of one row. It goes on to the end whatever is wrong, so that the time it takes does not tell.
+// row decrypts one row. It always does all the work, so that its time does not tell which check failed.
 type row struct {
 	e       *rowCipher
 	key     tables.Key
@@ -45,7 +45,7 @@ type row struct {
 	genuine bool // so far
 }
 
-// begin fetches the keys of a row. A key that is not to be had is a mark of tampering like others.
+// begin fetches the keys of a row. A missing key counts as tampering.
 func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
 	at, err := c.place(ctx, key)
 	if err != nil {
@@ -71,13 +71,13 @@ func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine
 	return &row{e: c, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
 }
 
-// acceptsVersion1 reports whether rows of version 1 are read. They are bound to no Context, and nothing in them is signed; what is
-// declared to be signed is refused property by property.
+// acceptsVersion1 reports whether rows of version 1 are accepted. They bind no Context and sign nothing; signedAs
+// refuses properties that are declared as signed.
 func (c *rowCipher) acceptsVersion1() bool {
 	return !c.options.RefuseVersion1 && (c.options.Context == nil || c.options.AcceptPlaintext)
 }
 
-// open decrypts a property; index is its place, -1 to go by its header.
+// open decrypts a property; index is its position among the encrypted ones, -1 to take the one in its header.
 func (r *row) open(p tables.Property, index int) tables.Property {
 	stored, _ := p.Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
@@ -86,15 +86,15 @@ func (r *row) open(p tables.Property, index int) tables.Property {
 	return tables.Property{Name: p.Name, Value: v}
 }
 
-// plain passes on a property that is neither encrypted nor signed.
+// plain copies a property that is neither encrypted nor signed.
 func (r *row) plain(p tables.Property) tables.Property {
 	undeclared := r.e.options.AcceptPlaintext || !r.e.declared(r.key, p.Name) && !r.mustBeSigned(p.Name)
 	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
 	return p
 }
 
-// mustBeSigned reports whether a property that the row's seal does not sign has to be. Version 1 signed nothing: what other patterns
-// have added is accepted there as it was.
+// mustBeSigned reports whether a property that the row's seal does not sign should have been signed. Version 1 signed
+// nothing, so there the properties that other patterns add are accepted unsigned.
 func (r *row) mustBeSigned(name string) bool {
 	if r.origin.version != version2 && slices.Contains(r.e.sealed, name) {
 		return false
@@ -102,14 +102,14 @@ func (r *row) mustBeSigned(name string) bool {
 	return r.e.signs(r.key, name)
 }
 
-// signedAs checks a property against what the seal says of it.
+// signedAs checks a property against its entry in the seal.
 func (r *row) signedAs(p tables.Property, s signedValue) tables.Property {
 	code := r.keys.signedDigest(p.Name, p.Value)
 	r.genuine = r.genuine && subtle.ConstantTimeCompare(code[:], s.code[:]) == 1
 	return p
 }
 
-// loadSealed decrypts and checks what the seal names.
+// loadSealed decrypts and checks the properties that the seal names.
 func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
@@ -134,7 +134,7 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 		case signed >= 0:
 			found++
 			out = append(out, r.signedAs(property, s.signed[signed]))
-		case isEncrypted(property): // decrypted all the same, so that a broken list of names takes no other time
+		case isEncrypted(property): // decrypted anyway, so that an invalid list of names takes the same time
 			r.open(property, -1)
 			r.genuine = false
 		default:
@@ -147,8 +147,8 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// loadProjected decrypts what there is of a row without its seal: values of one and the same write, of version 1. In version 2
-// whatever is read in part comes with the seal.
+// loadProjected decrypts a row that was read without its seal: values of one write, of version 1. Reads of version 2
+// always include the seal.
 func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
 		return nil, ErrNotAuthentic
@@ -184,8 +184,8 @@ func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.
 	return out, nil
 }
 
-// provesCopy reports what a copy proves of itself: the seal lists the rows that held copies when the entity was written. A copy in
-// another row may belong to an index that was attached later.
+// provesCopy reports whether the seal proves that the row held a copy of the entity at its last write. A copy in another
+// row may belong to an index that was attached later.
 func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)

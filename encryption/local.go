@@ -21,8 +21,8 @@ const (
 	AlgorithmRSAOAEP256 = "RSA-OAEP-256" // with SHA-256
 )
 
-// LocalKey is a KeyWrapper whose AES key the program holds itself: for tests, for legacy data, or where another store of
-// secrets has it.
+// LocalKey is a KeyWrapper whose AES key the program holds in memory: for tests, legacy data, or a key from another
+// secret store.
 type LocalKey struct {
 	hidden
 	id        string
@@ -30,13 +30,14 @@ type LocalKey struct {
 	key       secret
 }
 
-// NewLocalKey makes a wrapper of 16, 24 or 32 bytes; 32 is the length for new data. id is stored with what it wraps.
+// NewLocalKey makes a wrapper from a key of 16, 24 or 32 bytes; use 32 for new data. id is stored with each wrapped
+// key, and identifies this wrapper when the key is unwrapped.
 func NewLocalKey(id string, key []byte) (LocalKey, error) {
 	switch {
 	case id == "":
-		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key needs an id")
+		return LocalKey{}, tables.Invalidf("NewLocalKey", "the id of the wrapping key is empty; give one")
 	case len(key) != 16 && len(key) != 24 && len(key) != 32:
-		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key of %d bytes; it has 16, 24 or 32", len(key))
+		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key of %d bytes; it must have 16, 24 or 32", len(key))
 	}
 	return LocalKey{id: id, algorithm: "A" + strconv.Itoa(8*len(key)) + "KW", key: newSecret(key)}, nil
 }
@@ -44,7 +45,7 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.id == "" {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewLocalKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalKey was not made by NewLocalKey; make it so")
 	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
@@ -63,21 +64,21 @@ func (k LocalKey) Unwrap(_ context.Context, wrapped WrappedKey) ([]byte, error) 
 	return keyUnwrap(k.key.bytes(), wrapped.Bytes)
 }
 
-// LocalRSAKey is a KeyWrapper whose RSA key the program holds itself. It wraps by RSA-OAEP-256, and unwraps RSA-OAEP as
-// well, for legacy data. Whoever has the public key can wrap keys of their own under it: see the package comment.
+// LocalRSAKey is a KeyWrapper whose RSA key the program holds in memory. It wraps with RSA-OAEP-256 and also unwraps
+// RSA-OAEP, for legacy data. Anybody who has the public key can wrap keys of their own: see the package comment.
 type LocalRSAKey struct {
 	hidden
 	id  string
-	key **rsa.PrivateKey // twice, so that fmt stops at an address wherever the wrapper is a field
+	key **rsa.PrivateKey // two pointers, so that fmt prints only an address if the wrapper is a field of another struct
 }
 
-// NewLocalRSAKey makes a wrapper of a key of at least 2,048 bits.
+// NewLocalRSAKey makes a wrapper from a key of at least 2,048 bits.
 func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 	switch {
 	case id == "" || key == nil || key.N == nil:
-		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "a wrapping key needs an id and a key")
+		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "the id is empty or the key nil; give both")
 	case key.N.BitLen() < 2048:
-		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "a key of %d bits; it has at least 2,048", key.N.BitLen())
+		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "an RSA key of %d bits; it must have at least 2,048", key.N.BitLen())
 	}
 	return LocalRSAKey{id: id, key: &key}, nil
 }
@@ -85,7 +86,7 @@ func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.key == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewLocalRSAKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalRSAKey was not made by NewLocalRSAKey; make it so")
 	}
 	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
 	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err

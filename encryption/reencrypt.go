@@ -15,31 +15,34 @@ import (
 
 // ReencryptOptions are the options of Reencrypt; nil is the same as the zero value.
 type ReencryptOptions struct {
-	// Partitions are those to go through; nil is the whole table.
+	// Partitions are the partitions to process; nil means the whole table.
 	Partitions []string
-	// Concurrency is the number of entities under way at once, 8 for 0.
+	// Concurrency is the number of entities processed at once (default 8).
 	Concurrency int
-	// Resume goes on where an earlier run was when ReencryptReport.Resume was this text, with the same Partitions.
+	// Resume continues an earlier run after the page whose ReencryptReport.Resume was this text. Partitions must be
+	// the same.
 	Resume string
 	// Progress is called after each page of at most 1,000 entities.
 	Progress func(ReencryptReport)
-	// Failed is called, one call at a time, with each entity that could not be written, and why. The run goes on.
+	// Failed is called, one call at a time, with each entity that could not be written, and the error. The run
+	// continues.
 	Failed func(key tables.Key, err error)
 }
 
-// ReencryptReport is how far a run is.
+// ReencryptReport reports how far a run has come.
 type ReencryptReport struct {
-	Entities  int64  // seen
+	Entities  int64  // entities read
 	Rewritten int64  // written under the current data key
-	Failed    int64  // could not be
+	Failed    int64  // entities that could not be written
 	Resume    string // for ReencryptOptions.Resume; "" at the end
 }
 
-// Reencrypt writes every entity again that is not encrypted under the registry's current data key, with all its copies: one of
-// an older data key, of an older format version, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is
-// written under its ETag, so that writers may go on meanwhile; what they write has the current key already, once their TTL is
-// over. It can be cut off anywhere and repeated, or resumed. The repository has the Encryption among its patterns.
-// Requests: 1 for the current key, 1 for each 1,000 entities, those of an Update for each that is written.
+// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
+// entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old
+// libraries (with Options.Legacy). It writes each under its ETag, so other writers may continue; they use the current
+// key themselves once their TTL has expired. Reencrypt can be interrupted at any point and repeated or resumed. The
+// repository must have the Encryption among its patterns. Requests: 1 for the current key, 1 for each 1,000 entities,
+// and those of an Update for each entity that is written.
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *ReencryptOptions) (ReencryptReport, error) {
 	const op = "Reencrypt"
 	if options == nil {
@@ -55,14 +58,14 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil || options.Concurrency < 0 {
-		return ReencryptReport{}, tables.Invalidf(op, "the repository has no encryption, or a Concurrency of %d", options.Concurrency)
+		return ReencryptReport{}, tables.Invalidf(op, "the repository has no Encryption among its patterns, or ReencryptOptions.Concurrency, %d, is negative", options.Concurrency)
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
 		return ReencryptReport{}, err
 	}
 	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
-		e.registry.state.current.forget(struct{}{}) // or it would be written under what this program took for current
+		e.registry.state.current.forget(struct{}{}) // a cached key may be older than the current one
 		if err != nil {
 			return ReencryptReport{}, err
 		}
@@ -110,21 +113,21 @@ func (r *reencryption[T]) all(ctx context.Context) (ReencryptReport, error) {
 	return r.progress, nil
 }
 
-// read narrows a query down to what tells whether an entity is to be written: its seal and, where there may be plaintext of what
-// was declared since, that.
+// read projects a query to what decides whether an entity must be rewritten: its seal and, with AcceptPlaintext, the
+// declared properties that may still be in plaintext.
 func (r *reencryption[T]) read(q tables.Query[T]) tables.Query[T] {
 	o, names := r.encryption.options, []string{SealProperty}
 	switch {
 	case o.AcceptPlaintext && (o.Resolver != nil || o.Sign != nil):
-		return q // it may choose any property
+		return q // the Resolver may choose any property
 	case o.AcceptPlaintext:
 		names = slices.Concat(names, r.encryption.tagged, r.encryption.signed)
 	}
 	return q.Select(names...)
 }
 
-// pages goes through a query. Nothing is decrypted to see what is to be done. after is where a run resumes that has come to
-// the query's end.
+// pages runs a query without decrypting anything. after is the position from which a run resumes if the query had been
+// read to its end.
 func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) (ReencryptReport, error) {
 	q = r.read(q)
 	for {
@@ -150,7 +153,7 @@ func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, p
 	}
 }
 
-// rewrite writes those of a page that need it, several at once.
+// rewrite writes the entities of a page that need it, several at once.
 func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
 	var running errgroup.Group
 	running.SetLimit(r.options.Concurrency)
@@ -172,7 +175,7 @@ func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
 func (r *reencryption[T]) rewriteOne(ctx context.Context, key tables.Key) {
 	_, err := r.repository.Update(ctx, key, func(*T) error { return nil })
 	if errors.Is(err, tables.ErrNotFound) || ctx.Err() != nil {
-		return // deleted meanwhile; or the run is over, and the page will be gone through again
+		return // deleted meanwhile; or the run was stopped, and a resumed run reads the page again
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +191,7 @@ func (r *reencryption[T]) rewriteOne(ctx context.Context, key tables.Key) {
 
 type surveyKey struct{}
 
-// survey is what Load notes of rows that were read to see whether they are to be written.
+// survey collects, while Load reads rows, which entities must be rewritten.
 type survey struct {
 	current DataKeyID
 
@@ -198,12 +201,12 @@ type survey struct {
 
 type surveyed struct {
 	entity tables.Key
-	done   bool // under the current key, with all that is declared
+	done   bool // under the current key, with all declared properties protected
 }
 
-// note takes down how an entity is. The seal is not checked: whoever changes it makes the entity be written once more, or
-// not, and is found out when it is read. No entity is made of what was read of it, which other patterns could not tell the type
-// or the version of.
+// note records the state of an entity. It does not check the seal: a forged seal can only cause one more or one fewer
+// write, and the next read detects it. It decodes no entity, because other patterns could not determine its type or
+// version from the projected row.
 func (s *survey) note(e *rowCipher, entity tables.Key, p tables.Properties) error {
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)

@@ -16,17 +16,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Registry holds data keys: random, each stored wrapped under a KeyWrapper's, in one partition of a table.
+// Registry holds data keys: random keys, each wrapped by a KeyWrapper and stored in one partition of a table.
 //
 //	PartitionKey  RowKey                                properties
 //	datakeys      key_5f0a...                           Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      current                               DataKey=5f0a... Since Check
 //
-// registrycheck.go says what Check covers, and which rows are accepted.
+// registrycheck.go says what Check covers and which rows are accepted.
 //
-// What it reads it keeps, unwrapped, in memory for a time. It is safe for concurrent use, and one serves any number of
-// repositories.
+// A Registry caches unwrapped keys in memory (RegistryOptions.TTL). It is safe for concurrent use and can serve any
+// number of repositories.
 type Registry struct {
 	hidden
 	state *registry
@@ -34,35 +34,37 @@ type Registry struct {
 
 // RegistryOptions are the options of a Registry; nil is the same as the zero value.
 type RegistryOptions struct {
-	// Name is the partition, "datakeys" for "". Registries of different tenants or environments have tables, or names, of their own.
+	// Name is the partition (default "datakeys"). Give registries of different tenants or environments different tables
+	// or names.
 	Name string
-	// TTL is how long an unwrapped key, and which one is current, is kept in memory, 5 minutes for 0, and at most 24 hours. Taking a wrapping key
-	// away from a program, and a new data key, take effect within it.
+	// TTL is how long an unwrapped key, and the id of the current one, stay in memory (default 5 minutes, at most 24
+	// hours). A new data key, or the removal of a program's access to a wrapping key, takes effect within it.
 	TTL time.Duration
-	// MaxUses is how often an unwrapped key is used before it is fetched again, 1,048,576 times for 0.
+	// MaxUses is how often an unwrapped key is used before it is fetched again (default 1,048,576).
 	MaxUses int64
-	// Trusted are the ids of the data keys, and of the keys of beacons, that are accepted. New writes use the first of them,
-	// whichever the table says is current. Since an id is a hash of its key, whoever can write the table can put in no key of
-	// their own, and no older state of the table. nil accepts what an AES wrapping key (A128KW, A192KW, A256KW) has wrapped for
-	// this registry, and nothing that was wrapped by RSA or by an algorithm that this package does not know: whoever has the
-	// public half of an RSA key can wrap with it.
+	// Trusted lists the ids of the accepted data keys and beacon keys. New writes use the first one, whatever the table
+	// names as current. Because an id is a hash of its key, an attacker who can write the table can neither insert a
+	// key of their own nor restore an older state. With nil, a key is accepted if an AES wrapping key (A128KW, A192KW,
+	// A256KW) has wrapped it for this registry; keys wrapped with RSA or an unknown algorithm are refused, because the
+	// public half of an RSA key is enough to wrap.
 	Trusted []DataKeyID
-	// TrustTable accepts, without Trusted, also keys that are wrapped by RSA or an unknown algorithm: whoever can write the
-	// registry's table, and has the public half of the wrapping key, can then put in a data key that they know.
+	// TrustTable also accepts, if Trusted is nil, keys wrapped with RSA or an unknown algorithm. Then anybody who can
+	// write the registry's table and has the public half of the wrapping key can insert a data key that they know.
 	TrustTable bool
-	// AcceptUnbound accepts, without Trusted, rows from before checks covered registry, table and state: whoever can write
-	// the table can copy such a row from another registry under the same wrapping key. Rewrap binds all rows and brings it to an end.
+	// AcceptUnbound also accepts, if Trusted is nil, rows of earlier versions, whose Check does not cover registry,
+	// table and state: anybody who can write the table can copy such a row from another registry with the same wrapping
+	// key. Rewrap binds all rows; clear AcceptUnbound after it.
 	AcceptUnbound bool
 }
 
 const (
 	defaultRegistry = "datakeys"
 	defaultTTL      = 5 * time.Minute
-	maxTTL          = 24 * time.Hour // what RemoveUnusedDataKey waits for, whatever TTL its own program has
+	maxTTL          = 24 * time.Hour // RemoveUnusedDataKey waits for this long, whatever TTL the calling program has
 	defaultUses     = 1 << 20
 )
 
-// registry is what lies behind a Registry, behind a pointer, so that fmt never comes to the keys.
+// registry is the state of a Registry, behind a pointer so that fmt never prints the keys.
 type registry struct {
 	table   *tables.Table
 	wrapper KeyWrapper
@@ -77,7 +79,7 @@ type registry struct {
 	newest  newestSeen
 }
 
-// NewRegistry makes a registry on a table, which has to be there. It makes no request.
+// NewRegistry makes a registry in a table, which must exist. It makes no request.
 func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if options == nil {
@@ -97,11 +99,11 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	}
 	switch {
 	case table == nil || wrapper == nil:
-		return nil, tables.Invalidf(op, "it needs a table and a KeyWrapper")
+		return nil, tables.Invalidf(op, "the table or the KeyWrapper is nil; give both")
 	case r.ttl < 0 || r.ttl > maxTTL || uses < 0:
 		return nil, tables.Invalidf(op, "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
-		return nil, tables.Invalidf(op, "the name cannot be a partition key")
+		return nil, tables.Invalidf(op, "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
 	}
 	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
 	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
@@ -109,12 +111,12 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	return &Registry{state: r}, nil
 }
 
-// DataKeyInfo says what the registry knows of a data key, which is nothing secret.
+// DataKeyInfo is the public information about a data key.
 type DataKeyInfo struct {
 	ID        DataKeyID
 	Created   time.Time
 	WrappedBy string // the wrapping key's id
-	Current   bool   // new writes use it
+	Current   bool   // new writes use this key
 }
 
 // The registry's rows.
@@ -131,7 +133,7 @@ type keyRow struct {
 	Wrapped              []byte
 	WrappedBy            string
 	Algorithm            string
-	State                string // stateActive or stateRetired; "" in a row from before checks covered it
+	State                string // stateActive or stateRetired; "" in a row of a version whose Check did not cover it
 	Check                []byte // so that a wrapped key cannot be put into another row
 	Created              time.Time
 }
@@ -140,19 +142,19 @@ func (k *keyRow) wrapped() WrappedKey {
 	return WrappedKey{KeyID: k.WrappedBy, Algorithm: k.Algorithm, Bytes: k.Wrapped}
 }
 
-// currentRow says which data key is for new writes.
+// currentRow names the data key for new writes.
 type currentRow struct {
 	tables.Meta
 	PartitionKey, RowKey string
 	DataKey              string
 	Since                time.Time
-	Check                []byte // so that nobody without the key can name it
+	Check                []byte // so that only somebody who has the key can name it
 }
 
 func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
 
-// idOf is the id of a new data key: the first 16 bytes of HMAC-SHA256, with the key itself. So who knows the id knows the key
-// when they see it.
+// idOf makes the id of a new data key: the first 16 bytes of HMAC-SHA256 with the key itself. So the id verifies the
+// key.
 func idOf(key []byte) (id DataKeyID) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("tablepatterns/encryption/1/id"))
@@ -162,7 +164,7 @@ func idOf(key []byte) (id DataKeyID) {
 
 func randomKey() []byte {
 	key := make([]byte, keySize)
-	rand.Read(key) // never fails: it ends the program instead
+	rand.Read(key) // never fails: crypto/rand ends the program instead
 	return key
 }
 
@@ -178,10 +180,10 @@ func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, e
 	return made, nil
 }
 
-// stamp is the time, as the service can hold it.
+// stamp returns the current time in a precision that the service stores.
 func (r *registry) stamp() time.Time { return r.now().UTC().Truncate(time.Millisecond) }
 
-// unwrap returns the key in a row. tables.ErrGarbled says that it is not the one which was put there.
+// unwrap returns the key in a row, or tables.ErrGarbled if the row does not hold the key that was stored in it.
 func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
 		return nil, errNoWrapper(row.wrapped())
@@ -204,9 +206,9 @@ func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
 
-// errNotTrusted is a tables.ErrInvalid: an option does not have it, or the row is not what its maker has put there.
+// errNotTrusted is a tables.ErrInvalid: the options do not accept the key, or nothing shows who made its row.
 func errNotTrusted(id DataKeyID) error {
-	return fmt.Errorf("%w: a key with the id %s, which is not among RegistryOptions.Trusted", tables.ErrInvalid, id)
+	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrInvalid, id)
 }
 
 // fetch reads and unwraps the key in a row.
@@ -229,7 +231,7 @@ func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
 	return heldKey{newSecret(key), stored.State}, nil
 }
 
-// held returns a data key by its id. See unreadable for its errors.
+// held returns a data key by its id, from the cache if possible. unreadable classifies its errors.
 func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	if !r.trusts(id) {
 		return heldKey{}, errNotTrusted(id)
@@ -237,13 +239,13 @@ func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	return r.keys.get(ctx, id, func(ctx context.Context) (heldKey, error) { return r.fetch(ctx, keyRowKey(id)) })
 }
 
-// dataKey returns the octets of a data key by its id.
+// dataKey returns the bytes of a data key by its id.
 func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
 	key, err := r.held(ctx, id)
 	return key.bytes(), err
 }
 
-// readCurrent reads which data key the table says is for new writes. The row comes also where it names none.
+// readCurrent reads the row that names the data key for new writes. It also returns a row that names none.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
 	rows, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {
@@ -255,12 +257,12 @@ func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, err
 	}
 	id, ok := parseDataKeyID(row.DataKey)
 	if !ok {
-		return row, DataKeyID{}, fmt.Errorf("%w: the registry's row %q names no data key", tables.ErrGarbled, rowCurrent)
+		return row, DataKeyID{}, fmt.Errorf("%w: the registry's row %q names no data key; call Registry.CreateDataKey", tables.ErrGarbled, rowCurrent)
 	}
 	return row, id, nil
 }
 
-// named returns which data key the options or the table name for new writes, as of now. Nothing of it is checked.
+// named returns the id of the data key for new writes, from the options or the table, without checking it.
 func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
@@ -273,7 +275,7 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, tables.Invalidf("Store", "the registry has no data key: Registry.CreateDataKey makes the first one")
+		return id, nil, tables.Invalidf("Store", "the registry has no data key; create the first one with Registry.CreateDataKey")
 	}
 	var key []byte
 	if err == nil {
@@ -285,9 +287,9 @@ func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	return id, key, err
 }
 
-var errUnusableKey = errors.New("the data key for new writes is not to be had: Registry.Check says why")
+var errUnusableKey = errors.New("cannot load the data key for new writes; call Registry.Check for the cause")
 
-// DataKeys yields what the registry holds. Requests: 2, 1 more for each 1,000 keys.
+// DataKeys yields the data keys of the registry. Requests: 2, and 1 more for each 1,000 keys.
 func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	return func(yield func(DataKeyInfo, error) bool) {
 		current, err := r.state.named(ctx)
@@ -303,7 +305,7 @@ func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 			info := DataKeyInfo{Created: row.Created, WrappedBy: row.WrappedBy}
 			var id []byte
 			if err := compoundkey.Parse(row.RowKey, prefixKey, compoundkey.ToBytes(&id)); err != nil || len(id) != len(info.ID) {
-				continue // no row of this package's
+				continue // not a row of this package
 			}
 			info.ID = DataKeyID(id)
 			info.Current = info.ID == current

@@ -18,19 +18,20 @@ import (
 //
 //	"tablepatterns/encryption/2/registry", name of the registry, table in lower case, row key, id of the key, State, Created
 //
-// each text preceded by 4 bytes of length, Created as milliseconds since 1970 in 8 bytes, big endian. In the row "current" it is the
-// same with the key that the row names, over
+// each text preceded by 4 bytes of length, Created as milliseconds since 1970 in 8 bytes, big endian. In the row
+// "current" it is the same with the key that the row names, over
 //
 //	"tablepatterns/encryption/2/current", name of the registry, table in lower case, id of the key, Since
 //
-// So a wrapped key is good in its own row of its own registry only, with its own state; and nobody without a key can name it as
-// current. A key is active from when it is made until CreateDataKey makes the next one, which retires it in the same transaction:
-// from then on it decrypts, and no write uses it, whatever "current" names. A row without a State is from before: its Check is over
-// "tablepatterns/encryption/1/registry", without the length, and the row key.
+// So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody who has a
+// key can name it as current. A key is active until CreateDataKey creates the next one, which retires it in the same
+// transaction. A retired key decrypts, but no write uses it, whatever "current" names. A row without a State is from an
+// earlier version: its Check covers "tablepatterns/encryption/1/registry", without the length, and the row key.
 //
-// What was valid once can be put back as it was: a row that was deleted, from a backup, decrypts again, as a backup of the data
-// needs; both "current" and its key's row from before a rotation name the older key again. A program that has used a later
-// "current" refuses that; one that has just started does not, without RegistryOptions.Trusted.
+// A row that was valid once can be restored. A deleted key restored from a backup decrypts again, which restoring the
+// data requires. Restoring "current" and its key's row from before a rotation makes the older key current again: a
+// program that has used the later "current" refuses it; a program that has just started does not, unless
+// RegistryOptions.Trusted is set.
 const (
 	stateActive  = "active"
 	stateRetired = "retired"
@@ -39,19 +40,19 @@ const (
 	domainCurrent  = "tablepatterns/encryption/2/current"
 )
 
-// heldKey is a key as it is in memory, with the state that its row says.
+// heldKey is an unwrapped key in memory, with the state in its row.
 type heldKey struct {
 	secret
 	state string
 }
 
-// acceptance says which rows are accepted without RegistryOptions.Trusted.
+// acceptance says which rows are accepted if RegistryOptions.Trusted is nil.
 type acceptance struct {
 	anyWrapping bool // TrustTable
 	unbound     bool // AcceptUnbound
 }
 
-// checkOf binds a key to its row, as far as the row says it is bound.
+// checkOf computes the Check of a key's row, in the version that the row has.
 func (r *registry) checkOf(key []byte, row *keyRow) []byte {
 	mac := hmac.New(sha256.New, key)
 	if row.State == "" {
@@ -63,7 +64,7 @@ func (r *registry) checkOf(key []byte, row *keyRow) []byte {
 	return mac.Sum(nil)
 }
 
-// currentCheck binds the row "current" to the key that it names.
+// currentCheck computes the Check of the row "current".
 func (r *registry) currentCheck(key []byte, since time.Time) []byte {
 	mac := hmac.New(sha256.New, key)
 	writeFields(mac.Write, domainCurrent, r.name, r.tableName(), idOf(key).String())
@@ -77,35 +78,35 @@ func writeFields(write func([]byte) (int, error), fields ...string) {
 	}
 }
 
-// tableName is the table's name as it is authenticated: names of tables do not differ by case.
+// tableName is the table's name in the form that is authenticated: table names ignore case.
 func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
-// admits refuses rows of which nothing shows that they were made for this registry by somebody who has the wrapping key. With
-// Trusted, the id shows it.
+// admits refuses rows that may not have been made for this registry by somebody who has the wrapping key. With Trusted,
+// the key's id is proof enough.
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:
-		return fmt.Errorf("%w: State of the row is neither %q nor %q", tables.ErrGarbled, stateActive, stateRetired)
+		return fmt.Errorf("%w: the row's State must be %q or %q; restore the row from a backup", tables.ErrGarbled, stateActive, stateRetired)
 	case len(r.trusted) > 0:
 	case !isSymmetric(row.Algorithm) && !r.accepts.anyWrapping:
-		return fmt.Errorf("%w: the key is wrapped by %q, and whoever has the public half of such a wrapping key can wrap one; name its id in RegistryOptions.Trusted, or set TrustTable", tables.ErrInvalid, row.Algorithm)
+		return fmt.Errorf("%w: the key is wrapped with %q, which needs only a public key, so anybody may have made it; add its id to RegistryOptions.Trusted, or set TrustTable", tables.ErrInvalid, row.Algorithm)
 	case row.State == "" && !r.accepts.unbound:
 		return errUnbound
 	}
 	return nil
 }
 
-var errUnbound = fmt.Errorf("%w: the row was made before its Check covered registry, table and state; set RegistryOptions.AcceptUnbound until Rewrap has bound all rows", tables.ErrInvalid)
+var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrInvalid)
 
 // isSymmetric reports whether only a holder of the wrapping key can wrap by an algorithm.
 func isSymmetric(algorithm string) bool {
 	return algorithm == AlgorithmA128KW || algorithm == AlgorithmA192KW || algorithm == AlgorithmA256KW
 }
 
-// errNoDataKey says that the registry's row "current" is not there.
-var errNoDataKey = errors.New("the registry has no data key")
+// errNoDataKey means that the registry's row "current" does not exist.
+var errNoDataKey = errors.New("the registry has no data key; create the first one with Registry.CreateDataKey")
 
-// writable returns the data key for new writes, once all that names it was checked.
+// writable returns the data key for new writes after it has checked every row that names it.
 func (r *registry) writable(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
@@ -131,22 +132,22 @@ func (r *registry) checkCurrent(row *currentRow, key heldKey) error {
 	case !bound && !r.accepts.unbound && len(r.trusted) == 0:
 		return errUnbound
 	case bound && !hmac.Equal(r.currentCheck(key.bytes(), row.Since), row.Check):
-		return fmt.Errorf("%w: Check of the registry's row %q does not fit", tables.ErrGarbled, rowCurrent)
+		return fmt.Errorf("%w: the registry's row %q does not match its Check; call Registry.CreateDataKey to name a new key", tables.ErrGarbled, rowCurrent)
 	case key.state == stateRetired:
-		return fmt.Errorf("%w: the registry's row %q names data key %s, which is retired", tables.ErrGarbled, rowCurrent, row.DataKey)
+		return fmt.Errorf("%w: the registry's row %q names data key %s, which is retired; call Registry.CreateDataKey", tables.ErrGarbled, rowCurrent, row.DataKey)
 	case bound && !r.newest.advance(row.Since):
-		return fmt.Errorf("%w: the registry's row %q is older than one that this program has used", tables.ErrGarbled, rowCurrent)
+		return fmt.Errorf("%w: the registry's row %q is older than one that this program has used: somebody has restored it; call Registry.CreateDataKey", tables.ErrGarbled, rowCurrent)
 	}
 	return nil
 }
 
-// newestSeen is the time of the newest row "current" that was used.
+// newestSeen is the time of the newest row "current" that this program has used.
 type newestSeen struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// advance reports whether a row is as new as all that were used before.
+// advance reports whether a row is at least as new as every one used before.
 func (n *newestSeen) advance(since time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// resumePrefix tells in which of several partitions a page token is.
+// resumePrefix begins a token that also says to which of several partitions the page belongs.
 func resumePrefix(partition int) string { return strconv.Itoa(partition) + " " }
 
 func parseResume(text string, partitions []string) (partition int, token string, err error) {
 	number, token, found := strings.Cut(text, " ")
 	partition, err = strconv.Atoi(number)
 	if err != nil || !found || partition < 0 || partition >= len(partitions) {
-		return 0, "", tables.Invalidf("Reencrypt", "the text to resume by is of another run")
+		return 0, "", tables.Invalidf("Reencrypt", "ReencryptOptions.Resume is not the token of an earlier run with the same Partitions")
 	}
 	return partition, token, nil
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// CreateDataKey makes a data key that new writes use from now on, in other programs within their TTL. The first one has to
-// be made before anything is written. It is tables.ErrConflict when somebody else made one at the same time; theirs is as good.
-// The one that it replaces is retired in the same transaction: it decrypts, and is never again one to write with. Requests: 1 to
-// wrap, 1 to read, 1 transaction; where there was one, 1 more to read and 1 to unwrap.
+// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Call it
+// once before the first write. It returns tables.ErrConflict if somebody else created one at the same time; use theirs.
+// It retires the previous key in the same transaction: that key still decrypts, and is never used for writes again.
+// Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
@@ -27,7 +27,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	current, _, err := s.readCurrent(ctx)
 	first := errors.Is(err, tables.ErrNotFound)
-	if current == nil && !first { // one that names no key is replaced
+	if current == nil && !first { // a row that names no key is replaced
 		return DataKeyID{}, err
 	}
 	if first {
@@ -39,12 +39,12 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	current.DataKey, current.Since = id.String(), s.stamp()
 	if !since.Before(current.Since) {
-		current.Since = since.Add(time.Millisecond) // this clock is behind: no program may take the new row for an older one
+		current.Since = since.Add(time.Millisecond) // this clock is slow: the new row must not look older than the previous one
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
 	if errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrUnknownOutcome) {
-		return DataKeyID{}, &tables.Error{Op: op, Table: s.table.Name(), Kind: tables.ErrConflict, Err: errors.New("somebody else made the first data key")}
+		return DataKeyID{}, &tables.Error{Op: op, Table: s.table.Name(), Kind: tables.ErrConflict, Err: errors.New("a concurrent writer created the first data key; use that one")}
 	}
 	if err != nil {
 		return DataKeyID{}, err
@@ -53,8 +53,9 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return id, nil
 }
 
-// retired returns the row of the data key that "current" names, with its state changed, and since when it was current. It is nil
-// where there is none, and where nothing shows that the two belong together: such rows name no key to write with.
+// retired returns the row of the data key that "current" names, with its state changed to retired, and the time since
+// which it was current. It returns nil if there is none, or if nothing proves that the two rows belong together; such
+// rows name no key that writes use.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
@@ -82,7 +83,7 @@ func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, t
 	return row, current.Since, nil
 }
 
-// commitKey writes a new data key, with the row that names it and the one that it replaces, if there is one.
+// commitKey writes a new data key, the row that names it and the retired key, if there is one.
 func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentRow, first bool, retired *keyRow) error {
 	x := r.table.NewTransaction()
 	keyEntity, err := entityOf(r.table, row)
@@ -118,12 +119,13 @@ func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
 	return typed.Entity(row)
 }
 
-// Rewrap wraps every key of the registry again, by the wrapper as it is now: with a Chain whose first is the new wrapping
-// key, the old one is not needed any more afterwards. Encrypted entities are not touched. It returns the number of keys that
-// it wrote; those that are under the newest version already stay as they are, so it can be repeated after a crash. A wrapped
-// key is replaced only once the new one was unwrapped. Rows that RegistryOptions.AcceptUnbound or Trusted accepts are bound to the
-// registry. Requests: 3, 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; 1 more to unwrap and 1 to write where it
-// changes; for an unbound "current" 1 to write.
+// Rewrap wraps every key of the registry again with the registry's wrapper. With a Chain whose first wrapper is new,
+// the old wrapping key is not needed afterwards. Encrypted entities are not changed. Rewrap returns the number of keys
+// that it wrote; it skips keys that are already under the newest version of the wrapping key, so it can be repeated
+// after a crash. It replaces a wrapped key only after it has unwrapped the new form successfully. It also binds rows
+// that RegistryOptions.AcceptUnbound or Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys;
+// for each key 1 to unwrap and 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound
+// "current" 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := tables.RowsOf[keyRow](r.state.table)
 	if err != nil {
@@ -148,7 +150,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			}
 			err = typed.Replace(ctx, row)
 			if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
-				continue // another Rewrap has it, or it was removed
+				continue // another Rewrap has written it, or it was removed
 			}
 			if err != nil {
 				return written, err
@@ -162,7 +164,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	return written, nil
 }
 
-// bindCurrent adds the check to a row "current" from before there was one.
+// bindCurrent adds the Check to a row "current" of an earlier version.
 func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
 	typed, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {
@@ -175,19 +177,19 @@ func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyI
 	}
 	row.Check = r.currentCheck(key, row.Since)
 	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, tables.ErrConflict) {
-		return err // whoever came first has bound it, or named another key
+		return err // a concurrent writer has bound it, or named another key
 	}
 	return nil
 }
 
-// rewrap puts a key into its row as it is wrapped now, and binds the row.
+// rewrap wraps a key again, puts it into its row, and binds the row.
 func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (changed bool, err error) {
 	key, err := r.unwrap(ctx, row)
 	if err != nil {
 		return false, err
 	}
 	if id := idOf(key); !r.trusts(id) {
-		return false, errNotTrusted(id) // under a better wrapping key it would look like one of ours
+		return false, errNotTrusted(id) // under a better wrapping key it would pass for a key of this registry
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm && row.State != "" {
@@ -201,26 +203,26 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		}
 	}
 	row.Check = r.checkOf(key, row)
-	again, err := r.unwrap(ctx, row) // what is replaced may be the only form of the key that there is
+	again, err := r.unwrap(ctx, row) // the old form may be the only copy of the key
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
 	}
 	return err == nil, err
 }
 
-// keyError names the row.
+// keyError adds the row to an error.
 func keyError(op string, row *keyRow, err error) error {
 	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
 }
 
-// Check unwraps every key of the registry and says which one cannot be unwrapped or is not trusted, and why, and which one is
-// missing; where entities cannot be decrypted, their error does not say so. Requests: 3, 1 more for each 1,000 keys, 1 to
+// Check unwraps every key of the registry and reports each key that is missing, cannot be unwrapped or is not trusted,
+// and why. Errors of reading entities deliberately do not say so. Requests: 3, 1 more for each 1,000 keys, and 1 to
 // unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error
 	named, current, err := r.state.readCurrent(ctx)
 	if err != nil {
-		problems = append(problems, fmt.Errorf("the current data key: %w", err))
+		problems = append(problems, fmt.Errorf("checking the current data key: %w", err))
 	}
 	found := map[DataKeyID]bool{}
 	for _, prefix := range []string{prefixKey, prefixBeacon} {
@@ -251,32 +253,33 @@ func (r *Registry) Check(ctx context.Context) error {
 	}
 	for _, id := range wanted {
 		if !found[id] {
-			problems = append(problems, fmt.Errorf("%w: the registry has no key %s", tables.ErrNotFound, id))
+			problems = append(problems, fmt.Errorf("%w: the registry has no data key %s; Registry.DataKeys lists the existing ones", tables.ErrNotFound, id))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// checkNamed says what is wrong with the row "current", given the key that it names. With Trusted the row does not matter.
+// checkNamed checks the row "current" against the key that it names. With Trusted it ignores the row.
 func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error {
 	if len(r.trusted) > 0 {
 		return nil
 	}
 	if err := r.checkCurrent(row, heldKey{newSecret(key), state}); err != nil {
-		return []error{fmt.Errorf("the current data key: %w", err)}
+		return []error{fmt.Errorf("checking the current data key: %w", err)}
 	}
 	return nil
 }
 
-// settleTime is added to the longest TTL: for clocks that differ, and a write that took the old key at the TTL's last moment and is on
-// its way.
+// settleTime is added to the longest TTL. It covers clock differences, and a write that took the old key at the end of
+// its TTL and is still in flight.
 const settleTime = 15 * time.Minute
 
-// RemoveUnusedDataKey deletes a data key that no property in the given tables was encrypted under any more: the tables of
-// the entities, and those of their copies elsewhere. Whatever was, in another table, a blob (UsesInBlobs) or a backup, is
-// lost for good. It is tables.ErrConflict for the current key and a Trusted one, while other programs may still write with it (24 hours, the
-// longest TTL, and 15 minutes from when its successor was made), and when there are uses, which Reencrypt removes. Programs that have the
-// key among RegistryOptions.Trusted are ended or changed before. Requests: those of Uses, 3 more.
+// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
+// tables of the entities and those of their copies. Data encrypted under the key elsewhere (another table, a blob, see
+// UsesInBlobs, or a backup) is lost forever. It returns tables.ErrConflict for the current key and a Trusted one, if
+// the key still has uses (run Reencrypt), and as long as other programs may still write with it: the longest TTL (24
+// hours) and 15 minutes from the creation of its successor. First stop or change programs that have the key among
+// RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state
@@ -284,23 +287,23 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among 
 		return &tables.Error{Op: op, Table: s.table.Name(), Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
 	if len(among) == 0 {
-		return refuse(tables.ErrInvalid, "it names no table to look at")
+		return refuse(tables.ErrInvalid, "no table was given; give all tables that may hold the key's data")
 	}
 	row, current, err := s.readCurrent(ctx)
 	switch {
 	case err != nil:
 		return err
 	case current == id || slices.Contains(s.trusted, id):
-		return refuse(tables.ErrConflict, "data key %s is the current one, or trusted", id)
+		return refuse(tables.ErrConflict, "data key %s is the current one or in RegistryOptions.Trusted; create another one, or remove it from Trusted", id)
 	case s.now().Before(row.Since.Add(maxTTL + settleTime)):
-		return refuse(tables.ErrConflict, "data key %s may be in use until %v after its successor was made", id, maxTTL+settleTime)
+		return refuse(tables.ErrConflict, "other programs may write with data key %s until %v after its successor was created; try again later", id, maxTTL+settleTime)
 	}
 	uses, err := Uses(ctx, among...)
 	if err != nil {
 		return err
 	}
 	if uses[id] != 0 {
-		return refuse(tables.ErrConflict, "data key %s has %d uses", id, uses[id])
+		return refuse(tables.ErrConflict, "data key %s still has %d uses; run Reencrypt first", id, uses[id])
 	}
 	typed, err := tables.RowsOf[keyRow](s.table)
 	if err != nil {

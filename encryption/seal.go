@@ -41,7 +41,7 @@ type signedValue struct {
 	code digest
 }
 
-// contents is what a seal says of a row.
+// contents is what a seal says about a row.
 type contents struct {
 	names  []string      // of the encrypted properties, sorted
 	signed []signedValue // sorted by name
@@ -53,7 +53,7 @@ func (k *writeKeys) digest(texts ...string) (d digest) {
 	if k.digests == nil {
 		k.digests = hmac.New(sha256.New, k.mac)
 	} else {
-		k.digests.Reset() // which is cheaper than another one: the key is hashed already
+		k.digests.Reset() // cheaper than a new HMAC: the key is hashed already
 	}
 	k.scratch = k.scratch[:0]
 	for _, text := range texts {
@@ -70,12 +70,12 @@ func (k *writeKeys) signedDigest(name string, v tables.Value) digest {
 	return k.digest(domainSigned, name, string(octets))
 }
 
-// copyDigest is that of a row which holds a copy. Names of tables do not differ by case.
+// copyDigest is the digest of a row that holds a copy. Table names ignore case.
 func (k *writeKeys) copyDigest(table string, row tables.Key) digest {
 	return k.digest(domainCopy, strings.ToLower(table), row.Partition, row.Row)
 }
 
-// appendSeal makes the seal of a row.
+// appendSeal encodes and authenticates the seal of a row.
 func (k *writeKeys) appendSeal(o origin, at place, c *contents) []byte {
 	h := header{kind: kindSeal, origin: o}
 	b := appendCount(h.append(nil), len(c.names))
@@ -104,14 +104,15 @@ func (k *writeKeys) sealMAC(at place, version byte, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// rowSeal is a seal as read; nothing of it counts before its MAC was checked.
+// rowSeal is a seal as read; do not use it before its MAC is verified.
 type rowSeal struct {
 	header
 	contents
 	body, code []byte
 }
 
-// parseSeal returns a seal also where it is not ok, so that the rest of the work is the same.
+// parseSeal parses a seal. It returns one even if ok is false, so that the caller's remaining work, and its time, stay
+// the same.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h
@@ -136,7 +137,7 @@ func parseSeal(b []byte) (s rowSeal, ok bool) {
 	return s, ok && sorted && !r.short && len(r.rest) == 0
 }
 
-// sealReader reads the parts of a seal. Once one does not fit, it is short, and yields no more.
+// sealReader reads the parts of a seal. If a part is incomplete, it sets short and yields nothing more.
 type sealReader struct {
 	rest  []byte
 	short bool
@@ -152,7 +153,7 @@ func (r *sealReader) take(n int) []byte {
 	return b
 }
 
-// count is the number of parts that follow, 0 where fewer bytes do.
+// count returns the number of parts that follow, 0 if there are too few bytes for them.
 func (r *sealReader) count() int {
 	n := int(binary.BigEndian.Uint16(r.take(2)))
 	if n > len(r.rest) {
@@ -166,13 +167,13 @@ func (r *sealReader) name() string { return string(r.take(int(binary.BigEndian.U
 
 func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
-// verifies checks commitment and MAC.
+// verifies checks the key commitment and the MAC.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
 	genuine := hmac.Equal(k.sealMAC(at, s.version, s.body), s.code)
 	return k.commits(&s.origin) && genuine
 }
 
-// signedIndex is the place of a property among the signed ones, -1 for none.
+// signedIndex returns the index of a property among the signed ones, -1 if it is not signed.
 func (c *contents) signedIndex(name string) int {
 	i, found := slices.BinarySearchFunc(c.signed, name, func(s signedValue, name string) int { return strings.Compare(s.name, name) })
 	if !found {

@@ -8,8 +8,9 @@ import (
 
 const redacted = "REDACTED"
 
-// secret is key material. It hides behind two pointers, since fmt cannot call Format on an unexported field of somebody's
-// struct: there it prints the address of a pointer, but what is behind a single one where the verb does not fit.
+// secret is key material. It is behind two pointers because fmt cannot call Format on an unexported field of another
+// struct: it then prints the address of a pointer, but with a verb that does not fit it prints what a single pointer
+// points to.
 type secret struct{ octets **[]byte }
 
 func newSecret(b []byte) secret {
@@ -25,7 +26,7 @@ func (s secret) bytes() []byte {
 	return **s.octets
 }
 
-// hidden makes the types that embed it redact themselves: in every verb of fmt, in JSON, in slog.
+// hidden is embedded by types whose values must be redacted in every verb of fmt, in JSON and in slog.
 type hidden struct{}
 
 // Format implements fmt.Formatter.

@@ -11,17 +11,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// store encrypts what is declared of an entity, under keys of this write alone, and adds the seal, which lists its copies. A dry run makes no request and uses a key that is thrown away; what it returns has the right size.
+// store encrypts the declared properties of an entity under keys of this write alone, and adds the seal, which lists
+// the entity's copies. A dry run makes no request and uses a temporary key; its result has the right size.
 func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyPlace, dryRun bool, p tables.Properties) (tables.Properties, error) {
 	var held contents
 	for i := range p {
 		switch encoded, binary := p[i].Value.Bytes(); {
 		case isOurs(p[i].Name):
-			return nil, tables.Invalidf("Store", "property name %s is not for entities", p[i].Name)
+			return nil, tables.Invalidf("Store", "property name %s is reserved for the encryption; choose another name", p[i].Name)
 		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
 			held.names = append(held.names, p[i].Name)
 		case binary && looksEncrypted(encoded):
-			return nil, tables.Invalidf("Store", "property %s is not to be encrypted and begins as an encrypted value does", p[i].Name)
+			return nil, tables.Invalidf("Store", "property %s is not declared as encrypted, but its value begins with the header of an encrypted one; encrypt the property or change the value", p[i].Name)
 		}
 	}
 	slices.Sort(held.names)
@@ -44,14 +45,14 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 	return c.seal(p, &held, at, o, keys), nil
 }
 
-// copyPlace is where a copy of an entity is.
+// copyPlace is the location of a copy of an entity.
 type copyPlace struct {
 	table string
 	key   tables.Key
 }
 
-// copiesOf lists the rows that hold copies of the entity. Where a key function refuses the entity there are none: then the
-// repository refuses the change.
+// copiesOf lists the rows that hold copies of the entity. It returns none if a key function refuses the entity, because
+// the repository then refuses the change.
 func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []copyPlace) {
 	if change.Entity == nil {
 		return nil
@@ -91,7 +92,7 @@ func (c *rowCipher) writeKey(ctx context.Context, dryRun bool) (id DataKeyID, ke
 	return c.registry.state.writeKey(ctx)
 }
 
-// seal encrypts the named properties, which are sorted, signs those that are declared so, and adds the seal.
+// seal encrypts the named properties, which are sorted, signs the properties declared as signed, and adds the seal.
 func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
 	context := at.context(domainValue(o.version), o.version)
 	entity := tables.Key{Partition: at.partition, Row: at.row}

@@ -10,21 +10,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of 65,536 bytes of plaintext and a tag, the last one
-// of what is left: 1 to 65,536 bytes, or none where the whole plaintext is empty. Nonces are 7 zeros, the chunk's number
-// (4 bytes, big endian), and 1 for the last chunk, else 0. The associated data of every chunk are
+// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of 65,536 bytes of plaintext and a tag. The last
+// chunk has 1 to 65,536 bytes, or none if the whole plaintext is empty. A nonce is 7 zeros, the chunk's number (4
+// bytes, big endian), and 1 for the last chunk, else 0. The associated data of every chunk is
 //
 //	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
 //
-// with the first three preceded by 4 bytes of length. The key serves this stream alone (derive.go).
+// with the first three preceded by 4 bytes of length. The key is used for this stream alone (derive.go).
 const (
 	chunkSize  = 64 << 10
 	sealedSize = chunkSize + tagSize
 	maxChunks  = math.MaxUint32
 )
 
-// Stream seals large values, such as those in blobs: in constant memory, with random access. A stream is bound to what the
-// caller says, such as the name of its blob, its entity and property. It is safe for concurrent use.
+// Stream seals large values, such as those in blobs, in constant memory and with random access. The caller binds each
+// stream to a text, such as the name of its blob, its entity and property. It is safe for concurrent use.
 type Stream struct {
 	hidden
 	registry *Registry
@@ -39,7 +39,7 @@ type StreamOptions struct {
 // NewStream makes a Stream with the registry's data keys. It makes no request.
 func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
-		return Stream{}, tables.Invalidf("NewStream", "it needs a registry of data keys")
+		return Stream{}, tables.Invalidf("NewStream", "the registry is nil; give a Registry")
 	}
 	if options == nil {
 		options = &StreamOptions{}
@@ -47,13 +47,13 @@ func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	return Stream{registry: registry, scope: options.Scope}, nil
 }
 
-// SealedSize is the size of a sealed stream of n bytes.
+// SealedSize returns the size of a sealed stream with n bytes of plaintext.
 func (s Stream) SealedSize(n int64) int64 {
 	return headerSize + n + tagSize*max(1, (n+chunkSize-1)/chunkSize)
 }
 
-// PlainSize is the inverse of SealedSize, ErrNotAuthentic for a size that no sealed stream has. The size itself is only as
-// trustworthy as where it comes from, until the last chunk has been read.
+// PlainSize is the inverse of SealedSize. It returns ErrNotAuthentic for a size that no sealed stream has. Until the
+// last chunk has been read, the result is only as trustworthy as the size that you pass.
 func (s Stream) PlainSize(sealed int64) (int64, error) {
 	body := sealed - headerSize
 	chunks := (body + sealedSize - 1) / sealedSize
@@ -64,8 +64,8 @@ func (s Stream) PlainSize(sealed int64) (int64, error) {
 	return n, nil
 }
 
-// DataKey returns the id of the data key that a stream was sealed under, given its beginning of 88 bytes or more. A data key
-// that streams were sealed under has to be kept for as long as they are.
+// DataKey returns the id of the data key that a stream was sealed under, given at least its first 88 bytes. Keep a data
+// key as long as there are streams sealed under it.
 func (s Stream) DataKey(beginning []byte) (DataKeyID, error) {
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {
@@ -74,7 +74,7 @@ func (s Stream) DataKey(beginning []byte) (DataKeyID, error) {
 	return h.key, nil
 }
 
-// chunks is the cipher of one stream.
+// chunks encrypts and decrypts the chunks of one stream.
 type chunks struct {
 	keys *writeKeys
 	data []byte
@@ -98,11 +98,11 @@ func chunkNonce(number uint32, last bool) []byte {
 	return nonce
 }
 
-// Seal returns a reader of the sealed form of plaintext. Two of the same plaintext have nothing in common. An error of plaintext comes out
-// of it as it is, and leaves a stream that Open refuses.
+// Seal returns a reader of the sealed form of plaintext. Sealing the same plaintext twice gives unrelated results. An
+// error of plaintext is returned unchanged; Open refuses the incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
-		return nil, tables.Invalidf("Seal", "the stream was not made by NewStream")
+		return nil, tables.Invalidf("Seal", "the Stream was not made by NewStream; make it so")
 	}
 	id, key, err := s.registry.state.writeKey(ctx)
 	if err != nil {
@@ -120,9 +120,9 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	}}, nil
 }
 
-// Open returns a reader of the plaintext of a sealed stream. Each chunk comes out only once it has been checked; that the stream
-// is whole is certain at io.EOF and no earlier. What was changed, cut, extended, put in another order or sealed for another
-// binding is ErrNotAuthentic. An error of ciphertext comes out of it as it is.
+// Open returns a reader of the plaintext of a sealed stream. It returns each chunk only after it has checked it; only
+// io.EOF shows that the stream is complete. A stream that was changed, cut, extended, reordered or sealed for another
+// binding is ErrNotAuthentic. An error of ciphertext is returned unchanged.
 func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) (io.Reader, error) {
 	beginning := make([]byte, headerSize)
 	n, _, err := fill(ciphertext, beginning)
@@ -139,10 +139,10 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 	return &chunkReader{source: ciphertext, size: sealedSize, least: tagSize, turn: c.open}, nil
 }
 
-// openChunks makes the cipher of a stream that begins so.
+// openChunks makes the cipher of a stream, given its beginning.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
-		return chunks{}, tables.Invalidf("Open", "the stream was not made by NewStream")
+		return chunks{}, tables.Invalidf("Open", "the Stream was not made by NewStream; make it so")
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {
@@ -164,22 +164,22 @@ func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chun
 
 func (c chunks) open(dst, in []byte, number uint32, last bool) ([]byte, error) {
 	out, err := c.keys.aead.Open(dst, chunkNonce(number, last), in, c.data)
-	if err != nil || last && number > 0 && len(out) == len(dst) { // an empty last chunk behind a full one is no form of ours
+	if err != nil || last && number > 0 && len(out) == len(dst) { // Seal never writes an empty last chunk after a full one
 		return nil, ErrNotAuthentic
 	}
 	return out, nil
 }
 
-// chunkReader turns a source into another one chunk by chunk. It reads one byte ahead, to know the last.
+// chunkReader transforms a source chunk by chunk. It reads one byte ahead, to recognize the last chunk.
 type chunkReader struct {
 	source io.Reader
-	size   int // of a chunk of the source
-	least  int // that a chunk has
+	size   int // size of a chunk of the source
+	least  int // smallest size of a chunk
 	turn   func(dst, in []byte, number uint32, last bool) ([]byte, error)
 
-	ready  []byte // turned and not handed out
+	ready  []byte // transformed and not yet returned
 	in     []byte // with room for one byte more than a chunk
-	held   int    // bytes of in that are there already
+	held   int    // number of bytes already in in
 	out    []byte
 	number uint32
 	done   bool
@@ -203,7 +203,7 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// next turns one chunk.
+// next transforms one chunk.
 func (r *chunkReader) next() ([]byte, error) {
 	if r.in == nil {
 		r.in = make([]byte, r.size+1)
@@ -229,8 +229,8 @@ func (r *chunkReader) next() ([]byte, error) {
 	return out, nil
 }
 
-// fill reads until b is full or the source ends. Unlike io.ReadFull it tells an end from a connection that broke off with
-// io.ErrUnexpectedEOF, behind which there was more.
+// fill reads until b is full or the source ends. Unlike io.ReadFull it returns io.ErrUnexpectedEOF of the source, which
+// means that the source is incomplete, and not io.EOF.
 func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -239,7 +239,7 @@ func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	}
 	switch {
 	case n == len(b):
-		return n, false, nil // whatever came with the last byte, the end too, the next reading meets again
+		return n, false, nil // an error that came with the last byte, including io.EOF, recurs at the next read
 	case err == io.EOF:
 		return n, true, nil
 	}

@@ -7,25 +7,26 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is asked for ranges within the stream only.
+// RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is called only with ranges within the
+// stream.
 type RangeFetcher = func(ctx context.Context, offset, length int64) (io.ReadCloser, error)
 
-// OpenRange returns a reader of a part of the plaintext, given the size of the sealed stream. What is outside of it is cut off: a
-// range that begins behind the end is empty. Each chunk is checked as in Open, and its place in the stream. That nothing was
-// cut off behind it is only known of a range that reaches the end. Requests: 2 fetches.
+// OpenRange returns a reader of a range of the plaintext, given the size of the sealed stream. It truncates the range
+// to the stream: a range that begins after the end is empty. It checks each chunk, and its position, like Open. Only a
+// range that reaches the end shows that nothing was cut off there. Requests: 2 fetches.
 func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, length int64, fetch RangeFetcher) (io.ReadCloser, error) {
 	size, err := s.PlainSize(sealed)
 	if err != nil {
 		return nil, err
 	}
 	if offset < 0 || length < 0 {
-		return nil, tables.Invalidf("OpenRange", "a range of %d bytes at %d", length, offset)
+		return nil, tables.Invalidf("OpenRange", "a range of %d bytes at offset %d; neither may be negative", length, offset)
 	}
 	offset = min(offset, size)
 	length = min(length, size-offset)
 	first, last := offset/chunkSize, max(0, offset+length-1)/chunkSize
 	if length == 0 {
-		first = last // of an empty range, one chunk is checked
+		first = last // for an empty range, check one chunk
 	}
 	beginning, err := fetchHeader(ctx, fetch)
 	if err != nil {
@@ -61,7 +62,7 @@ func fetchHeader(ctx context.Context, fetch RangeFetcher) ([]byte, error) {
 	return beginning, err
 }
 
-// rangeReader reads the chunks from number to last, and hands out left bytes of them after skip.
+// rangeReader reads the chunks from number to last, drops skip bytes of them, and returns the next left bytes.
 type rangeReader struct {
 	body                io.ReadCloser
 	cipher              chunks
@@ -114,5 +115,5 @@ func (r *rangeReader) next() error {
 	return nil
 }
 
-// Close closes what was fetched.
+// Close closes the fetched body.
 func (r *rangeReader) Close() error { return r.body.Close() }

@@ -17,8 +17,8 @@ const (
 	tagSign    = "sign"
 )
 
-// taggedProperties lists the properties whose fields have the tag, by its value. A tag that would have no effect is an error: what
-// was meant to be secret would be stored as it is.
+// taggedProperties lists the properties whose fields have the tag, by its value. It refuses a tag that would have no
+// effect, because the property would be stored in plaintext.
 func taggedProperties(t reflect.Type) (map[string][]string, error) {
 	tagged := map[string][]string{}
 	var names []string
@@ -38,10 +38,10 @@ func taggedProperties(t reflect.Type) (map[string][]string, error) {
 		}
 		unstored := name == "-" || !field.IsExported() || options == "rest" || field.Anonymous && field.Tag.Get(tagTable) == ""
 		if unstored || name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
-			return nil, fmt.Errorf("field %s of %s has the tag and is not stored as a property of its own", field.Name, t)
+			return nil, fmt.Errorf("field %s of %s has the tag but is not stored as a property of its own; remove the tag", field.Name, t)
 		}
 		if slices.Contains(names, name) {
-			return nil, fmt.Errorf("two fields of %s are property %s", t, name)
+			return nil, fmt.Errorf("two fields of %s are stored as property %s; rename one in its tag", t, name)
 		}
 		names = append(names, name)
 		tagged[value] = append(tagged[value], name)
@@ -54,7 +54,7 @@ func taggedProperties(t reflect.Type) (map[string][]string, error) {
 	return tagged, nil
 }
 
-// tagOf returns tagEncrypt, tagSign, or "" for neither.
+// tagOf returns tagEncrypt, tagSign, or "" if the field has neither.
 func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
 	switch value, tagged := field.Tag.Lookup(driver.EncryptTag); {
 	case !tagged || value == "false":
@@ -66,7 +66,8 @@ func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
 	}
 }
 
-// checkNested finds tags on fields that are no properties: hidden by others, or inside of a value that is stored whole.
+// checkNested finds tags on fields that are not properties of their own: hidden by others, or inside of a value that is
+// stored whole.
 func checkNested(t reflect.Type, index []int, visible map[string]bool, path []reflect.Type) error {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t, index = t.Elem(), nil
@@ -82,10 +83,10 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 		top := len(path) == 1
 		property := top || index != nil && visible[fmt.Sprint(at)]
 		if value, err := tagOf(t, field); err != nil || value != "" && !property {
-			return fmt.Errorf("field %s of %s has the tag and is not a property by itself (%v)", field.Name, t, err)
+			return fmt.Errorf("field %s of %s has the tag but is not a property of its own (%v); remove the tag", field.Name, t, err)
 		}
 		if !field.Anonymous || named {
-			at = nil // what is below is stored in one property, or not at all
+			at = nil // the fields below are stored in one property, or not at all
 		}
 		inner := field.Type
 		if at != nil && inner.Kind() == reflect.Pointer {

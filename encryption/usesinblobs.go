@@ -14,17 +14,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// blobsAtOnce is how many blobs are looked at at once.
+// blobsAtOnce is how many blobs are read concurrently.
 const blobsAtOnce = 16
 
-// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package largeentities
-// with a Sealer: all whose names begin with the prefix. It reads their headers, and does not check them. Snapshots, older
-// versions and deleted blobs that can be restored are not counted. Requests: 1 for each 5,000 blobs, 1 for each blob of the size of
-// a sealed one.
+// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package
+// largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their headers without
+// authenticating them. It does not count snapshots, older versions and deleted blobs that can be restored. Requests: 1
+// for each 5,000 blobs, and 1 for each blob whose size a sealed one can have.
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
-		return nil, tables.Invalidf(op, "it needs a container")
+		return nil, tables.Invalidf(op, "the container is nil; give one of Account.Container")
 	}
 	uses := map[DataKeyID]int64{}
 	for pager := blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {
@@ -33,7 +33,7 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 			return nil, blobError(op, err)
 		}
 		if page.Segment == nil {
-			return nil, &tables.Error{Op: op, Kind: tables.ErrGarbled, Err: errors.New("a page without blobs")}
+			return nil, &tables.Error{Op: op, Kind: tables.ErrGarbled, Err: errors.New("the response has no list of blobs")}
 		}
 		if err := countBlobs(ctx, blobs, page.Segment.BlobItems, uses); err != nil {
 			return nil, blobError(op, err)
@@ -42,7 +42,7 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 	return uses, nil
 }
 
-// countBlobs counts those of a page.
+// countBlobs counts the sealed blobs of a page.
 func countBlobs(ctx context.Context, blobs *container.Client, items []*container.BlobItem, uses map[DataKeyID]int64) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -64,7 +64,8 @@ func countBlobs(ctx context.Context, blobs *container.Client, items []*container
 	return group.Wait()
 }
 
-// blobDataKey reads the header of a blob. One that has gone since it was listed is none.
+// blobDataKey reads the data key from the header of a blob. A blob that was deleted after it was listed counts as not
+// sealed.
 func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed bool, err error) {
 	answer, err := client.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 0, Count: headerSize}})
 	var response *azcore.ResponseError
@@ -79,14 +80,14 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 	if closing := answer.Body.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && n < headerSize { // it was listed as longer: the answer was cut off, and would make a use be missed
-		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("an answer without the header")}
+	if err == nil && n < headerSize { // the listing gave a longer blob: the response was cut off, and a use would be missed
+		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)
 	return h.key, ok, err
 }
 
-// blobError is an error of the blob service in this library's words.
+// blobError turns an error of the blob service into a tables.Error.
 func blobError(op string, err error) error {
 	var own *tables.Error
 	if errors.As(err, &own) {

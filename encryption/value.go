@@ -36,7 +36,7 @@ const (
 
 const padMark = 0x80
 
-// appendValue appends code and octets of a value; code 0 is null, which is never stored.
+// appendValue appends the type code and the octets of a value; code 0 is null, which is never stored.
 func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
 	switch v.Type() {
 	case tables.TypeString:
@@ -62,7 +62,7 @@ func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
 		return binary.BigEndian.AppendUint64(append(dst, codeDouble), math.Float64bits(f)), codeDouble
 	case tables.TypeDateTime:
 		t, _ := v.Time()
-		ticks, _ := edm.Ticks(t) // a Value has no time that has none
+		ticks, _ := edm.Ticks(t) // a Value's time is always in range
 		return binary.BigEndian.AppendUint64(append(dst, codeDateTime), uint64(ticks)), codeDateTime
 	case tables.TypeGUID:
 		u, _ := v.UUID()
@@ -109,7 +109,7 @@ func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
 	return v, false
 }
 
-// pad appends the mark and zeros up to a multiple.
+// pad appends the mark 0x80 and zeros up to a multiple.
 func pad(b []byte, multiple int) []byte {
 	b = append(b, padMark)
 	for multiple > 1 && len(b)%multiple != 0 {
@@ -118,7 +118,7 @@ func pad(b []byte, multiple int) []byte {
 	return b
 }
 
-// unpad is only called on what was authenticated, so that it has no secret to keep.
+// unpad is called only on authenticated plaintext, so it need not run in constant time.
 func unpad(b []byte) ([]byte, bool) {
 	for i := len(b) - 1; i >= 0; i-- {
 		switch b[i] {
@@ -142,7 +142,7 @@ func (k *writeKeys) seal(o origin, context []byte, name string, index int, v tab
 	return k.aead.Seal(out, valueNonce(h.index), plain, data)
 }
 
-// open decrypts what seal made. It takes the same steps whatever is wrong.
+// open decrypts the result of seal. It takes the same steps whichever check fails.
 func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v tables.Value, ok bool) {
 	if len(stored) < headerSize {
 		stored = make([]byte, headerSize)

@@ -17,18 +17,19 @@ import (
 type VaultKey struct {
 	hidden
 	client    *azkeys.Client
-	id, name  string // of the key, without a version
+	id, name  string // URL of the key, without a version
 	algorithm string
 }
 
 // VaultOptions are the options of a VaultKey; nil is the same as the zero value.
 type VaultOptions struct {
-	// Algorithm to wrap by: AlgorithmRSAOAEP256 for "", or AlgorithmA256KW with an AES key of a managed HSM.
+	// Algorithm is the wrapping algorithm: AlgorithmRSAOAEP256 (the default), or AlgorithmA256KW with an AES key of a
+	// managed HSM.
 	Algorithm string
 }
 
-// NewVaultKey makes a wrapper of a key of the client's vault, such as "https://contoso.vault.azure.net/keys/tables". It wraps
-// by the key's newest version, and unwraps by all that the vault still has. It makes no request.
+// NewVaultKey makes a wrapper from a key of the client's vault, such as "https://contoso.vault.azure.net/keys/tables".
+// It wraps with the key's newest version, and unwraps with every version that the vault still has. It makes no request.
 func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (VaultKey, error) {
 	if options == nil {
 		options = &VaultOptions{}
@@ -41,11 +42,11 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 	}
 	switch {
 	case client == nil:
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "it needs a client")
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "the client is nil; give an azkeys.Client")
 	case !found || name == "" || strings.Contains(name, "/"):
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "%q does not name a key, without a version, as in https://contoso.vault.azure.net/keys/tables", keyID)
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "%q is not the id of a key without a version; it must look like https://contoso.vault.azure.net/keys/tables", keyID)
 	case k.algorithm != AlgorithmRSAOAEP256 && k.algorithm != AlgorithmA256KW:
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "algorithm %q; it can be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
+		return VaultKey{}, tables.Invalidf("NewVaultKey", "VaultOptions.Algorithm is %q; it must be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
 	}
 	return k, nil
 }
@@ -53,7 +54,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 // Wrap implements KeyWrapper.
 func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if k.client == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the wrapper was not made by NewVaultKey")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the VaultKey was not made by NewVaultKey; make it so")
 	}
 	algorithm := azkeys.EncryptionAlgorithm(k.algorithm)
 	answer, err := k.client.WrapKey(ctx, k.name, "", azkeys.KeyOperationParameters{Algorithm: &algorithm, Value: key}, nil)
@@ -66,7 +67,8 @@ func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	return WrappedKey{KeyID: string(*answer.KID), Algorithm: k.algorithm, Bytes: answer.Result}, nil
 }
 
-// version is that of a key id, "" for one that is not of this key. Vault names are DNS names, in which case does not count.
+// version returns the version in a key id, "" if the id is not one of this key. Vault names are DNS names and ignore
+// case.
 func (k VaultKey) version(keyID string) string {
 	if len(keyID) <= len(k.id) || !strings.EqualFold(keyID[:len(k.id)], k.id) || keyID[len(k.id)] != '/' {
 		return ""
@@ -86,7 +88,7 @@ func (k VaultKey) Holds(keyID, algorithm string) bool {
 	return false
 }
 
-// Unwrap implements KeyWrapper. The vault answers 400 to what it cannot decrypt.
+// Unwrap implements KeyWrapper. The vault answers 400 if it cannot decrypt the key.
 func (k VaultKey) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error) {
 	if !k.Holds(wrapped.KeyID, wrapped.Algorithm) {
 		return nil, errNoWrapper(wrapped)
@@ -96,7 +98,7 @@ func (k VaultKey) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error
 	var response *azcore.ResponseError
 	switch {
 	case errors.As(err, &response) && (response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusNotFound):
-		return nil, errNotWrapped() // 404: the version is gone, or the row names another
+		return nil, errNotWrapped() // 404: the version no longer exists, or the row names another key
 	case err != nil:
 		return nil, wire.Redact(err)
 	}

@@ -8,32 +8,33 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// WrappedKey is a key encrypted under another one. It is no secret without that one.
+// WrappedKey is a key encrypted under another one. It need not be kept secret.
 type WrappedKey struct {
-	KeyID     string // of the wrapping key, with its version where it has one
+	KeyID     string // id of the wrapping key, with its version if it has one
 	Algorithm string // such as "A256KW" or "RSA-OAEP-256"
 	Bytes     []byte
 }
 
-// KeyWrapper holds a wrapping key. VaultKey, LocalKey, LocalRSAKey and Chain are those of this package. It is safe for
-// concurrent use.
+// KeyWrapper holds a wrapping key. Implementations in this package are VaultKey, LocalKey, LocalRSAKey and Chain. It
+// must be safe for concurrent use.
 type KeyWrapper interface {
 	// Wrap encrypts a key.
 	Wrap(ctx context.Context, key []byte) (WrappedKey, error)
-	// Holds reports whether Unwrap can be asked for keys wrapped under this one and algorithm. It makes no request.
+	// Holds reports whether Unwrap accepts keys that were wrapped under this key id and algorithm. It makes no request.
 	Holds(keyID, algorithm string) bool
-	// Unwrap decrypts a key. What was not wrapped by this key is tables.ErrGarbled; any other error says that the key
-	// cannot be had now.
+	// Unwrap decrypts a key. It returns tables.ErrGarbled if this key did not wrap it; any other error means that the
+	// wrapping key is temporarily unavailable.
 	Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error)
 }
 
-// Chain is a KeyWrapper for the rotation of wrapping keys: it wraps by its first, and unwraps by whichever holds the key.
+// Chain is a KeyWrapper for the rotation of wrapping keys: it wraps with its first wrapper, and unwraps with the one
+// that holds the key.
 type Chain struct {
 	hidden
 	wrappers []KeyWrapper
 }
 
-// NewChain makes a chain: the new wrapping key first, older ones behind it. With one that is nil, it wraps nothing.
+// NewChain makes a chain; pass the new wrapping key first and older ones after it. If one of them is nil, Wrap fails.
 func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 	return Chain{wrappers: append([]KeyWrapper{first}, older...)}
 }
@@ -41,7 +42,7 @@ func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 // Wrap implements KeyWrapper.
 func (c Chain) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if len(c.wrappers) == 0 || slices.Contains(c.wrappers, nil) {
-		return WrappedKey{}, tables.Invalidf("Wrap", "a chain of no wrappers, or with one that is nil")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the Chain has no wrappers, or a nil one; give NewChain at least one")
 	}
 	return c.wrappers[0].Wrap(ctx, key)
 }
@@ -66,14 +67,14 @@ func (c Chain) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error) {
 	return nil, errNoWrapper(wrapped)
 }
 
-// errNoWrapper names the key, which an operator must provide.
+// errNoWrapper names the key, so that an operator can provide it.
 func errNoWrapper(wrapped WrappedKey) error {
-	return fmt.Errorf("%w: there is no wrapper for key %q and algorithm %q", tables.ErrInvalid, wrapped.KeyID, wrapped.Algorithm)
+	return fmt.Errorf("%w: no KeyWrapper holds wrapping key %q with algorithm %q; add one to the registry's Chain", tables.ErrInvalid, wrapped.KeyID, wrapped.Algorithm)
 }
 
-// errNotWrapped is the error of bytes that are no key wrapped under the wrapper's.
+// errNotWrapped means that the bytes are not a key wrapped under this wrapper's key.
 func errNotWrapped() error {
-	return fmt.Errorf("%w: not a key that was wrapped under this one", tables.ErrGarbled)
+	return fmt.Errorf("%w: the bytes are not a key that this wrapping key has wrapped", tables.ErrGarbled)
 }
 
 var (

@@ -20,14 +20,15 @@ type blobs struct {
 	home        string // the table of the entities, as metadata
 	blockSize   int
 	concurrency int
-	deadline    time.Duration // of the transaction that points at one
+	deadline    time.Duration // how long after storing a blob its transaction may be sent
 	sealing     *sealing      // nil for none
 }
 
 const errForeignClient = "the container's client was not made by Account.Container; only such a client's requests are held to the lease of an intent"
 
-// commit stores a blob by a request that makes all of it visible at once. Names are used once: a blob of the same
-// length and hash that is there when the answer is lost, or the condition refuses a repetition, is the one that was sent.
+// commit stores a blob with one request that makes all of it visible at once. Each name is used once. So if the
+// response is lost, or the condition refuses a retry, a blob with the same length and hash is the one that this commit
+// sent.
 func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Context) error) error {
 	const op = "Store"
 	var ex wire.Exchange
@@ -47,13 +48,14 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 	return nil
 }
 
-// touch makes a blob younger: its Last-Modified is the time of the request.
+// touch sets a blob's Last-Modified to the time of the request.
 func (b *blobs) touch(ctx context.Context, s *stored) error {
 	_, err := b.container.NewBlobClient(s.name).SetMetadata(ctx, s.meta, nil)
 	return failure("Store", s.name, err)
 }
 
-// remove deletes a blob; one that is not there is deleted. With an ETag, one that has changed is ErrConflict. Requests: 1.
+// remove deletes a blob; a missing blob is not an error. With an ETag it returns ErrConflict if the blob has changed.
+// Requests: 1.
 func (b *blobs) remove(ctx context.Context, op, name string, etag azcore.ETag) error {
 	var ex wire.Exchange
 	snapshots := blob.DeleteSnapshotsOptionTypeInclude
@@ -79,12 +81,12 @@ func ifAbsent() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}}
 }
 
-// ownerOf returns what the blobs of an entity have in common: the beginning of their names, and metadata.
+// ownerOf returns what the blobs of an entity have in common: the beginning of their names, and their metadata.
 func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
-// checkOwn refuses a name from a row or a message that none of the entity's blobs can have.
+// checkOwn refuses a name from a row or a message that no blob of the entity can have.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
 		return garbled(op, "", "%w", err)
@@ -92,8 +94,8 @@ func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	return nil
 }
 
-// removeNamed deletes a blob that only a message names: whoever can put messages chose the name, so the blob's metadata
-// decides first whether it is the entity's. A blob that is not there is deleted. Requests: 2.
+// removeNamed deletes a blob that only a message names. Whoever can put messages chose the name, so removeNamed first
+// checks by the blob's metadata that it belongs to the entity. A missing blob is not an error. Requests: 2.
 func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name string) error {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {
@@ -114,5 +116,5 @@ func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name
 type stored struct {
 	pointer
 	meta  map[string]*string
-	since time.Time // before the request that made it visible was sent
+	since time.Time // time before the request that made it visible was sent
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Discard takes away the large values of an entity that are lost or damaged for good, so that it can be read, changed and
-// deleted again, and returns the names of their properties. A value counts as lost when its blob is not there, or two readings
-// give whole answers that are not the value. While the service does not answer, or refuses to, or answers are cut off, nothing is
-// discarded. A Stream never is, since it keeps nobody from its entity. What is left of the blobs is deleted. Rows of an index
-// whose keys follow from a lost value cannot be found by anybody any more but Repository.Repair. tables.ErrConflict says that
-// the entity was changed meanwhile. It is for entities that somebody has looked at: to a program whose property has the wrong
-// container, every value is lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those of a Replace
-// where a value was lost.
+// Discard removes the large values of an entity that are lost or damaged for good, so that it can be read, changed and
+// deleted again, and returns the names of their properties. A value counts as lost if its blob does not exist, or if
+// two complete downloads have the wrong content. If the service does not answer, refuses, or responses are cut off,
+// Discard removes nothing. It never removes a Stream, because a lost Stream does not prevent reading its entity. It
+// deletes what is left of the blobs. If the keys of an index depend on a lost value, only Repository.Repair finds the
+// index's old rows. tables.ErrConflict means that the entity was changed meanwhile. Check the entity before you call
+// Discard: if the property is configured with the wrong container, every value looks lost. Requests: 1, 1 or 2 for each
+// []byte and string in a blob, and those of a Replace if a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
 		return nil, tables.Invalidf("Discard", "the repository is nil")
@@ -33,7 +33,7 @@ func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key table
 	return lost.properties, nil
 }
 
-// salvage is a read of an entity that leaves out what is lost.
+// salvage is a read of an entity that leaves out lost values.
 type salvage struct {
 	key        tables.Key
 	properties []string
@@ -46,9 +46,9 @@ func salvageOf(ctx context.Context) *salvage {
 	return s
 }
 
-// leavesOut reports whether a value that read has failed to read is to be left out. A blob that is not there may have been
-// replaced just now: then the entity's ETag is another one, and nothing is written. A sealed blob that does not open is not
-// lost: it may be the key that is wrong.
+// leavesOut reports whether to leave out a value whose read failed. A missing blob may have been replaced just now:
+// then the entity's ETag has changed, and the write fails. A sealed blob that does not open is not lost, because the
+// key may be wrong.
 func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
 		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed

@@ -8,10 +8,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// copySize is what is read, hashed and written at once: little enough to be still in the processor's cache when it is hashed.
+// copySize is the number of bytes read, hashed and written at once: small enough to stay in the processor's cache.
 const copySize = 128 << 10
 
-// toldWriter tells how much it has written.
+// toldWriter reports how many bytes it has written.
 type toldWriter struct {
 	w       io.Writer
 	written int64
@@ -28,7 +28,7 @@ func (t *toldWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// piece is a part of a blob that is read while those before it are written.
+// piece is a part of a blob that is read while earlier parts are written.
 type piece struct {
 	offset, size int64
 	data         []byte
@@ -36,13 +36,13 @@ type piece struct {
 	ready        chan struct{}
 }
 
-// download reads a blob in pieces, as many at once as there are buffers, and writes them in order. All come from the blob
-// that answered first. Requests: 1 for each block.
+// download reads a blob in pieces, as many concurrently as there are buffers, and writes them in order. All come from
+// the blob version that answered first. Requests: 1 for each block.
 func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	buffers := make(chan []byte, atOnce)
 	for range atOnce {
-		buffers <- nil // made when it is needed
+		buffers <- nil // allocated on first use
 	}
 	pieces := make(chan *piece, atOnce)
 	done := make(chan struct{})
@@ -77,8 +77,8 @@ func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer
 	return written, nil
 }
 
-// fetch reads the pieces into buffers as these become free, and returns once no request is under way. The first piece is read
-// alone, up to its ETag, which all others must have.
+// fetch reads the pieces into buffers as they become free, and returns when no request is under way. It requests the
+// first piece alone, because all others must have its ETag.
 func (b *blobs) fetch(ctx context.Context, op string, p *pointer, buffers <-chan []byte, pieces chan<- *piece) {
 	defer close(pieces)
 	var pinned azcore.ETag
@@ -113,7 +113,7 @@ func (b *blobs) fetch(ctx context.Context, op string, p *pointer, buffers <-chan
 			go b.fetchOne(ctx, op, p, one, body, etag)
 		}
 		if under = append(under, one); len(under) > cap(pieces) {
-			under = under[1:] // written, or its buffer would not be free
+			under = under[1:] // it is written, since otherwise no buffer would be free
 		}
 		pieces <- one // has room for as many as there are buffers
 		if err != nil {
@@ -122,7 +122,7 @@ func (b *blobs) fetch(ctx context.Context, op string, p *pointer, buffers <-chan
 	}
 }
 
-// fetchOne reads one piece, from body where its request was made already.
+// fetchOne reads one piece, from body if its request was already made.
 func (b *blobs) fetchOne(ctx context.Context, op string, p *pointer, one *piece, body io.ReadCloser, etag azcore.ETag) {
 	defer close(one.ready)
 	if body == nil {

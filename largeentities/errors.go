@@ -11,13 +11,13 @@ import (
 
 const containerNotFound = "ContainerNotFound"
 
-// fault is an error of this package. blob is the blob's name, "" where there is none.
+// fault makes an error of this package. blob is the blob's name, "" if there is none.
 func fault(op, blob string, kind error, format string, args ...any) *tables.Error {
 	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// failure is the error of a request to the blob service of which nothing is left behind that matters: nothing points at the
-// blob. So its outcome is never unknown.
+// failure makes the error of a request to the blob service before any pointer to the blob exists. So whatever the
+// request did has no effect on the entity, and the outcome is never unknown.
 func failure(op, blob string, err error) error {
 	if err == nil {
 		return nil
@@ -29,7 +29,7 @@ func failure(op, blob string, err error) error {
 	e := tables.ServiceError(op, blob, err)
 	switch {
 	case wire.HasCode(err, containerNotFound):
-		e.Kind = tables.ErrInvalid // not ErrNotFound, which is said of entities
+		e.Kind = tables.ErrInvalid // ErrNotFound is for entities only
 	case wire.IsStatus(err, http.StatusNotFound):
 		e.Kind = tables.ErrConflict
 	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
@@ -38,17 +38,17 @@ func failure(op, blob string, err error) error {
 	return e
 }
 
-// isGone reports whether the service says that a blob is not there.
+// isGone reports whether the service says that a blob does not exist.
 func isGone(err error) bool {
 	return wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 }
 
-// isRefused reports whether the condition of a request did not hold.
+// isRefused reports whether a condition of the request was not met.
 func isRefused(err error) bool {
 	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
 }
 
-// gone is the error of a reader whose blob is not there any more, or not the same.
+// gone is the error of a reader whose blob was deleted or replaced.
 func gone(op, blob string) error {
 	return fault(op, blob, tables.ErrConflict, "the blob has gone, or was replaced, since the entity was read: read the entity again")
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The names of the blobs' metadata; the service knows no case in them.
+// The names of the blobs' metadata; the service ignores their case.
 const (
-	metaTerm = "tpterm"   // how many seconds after it was stored, or touched, no transaction that points at it is sent any more
-	metaKey  = "tpkey"    // whose blob it is: partition key, tab, row key, in base64
+	metaTerm = "tpterm"   // the Deadline in seconds: later than that after Last-Modified, no transaction that points at the blob is sent
+	metaKey  = "tpkey"    // the entity: partition key, tab, row key, in base64
 	metaHash = "tpsha256" // of the content, in hexadecimal
 )
 
-const keySeparator = "\t" // no key has it in it
+const keySeparator = "\t" // a key never contains it
 
-// entityPrefix begins the names of an entity's blobs. Behind it comes the id of the change that wrote the blob: no other
-// change has it, so a name is never used again.
+// entityPrefix begins the names of an entity's blobs. The id of the change that wrote the blob follows. No other change
+// has that id, so a name is never used again.
 func entityPrefix(prefix string, key tables.Key) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%s", len(key.Partition), key.Partition, key.Row)
 	return prefix + "/" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:15]) + "/"
 }
 
-// encodeKey writes a key for metadata, which takes ASCII only.
+// encodeKey encodes a key for metadata, which must be ASCII.
 func encodeKey(key tables.Key) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(key.Partition + keySeparator + key.Row))
 }

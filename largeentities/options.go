@@ -19,55 +19,61 @@ const (
 	standardType        = "application/octet-stream"
 
 	maxBlocks     = 50_000    // of a blob
-	maxBlockSize  = 100 << 20 // the service takes more; a buffer should not
+	maxBlockSize  = 100 << 20 // the service allows more, but a buffer should not be larger
 	maxPrefix     = 256       // characters
-	maxConcurrent = 64        // buffers of a block each
+	maxConcurrent = 64        // with a buffer of one block each
 	maxType       = 256       // characters of a content type
 	mostDeadline  = 10 * 365 * 24 * time.Hour
-	leastDeadline = time.Second // shorter ones would end changes that go well
+	leastDeadline = time.Second // with a shorter one, normal changes would fail
 	standardGrace = time.Hour
 	unknownLength = int64(1) << 62
 )
 
 // Options are the options of NewProperty and NewStream; nil is the same as the zero value.
 type Options struct {
-	// Prefix begins the names of the property's blobs, the table's name and the property's for "". Repositories may share a
-	// container; those of different accounts need different prefixes in it. It never changes: blobs under another prefix are not the
-	// property's, and pointers to them are tables.ErrGarbled.
+	// Prefix begins the names of the property's blobs (default: the table's name and the property's name). Repositories
+	// may share a container; repositories of different accounts then need different prefixes. Never change it: blobs
+	// under another prefix do not belong to the property, and pointers to them are tables.ErrGarbled.
 	Prefix string
-	// Threshold is the size in bytes up to which a value stays in the entity, 32 KiB for 0; below zero, all values go
-	// out. At most 64 KiB. A string of more than 32,768 UTF-16 units goes out in any case.
+	// Threshold is the largest size in bytes of a value that stays in the entity (default 32 KiB, at most 64 KiB). If
+	// it is negative, all values are stored in blobs. A string of more than 32,768 UTF-16 units is stored in a blob in
+	// any case.
 	Threshold int
-	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory, 64 MiB for 0.
-	// Beyond it is tables.ErrTooLarge. It does not bound a Stream.
+	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory (default 64
+	// MiB). A larger one is tables.ErrTooLarge. It does not limit a Stream.
 	MaxValue int64
-	// ContentType is that of the blobs, application/octet-stream for "". StreamOptions can say another.
+	// ContentType is the content type of the blobs (default application/octet-stream). StreamOptions can set another.
 	ContentType string
-	// BlockSize is the size of the pieces in which larger values are sent, 2 MiB for 0. A blob has at most 50,000.
+	// BlockSize is the size in bytes of the blocks in which larger values are uploaded (default 2 MiB). A blob has at
+	// most 50,000 blocks.
 	BlockSize int
-	// Concurrency is how many pieces are sent at once, 3 for 0. An upload holds that many in memory.
+	// Concurrency is how many blocks are uploaded at once (default 3). An upload holds that many in memory.
 	Concurrency int
-	// Deadline is how long a blob may wait for the transaction that points at it (default 10 minutes, at most 10 years). The writer
-	// sends the transaction within 5/6 of it, or not at all; it makes the blob younger where another value takes longer. It is stored
-	// with each blob, and lets Sweep tell an unreferenced blob from one that is about to be referenced.
+	// Deadline is how long a blob may wait for the transaction that points at it (default 10 minutes, at most 10
+	// years). The writer sends the transaction within 5/6 of it, or not at all. If another value of the same change
+	// takes longer, the writer renews the blob's Last-Modified. The Deadline is stored with each blob; with it, Sweep
+	// tells an unreferenced blob from a pending one.
 	Deadline time.Duration
-	// Account signs addresses for SignedURL: the account of the container. nil is the account of the repository's table.
+	// Account is the account of the container, which signs the addresses of SignedURL; nil means the account of the
+	// repository's table.
 	Account *tables.Account
-	// Sealer seals the blobs, such as an encryption.Stream; nil stores them in clear. All values go out then, since one
-	// within the entity would be in clear. What is read and was not sealed is tables.ErrGarbled.
+	// Sealer seals the blobs, for example an encryption.Stream; nil stores them in plaintext. With a Sealer all values
+	// are stored in blobs, because one within the entity would be in plaintext, and reading an unsealed value returns
+	// tables.ErrGarbled.
 	Sealer Sealer
-	// AcceptPlaintext is for the migration to a Sealer: values that were stored before are read. While it is set, who can
-	// write rows and blobs can pass values off as what was sealed. Property.Reseal brings it to an end.
+	// AcceptPlaintext allows the migration to a Sealer: it accepts values that were stored before. While it is set,
+	// anybody who can write rows and blobs can pass values off as sealed ones. Run Property.Reseal on each entity, then
+	// clear it.
 	AcceptPlaintext bool
 }
 
-// complete fills in what is not given, and checks the rest.
+// complete fills in the defaults and checks the rest.
 func (o Options) complete() (Options, error) {
 	if o.Sealer != nil && o.Threshold > 0 {
-		return o, fmt.Errorf("a Threshold of %d, up to which values would stay in the entity in clear, and a Sealer", o.Threshold)
+		return o, fmt.Errorf("Options.Threshold is %d, so small values would stay in the entity in plaintext despite Options.Sealer; leave Threshold 0", o.Threshold)
 	}
 	if o.AcceptPlaintext && o.Sealer == nil {
-		return o, errors.New("AcceptPlaintext is for a property with a Sealer")
+		return o, errors.New("Options.AcceptPlaintext is set without Options.Sealer; set both or neither")
 	}
 	if o.Sealer != nil {
 		o.Threshold = -1
@@ -92,13 +98,13 @@ func (o Options) complete() (Options, error) {
 	}
 	switch {
 	case o.Threshold > tables.MaxBinarySize:
-		return o, fmt.Errorf("a Threshold of %d: a property holds at most %d bytes", o.Threshold, tables.MaxBinarySize)
+		return o, fmt.Errorf("Options.Threshold is %d; it must be at most %d bytes, the size of a property", o.Threshold, tables.MaxBinarySize)
 	case o.MaxValue < int64(o.Threshold):
-		return o, fmt.Errorf("a MaxValue of %d, and a Threshold of %d", o.MaxValue, o.Threshold)
+		return o, fmt.Errorf("Options.MaxValue is %d; it must not be less than Threshold, %d", o.MaxValue, o.Threshold)
 	case o.BlockSize < 1 || o.BlockSize > maxBlockSize:
-		return o, fmt.Errorf("a BlockSize of %d: it is 1 to %d", o.BlockSize, maxBlockSize)
+		return o, fmt.Errorf("Options.BlockSize is %d; it must be 0 (meaning 2 MiB) or 1 to %d bytes", o.BlockSize, maxBlockSize)
 	case o.Concurrency < 1 || o.Concurrency > maxConcurrent:
-		return o, fmt.Errorf("a Concurrency of %d: it is 1 to %d", o.Concurrency, maxConcurrent)
+		return o, fmt.Errorf("Options.Concurrency is %d; it must be 0 (meaning 3) or 1 to %d", o.Concurrency, maxConcurrent)
 	case o.Deadline < leastDeadline || o.Deadline > mostDeadline:
 		return o, fmt.Errorf("Options.Deadline is %v; it must be 0 (meaning %v), or from %v to %v", o.Deadline, standardDeadline, leastDeadline, mostDeadline)
 	}
@@ -108,39 +114,39 @@ func (o Options) complete() (Options, error) {
 	return o, checkType(o.ContentType)
 }
 
-// checkPrefix allows what is safe as a part of an address and in a pointer: no empty part and none that ends with a dot.
+// checkPrefix accepts only what is safe in an address and in a pointer: no empty segment and none that ends with a dot.
 func checkPrefix(prefix string) error {
 	if prefix == "" {
 		return nil
 	}
 	if n := utf8.RuneCountInString(prefix); n > maxPrefix {
-		return fmt.Errorf("a Prefix of %d characters: it has at most %d", n, maxPrefix)
+		return fmt.Errorf("Options.Prefix has %d characters; it must have at most %d", n, maxPrefix)
 	}
 	for part := range strings.SplitSeq(prefix, "/") {
 		if part == "" || strings.HasSuffix(part, ".") {
-			return fmt.Errorf("a Prefix of %q, which has a part that is empty or ends with a dot", prefix)
+			return fmt.Errorf("Options.Prefix is %q; no part between slashes may be empty or end with a dot", prefix)
 		}
 	}
 	for _, c := range prefix {
 		if c <= ' ' || c > '~' || strings.ContainsRune(`\?#%`, c) {
-			return fmt.Errorf("a Prefix of %q, which holds a character that is not safe in an address", prefix)
+			return fmt.Errorf("Options.Prefix is %q; it has a character that is not safe in an address", prefix)
 		}
 	}
 	return nil
 }
 
-// checkType allows what a header can carry.
+// checkType accepts only what a header can hold.
 func checkType(contentType string) error {
 	if len(contentType) > maxType {
-		return fmt.Errorf("a content type of %d characters: it has at most %d", len(contentType), maxType)
+		return fmt.Errorf("the content type has %d characters; it must have at most %d", len(contentType), maxType)
 	}
 	for _, c := range contentType {
 		if c < ' ' || c > '~' {
-			return fmt.Errorf("content type %q holds a character that no header can carry", contentType)
+			return fmt.Errorf("content type %q has a character that a header cannot have; use printable ASCII", contentType)
 		}
 	}
 	if contentType != strings.TrimSpace(contentType) {
-		return fmt.Errorf("content type %q begins or ends with a space", contentType)
+		return fmt.Errorf("content type %q begins or ends with a space; remove it", contentType)
 	}
 	return nil
 }

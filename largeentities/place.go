@@ -15,28 +15,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// where is what a change does with the property.
+// where says what a change does with the value.
 type where uint8
 
 const (
 	nowhere  where = iota // there is no value
 	inEntity              // the value is small
-	keptBlob              // the entity points at it already
+	keptBlob              // the entity already points at it
 	newBlob
 )
 
-// placement is the decision, the same for an intent, a rehearsal and the change itself: they ask with the same values.
+// placement is that decision. It must be the same for an intent, a preflight and the change itself, which all compute
+// it from the same values.
 type placement struct {
 	where
 	value   tables.Value // of inEntity as it is stored; of newBlob the plain value, null for a Stream
 	pointer *pointer     // of keptBlob; of newBlob one that is as long as the real one, or longer
 	open    func(context.Context) (io.ReadCloser, error)
-	check   func(length int64) error // of what was read
+	check   func(length int64) error // checks the number of bytes read
 	report  func(int64)
-	stream  *Stream // to be told where it is, nil for none
+	stream  *Stream // learns where its blob is; nil if not needed
 }
 
-// place decides where the value of a change goes. v is what the codec made of it.
+// place decides how a change stores the value. v is the result of the codec.
 func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables.Value) (placement, error) {
 	if x.form == streamForm {
 		return x.placeStream(ctx, change)
@@ -69,11 +70,12 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 	return l, nil
 }
 
-// placeStream is place for a Stream, which is taken from the entity: the codec's text does not have its source.
+// placeStream is place for a Stream, which it takes from the entity: the codec's text does not contain the Stream's
+// source.
 func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
-		holder = change.Given // what a merge makes of the stored entity has the text of a Stream, and not its source
+		holder = change.Given // the entity that a merge composes has the text of a Stream but not its source
 	}
 	s := x.field(holder)
 	if s == nil || s.c == nil {
@@ -102,7 +104,7 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 		return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, err)
 	}
 	if src.length < 0 {
-		return placement{}, tables.Invalidf("Store", "property %s: a Stream of %d bytes", x.name, src.length)
+		return placement{}, tables.Invalidf("Store", "property %s: StreamOptions.Length is %d; it must not be negative", x.name, src.length)
 	}
 	if src.memory {
 		if err := src.checkLength(int64(len(src.data))); err != nil {
@@ -131,7 +133,7 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 	return l, nil
 }
 
-// placeCopy is for a Stream that is in a blob which is not this entity's: another entity's, or one of an earlier attempt.
+// placeCopy is for a Stream in a blob of another entity, or of an earlier attempt.
 func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
@@ -149,7 +151,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	return l
 }
 
-// keep finds that the entity has the same value already.
+// keep reports whether the entity already has the same value.
 func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []byte, kind string) *placement {
 	old := x.old(change)
 	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
@@ -161,12 +163,12 @@ func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []by
 	return &placement{where: keptBlob, pointer: old}
 }
 
-// old is the pointer that the entity has before the change, nil for none.
+// old returns the pointer that the entity has before the change, nil if there is none.
 func (x *spill[T]) old(change *driver.Change[T]) *pointer {
 	for _, text := range change.Prior {
 		p, err := parsePointer(change.Key, text)
 		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
-			return p // one that leads elsewhere is neither kept nor deleted
+			return p // a pointer to a foreign blob is neither kept nor deleted
 		}
 	}
 	return nil
@@ -176,7 +178,7 @@ func (x *spill[T]) anew(change *driver.Change[T], length int64, kind string) pla
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
-// upload stores a value in its blob. From then on the change has until the deadline to point at it.
+// upload stores a value in its blob. The change must point at the blob before the deadline.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
 		return nil, tables.Invalidf("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
@@ -197,14 +199,14 @@ func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l place
 		return nil, err
 	}
 	seal(&s.pointer)
-	x.nursery.admit(ctx, x.blobs, s, x.options.Deadline, l.value)
+	x.pendingBlobs.admit(ctx, x.blobs, s, x.options.Deadline, l.value)
 	if l.stream != nil {
 		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs}
 	}
 	return &s.pointer, nil
 }
 
-// outsideKeys names the blob that the change leaves, and the one that it makes.
+// outsideKeys names the blob that the change replaces and the one that it creates.
 func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([]string, error) {
 	old := x.old(change)
 	if change.Kind == driver.ChangeDelete {
@@ -228,7 +230,7 @@ func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([
 	if l.where == newBlob {
 		names = append(names, l.pointer.name)
 	}
-	// A merge of no value leaves what there is.
+	// A merge without a value keeps the stored one.
 	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != driver.ChangeMerge) {
 		names = append(names, old.name)
 	}
@@ -257,9 +259,10 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	return memory, nil
 }
 
-// reconcile deletes those of the named blobs that belong to the entity and that it does not point at. Names are used once, so what
-// is not pointed at now never will be. A blob that belongs to another entity or program is left alone, and the message ends on the
-// poison queue with that reason. Requests: 1 for each blob to delete; 2 where the name is from a message.
+// reconcile deletes the named blobs that belong to the entity and that it does not point at. Each name is used once, so
+// a blob without a pointer now never gets one later. If a blob belongs to another entity or program, reconcile keeps it
+// and the message ends on the poison queue with that reason. Requests: 1 for each blob to delete; 2 if the name comes
+// from a message.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
@@ -268,7 +271,7 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 	}
 	for _, name := range r.Keys {
 		if ptr != nil && ptr.name == name {
-			x.nursery.settle(name)
+			x.pendingBlobs.lift(name)
 			continue
 		}
 		if !r.Owns(ctx, name) {

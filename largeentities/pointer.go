@@ -11,25 +11,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// pointer is what an entity holds in the place of a value that is in a blob.
+// pointer is what an entity holds instead of a value that is in a blob.
 type pointer struct {
-	name        string // of the blob, in the property's container
+	name        string // name of the blob in the property's container
 	length      int64
 	sha256      [sha256.Size]byte
 	contentType string
-	sealed      bool // sha256 is that of the sealed form, length that of the value
+	sealed      bool // sha256 is the hash of the sealed form, length the size of the plaintext
 
-	of tables.Key // the entity in whose row it is; not part of the stored form
+	of tables.Key // the entity that has it; not part of the stored form
 }
 
-// The marks begin a pointer, and say which form it has.
+// A pointer begins with one of these marks, which says which form it has.
 const (
 	pointerMark = "tp1"
 	sealedMark  = "tp2" // the blob is sealed
 )
 
-// String is the stored form: mark, length, SHA-256 in hexadecimal, name and content type, with a space between. A name has
-// no space; what follows the fourth is the content type.
+// String returns the stored form: mark, length, SHA-256 in hexadecimal, name and content type, separated by spaces. A
+// name has no space; everything after the fourth space is the content type.
 func (p *pointer) String() string {
 	return strings.Join([]string{p.mark(), strconv.FormatInt(p.length, 10), p.hash(), p.name, p.contentType}, " ")
 }
@@ -43,9 +43,10 @@ func (p *pointer) mark() string {
 
 func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 
-var errNoPointer = errors.New("it is neither a value of its type nor a pointer to a blob that this build can read")
+var errNoPointer = errors.New("the stored property is neither a value of its type nor a pointer that this build can read")
 
-// parsePointer is the reverse of String. Each pointer has one form: another one would be written back as something else.
+// parsePointer is the inverse of String. It refuses any other spelling of a pointer, which would be written back
+// differently.
 func parsePointer(of tables.Key, text string) (*pointer, error) {
 	parts := strings.SplitN(text, " ", 5)
 	if len(parts) != 5 || parts[3] == "" {
@@ -68,17 +69,16 @@ func parsePointer(of tables.Key, text string) (*pointer, error) {
 	return p, nil
 }
 
-// form is how a property is declared, which decides how a value within the entity is told from a pointer: the pointer has
-// the other type.
+// form is the declared type of a property. A pointer has the other type, which tells it from a value within the entity.
 type form uint8
 
 const (
 	binaryForm form = iota + 1 // []byte: Edm.Binary, the pointer Edm.String
 	stringForm                 // string: Edm.String, the pointer Edm.Binary
-	streamForm                 // Stream: stored as a []byte is
+	streamForm                 // Stream: stored like a []byte
 )
 
-// pointer makes the value that holds a pointer.
+// pointer makes the property value of a pointer.
 func (f form) pointer(p *pointer) tables.Value {
 	if f == stringForm {
 		return tables.Binary([]byte(p.String()))
@@ -86,8 +86,8 @@ func (f form) pointer(p *pointer) tables.Value {
 	return tables.String(p.String())
 }
 
-// read tells what a value in the row of an entity is: a pointer, or, with nil, the value itself. Whether the pointer leads to a
-// blob of the entity is for blobs.checkOwn to say.
+// read parses a value in an entity's row: it returns the pointer, or nil for a value within the entity. blobs.checkOwn
+// checks whether the pointer is to a blob of the entity.
 func (f form) read(of tables.Key, v tables.Value) (*pointer, error) {
 	if v.IsNull() {
 		return nil, nil
@@ -114,10 +114,10 @@ func (f form) content(v tables.Value) ([]byte, error) {
 	} else if b, ok := v.Bytes(); ok {
 		return b, nil
 	}
-	return nil, fmt.Errorf("its value is of type %v", v.Type())
+	return nil, fmt.Errorf("its value has type %v; it must be a String or Binary", v.Type())
 }
 
-// value is the reverse of content.
+// value is the inverse of content.
 func (f form) value(content []byte) tables.Value {
 	if f == stringForm {
 		return tables.String(string(content))

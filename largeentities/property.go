@@ -15,8 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Property keeps one property of entities in blobs where its values are large. It belongs to the one Repository that it was
-// given to.
+// Property stores large values of one property in blobs. Give each Property to one Repository only.
 type Property[T any] struct {
 	name       string
 	field      func(*T) *Stream // nil for a []byte or a string
@@ -26,9 +25,9 @@ type Property[T any] struct {
 	repository driver.Binding[T]
 }
 
-// NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a string. name is the
-// property's, as it is stored. The container is one of Account.Container, which may be another account's, and has to exist. The
-// repository needs a Schema.Intents of package eventual.
+// NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a
+// string. name is the stored name of the property. container comes from Account.Container, may be in another account,
+// and must exist. The repository needs a Schema.Intents of package eventual.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
 	if options != nil {
@@ -37,7 +36,7 @@ func NewProperty[T any](name string, c *container.Client, options *Options) *Pro
 	return x
 }
 
-// NewStream makes the pattern for a property whose field is a Stream, which field returns.
+// NewStream makes the pattern for a property whose field is a Stream; field returns a pointer to it.
 func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, options *Options) *Property[T] {
 	x := NewProperty[T](name, c, options)
 	x.field, x.streams = field, true
@@ -54,7 +53,8 @@ func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], err
 	}, err
 }
 
-// Of returns the entity's Stream, also of an entity that a projection has read. It is nil for a property that is none.
+// Of returns the entity's Stream, also if the entity was read with a projection. It returns nil if the property is not
+// a Stream.
 func (p *Property[T]) Of(v *T) *Stream {
 	if p.field == nil || v == nil {
 		return nil
@@ -66,7 +66,7 @@ func (p *Property[T]) Of(v *T) *Stream {
 	return stream
 }
 
-// spill returns what the property does in its repository; before it was given to one, that is tables.ErrInvalid.
+// spill returns the state of the property in its repository, or tables.ErrInvalid if it was not given to one.
 func (p *Property[T]) spill(op string) (*spill[T], error) {
 	host, err := p.repository.Host(op, p.name)
 	if err != nil {
@@ -77,35 +77,35 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 			return s, nil
 		}
 	}
-	return nil, tables.Invalidf(op, "property %s is not among the patterns of its repository", p.name)
+	return nil, tables.Invalidf(op, "property %s was not given to a repository; give the Property to NewRepository", p.name)
 }
 
-// spill is what a Property does in its repository: it keeps the large values in blobs.
+// spill is the state of a Property in its repository: it stores the large values in blobs.
 type spill[T any] struct {
-	host    driver.Host[T]
-	name    string
-	field   func(*T) *Stream // nil for a []byte or a string
-	blobs   *blobs
-	options Options // complete
-	codec   *tables.Codec[T]
-	form    form
-	nursery nursery
+	host         driver.Host[T]
+	name         string
+	field        func(*T) *Stream // nil for a []byte or a string
+	blobs        *blobs
+	options      Options // complete
+	codec        *tables.Codec[T]
+	form         form
+	pendingBlobs pendingBlobs
 }
 
-// spillOf makes the spill of a repository, and refuses a property that does not fit it.
+// spillOf makes the spill of a repository. It fails if the property does not fit the repository.
 func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	s = &spill[T]{host: host, name: p.name, field: p.field}
 	switch {
 	case p.container == nil:
-		return s, errors.New("the container is nil; an account without a blob endpoint has none")
+		return s, errors.New("the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
 	case p.streams && p.field == nil:
-		return s, errors.New("there is no function that returns the Stream")
+		return s, errors.New("the function that returns the Stream is nil; give one")
 	}
 	if s.options, err = p.options.complete(); err != nil {
 		return s, err
 	}
 	if names := host.PropertyNames(); names != nil && !slices.Contains(names, p.name) {
-		return s, fmt.Errorf("%v has no property of this name", reflect.TypeFor[T]())
+		return s, fmt.Errorf("%v has no property of this name; give the name under which the field is stored", reflect.TypeFor[T]())
 	}
 	if s.codec, err = tables.NewCodec[T](); err != nil {
 		return s, err
@@ -125,19 +125,19 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	return s, nil
 }
 
-// fits refuses a pattern that encrypts the property in its row: the blob would hold it in clear.
+// fits refuses a pattern that encrypts the property in its row, because the blob would hold it in plaintext.
 func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if t := p.Transform; t != nil && t.Stage == driver.StageEncrypt && t.Filterable != nil && !t.Filterable(x.name) {
-			return fmt.Errorf("pattern %q encrypts it, which leaves its blob in clear; Options.Sealer is for that", p.Name)
+			return fmt.Errorf("pattern %q encrypts it in the row, but its blob would be in plaintext; remove it from that pattern and set Options.Sealer", p.Name)
 		}
 	}
 	return nil
 }
 
-// formOf finds out how the field is declared. The codec decides what a field takes: a []byte takes an Edm.Binary alone, and
-// what is stored as a string an Edm.String alone. Fields that take both, such as a tables.Value, cannot tell a value from a
-// pointer.
+// formOf determines how the field is declared, by what the codec accepts: a []byte accepts only Edm.Binary, a field
+// stored as a string only Edm.String. A field that accepts both, such as a tables.Value, cannot tell a value from a
+// pointer and is refused.
 func (x *spill[T]) formOf(streams bool) (form, error) {
 	takes := func(v tables.Value) bool {
 		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
@@ -146,7 +146,7 @@ func (x *spill[T]) formOf(streams bool) (form, error) {
 		v := new(T)
 		err := x.codec.Decode(tables.Properties{{Name: x.name, Value: tables.String(inlineMark)}}, v)
 		if s := x.field(v); err != nil || s == nil || s.IsZero() {
-			return 0, errors.New("the function returns another field's Stream, or none")
+			return 0, errors.New("the function returns nil or the Stream of another field; return a pointer to the field of this property")
 		}
 		return streamForm, nil
 	}
@@ -158,7 +158,7 @@ func (x *spill[T]) formOf(streams bool) (form, error) {
 	case isString && !isBinary:
 		return stringForm, nil
 	}
-	return 0, errors.New("its field is neither a []byte nor stored as a string")
+	return 0, errors.New("its field must be a []byte or stored as a string; for a Stream use NewStream")
 }
 
 // bind tells a Stream that was read where its blob is.
@@ -199,10 +199,10 @@ func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables
 	return p, nil
 }
 
-// load puts the value of a blob into the property in the place of the pointer.
+// load replaces the pointer in the property by the value from the blob.
 func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
-	if g := glanceOf(ctx); g != nil {
+	if g := pointerProbeOf(ctx); g != nil {
 		g.note(x.name, of.Key, v)
 		p = slices.Clone(p)
 		p.Delete(x.name)
@@ -228,8 +228,8 @@ func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Propert
 	return p, nil
 }
 
-// pointerIn is form.read of a value in the row of an entity, for what acts on the blob: a pointer that leads to a blob which is
-// not the entity's is tables.ErrGarbled.
+// pointerIn is form.read for code that acts on the blob: if the pointer is to a blob that does not belong to the
+// entity, it returns tables.ErrGarbled.
 func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
 	ptr, err := x.form.read(key, v)
 	if err != nil {
@@ -241,7 +241,7 @@ func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointe
 	return ptr, err
 }
 
-// loaded makes the value that the codec gets of what is stored.
+// loaded converts a stored value into the one that the codec gets.
 func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
@@ -261,7 +261,7 @@ func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (ta
 	case ptr == nil:
 		return v, nil
 	}
-	if v, ok := x.nursery.recall(ctx, ptr.name); ok {
+	if v, ok := x.pendingBlobs.recall(ctx, ptr.name); ok {
 		return v, nil
 	}
 	if ptr.length > x.options.MaxValue {

@@ -17,23 +17,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rereads is how often a connection that breaks while it is read is made again.
+// rereads is how often a broken connection is reopened during a read.
 const rereads = 3
 
-// errIncomplete is of an answer that says nothing about the blob: something on the way has cut it off.
-var errIncomplete = errors.New("the answer is not whole")
+// errIncomplete means that a response was cut off on its way; it says nothing about the blob.
+var errIncomplete = errors.New("the response was cut off")
 
-// reader reads a blob, or a range of it, and holds it against its pointer.
+// reader reads a blob, or a range of it, and checks it against its pointer.
 type reader struct {
 	op   string
 	ptr  *pointer
 	body io.ReadCloser
 	left int64
 	sum  hash.Hash // nil for a range
-	err  error     // what every further Read says
+	err  error     // the error that every further Read returns
 }
 
-// open begins to read a range that lies within the length. Requests: 1, none for an empty range of a blob that is not empty.
+// open starts to read a range within the length. Requests: 1, none for an empty range of a blob that is not empty.
 func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64) (*reader, error) {
 	r := &reader{op: op, ptr: p, left: n}
 	if n == p.length {
@@ -50,7 +50,7 @@ func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64
 	return r, nil
 }
 
-// opened is open for who returns an interface: without a reader it is nil.
+// opened is open with an interface result, which is nil if there is no reader.
 func opened(r *reader, err error) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// get asks for a range, of the blob with the ETag if there is one, and returns the ETag of the blob that answers. The whole
-// answer comes from that one: a connection that breaks goes on under its ETag.
+// get requests a range, under the ETag if there is one, and returns the ETag of the blob in the response. The whole
+// body comes from that version: a broken connection is reopened under its ETag.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	owner := b.ownerOf(p.of)
 	if err := owner.CheckName(p.name); err != nil {
@@ -96,7 +96,7 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 		_ = answer.Body.Close()
 		return nil, "", garbled(op, p.name, "%w", err)
 	}
-	// The whole is hashed; of a range, that the blob was stored as what the pointer says is all that can be known.
+	// For the whole value, check the hash. For a range, check only that the blob was stored with the pointer's hash.
 	hash := blobowner.Label(answer.Metadata, metaHash)
 	if whole != p.length || hash != p.hash() && (ranged || hash != "") || answer.ETag == nil {
 		_ = answer.Body.Close()
@@ -105,7 +105,7 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 	return answer.NewRetryReader(ctx, &blob.RetryReaderOptions{MaxRetries: rereads, EarlyCloseAsError: true}), *answer.ETag, nil
 }
 
-// Read is io.Reader. The last bytes are handed over only when all of them are right.
+// Read implements io.Reader. It returns the last bytes only if all of them are right.
 func (r *reader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -136,7 +136,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// verify ends a reader whose bytes are all there: io.EOF when they are the right ones.
+// verify checks the complete content and returns io.EOF if it is right.
 func (r *reader) verify() error {
 	if r.sum != nil && [sha256.Size]byte(r.sum.Sum(nil)) != r.ptr.sha256 {
 		return garbled(r.op, r.ptr.name, "the blob's content does not have the SHA-256 that the entity says")
@@ -144,7 +144,7 @@ func (r *reader) verify() error {
 	return io.EOF
 }
 
-// Close ends the reader, at any time.
+// Close ends the reader; it may be called at any time.
 func (r *reader) Close() error {
 	if r.err == nil {
 		r.err = net.ErrClosed
@@ -152,7 +152,8 @@ func (r *reader) Close() error {
 	return r.body.Close()
 }
 
-// readFailure is the error of a body that cannot be read on: also when the blob was deleted, or changed, meanwhile.
+// readFailure is the error of a body that cannot be read further, for example because the blob was deleted or changed
+// meanwhile.
 func readFailure(op, name string, err error) error {
 	if isGone(err) || isRefused(err) {
 		return gone(op, name)
@@ -179,5 +180,5 @@ func (b *blobs) load(ctx context.Context, p *pointer) ([]byte, error) {
 
 var _ io.ReadCloser = (*reader)(nil)
 
-// isReplaced reports whether an error says that the blob has gone.
+// isReplaced reports whether an error means that the blob was replaced or deleted.
 func isReplaced(err error) bool { return errors.Is(err, tables.ErrConflict) }

@@ -8,9 +8,10 @@ import (
 
 type resealKey struct{}
 
-// Reseal stores the value of an entity in a new blob, as the property stores values now: sealed under the Sealer's current key,
-// or, with Options.AcceptPlaintext, sealed for the first time. The entity is read and replaced under its ETag. Before a data key
-// is removed, every entity that had a value under it has to be resealed. Requests: those of an Update with a new value.
+// Reseal stores the value of an entity in a new blob, as the property stores values now: sealed under the Sealer's
+// current key, or, with Options.AcceptPlaintext, sealed for the first time. It reads the entity and replaces it under
+// its ETag. Before you remove a data key, reseal every entity that has a value under it. Requests: those of an Update
+// with a new value.
 func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	const op = "Reseal"
 	s, err := p.spill(op)
@@ -24,7 +25,7 @@ func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	return err
 }
 
-// keeps reports whether a value that did not change stays in its blob.
+// keeps reports whether an unchanged value stays in its blob.
 func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 	return old != nil && ctx.Value(resealKey{}) != any(x) && old.sealed == (x.blobs.sealing != nil)
 }

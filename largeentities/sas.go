@@ -12,10 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SignedURL returns an address under which anybody can read the blob of the entity's value, and nothing else, until expiry, which
-// is at most 7 days from now: tables.Account.SignBlob of Options.Account. The address is the secret: it does not belong into
-// logs. A value that is in the entity, or none, is tables.ErrNotFound. After the value is replaced, the address leads nowhere.
-// Requests: 1; with a token credential 2.
+// SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until expiry,
+// which is at most 7 days from now: tables.Account.SignBlob of Options.Account. The URL is a secret: do not log it. If
+// the entity has no value, or holds it in its row, the error is tables.ErrNotFound. Once the value is replaced, the URL
+// no longer works. Requests: 1; with a token credential 2.
 func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
 	x, err := p.spill(op)
@@ -30,21 +30,21 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	if err != nil || !sameHost(x.blobs.container.URL(), account.Endpoints().Blob) {
 		return "", tables.Invalidf(op, "the container is not one of the account that signs; give the container's account as Options.Account")
 	}
-	ptr, found, err := x.lookAt(ctx, key)
+	ptr, found, err := x.probeRow(ctx, key)
 	if err != nil {
 		return "", err
 	}
 	if !found || ptr == nil {
 		return "", &tables.Error{Op: op, Table: x.host.Table().Name(), Key: key, Pattern: x.name, Kind: tables.ErrNotFound,
-			Err: errors.New("the value is in no blob")}
+			Err: errors.New("the value is not in a blob: it is missing or stored in the entity's row")}
 	}
 	if ptr.sealed {
-		return "", tables.Invalidf(op, "the blob is sealed: an address of it is of no use to anybody")
+		return "", tables.Invalidf(op, "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
 	}
 	return account.SignBlob(ctx, parts.ContainerName, ptr.name, expiry)
 }
 
-// sameHost reports whether two addresses are of one service.
+// sameHost reports whether two addresses are of the same service.
 func sameHost(a, b string) bool {
 	u, err := url.Parse(a)
 	if err != nil {

@@ -12,32 +12,35 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Sealer encrypts what is stored in blobs; encryption.Stream is one. What it opens is what it sealed under the same binding,
-// or the error is a tables.ErrGarbled. It is safe for concurrent use.
+// Sealer encrypts the content of blobs, for example encryption.Stream. Opening must return what was sealed under the
+// same binding, or a tables.ErrGarbled. It must be safe for concurrent use.
 type Sealer interface {
 	// Seal returns a reader of the sealed form of plaintext.
 	Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error)
-	// Open returns a reader of the plaintext. Nothing comes out that was not checked; that it is whole is certain at io.EOF.
+	// Open returns a reader of the plaintext. The reader returns only checked bytes; only io.EOF shows that the
+	// plaintext is complete.
 	Open(ctx context.Context, binding []byte, ciphertext io.Reader) (io.Reader, error)
-	// OpenRange returns a reader of a range of the plaintext, given the size of the sealed form, ranges of which fetch reads.
+	// OpenRange returns a reader of a range of the plaintext, given the size of the sealed form; fetch reads ranges of
+	// the sealed form.
 	OpenRange(ctx context.Context, binding []byte, sealed, offset, length int64, fetch func(ctx context.Context, offset, length int64) (io.ReadCloser, error)) (io.ReadCloser, error)
-	// SealedSize is the size of the sealed form of plain bytes, and PlainSize its inverse.
+	// SealedSize returns the size of the sealed form of plain bytes, and PlainSize is its inverse.
 	SealedSize(plain int64) int64
 	PlainSize(sealed int64) (int64, error)
 }
 
-// sealing is how the blobs of one property are sealed.
+// sealing seals and opens the blobs of one property.
 type sealing struct {
 	sealer          Sealer
 	table, property string
 	acceptPlaintext bool
 }
 
-// binding is what a sealed blob is bound to, each preceded by 4 bytes of length, big endian:
+// binding returns what a sealed blob is bound to, each text preceded by 4 bytes of length, big endian:
 //
 //	"tablepatterns/largeentities/1", table in lower case, partition key, row key, property, name of the blob, content type
 //
-// A name is used once, so a blob serves one value of one entity, and not even an older value under a newer pointer.
+// Each name is used once, so a sealed blob is valid for one value of one entity only; even an older value does not open
+// under a newer pointer.
 func (s *sealing) binding(p *pointer) []byte {
 	var b []byte
 	for _, field := range []string{"tablepatterns/largeentities/1", s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
@@ -46,7 +49,7 @@ func (s *sealing) binding(p *pointer) []byte {
 	return b
 }
 
-// raw is the pointer as that of a blob whose content is what was sealed.
+// raw returns a pointer that describes the sealed form as the blob's content.
 func (s *sealing) raw(p *pointer) *pointer {
 	raw := *p
 	raw.sealed, raw.length = false, s.sealer.SealedSize(p.length)
@@ -54,11 +57,12 @@ func (s *sealing) raw(p *pointer) *pointer {
 }
 
 var (
-	errInClear  = errors.New("it is stored in clear, and Options.Sealer would have sealed it")
-	errNoSealer = errors.New("its blob is sealed, and there is no Options.Sealer")
+	errInClear  = errors.New("it is stored in plaintext although Options.Sealer is set; to accept older values, set Options.AcceptPlaintext")
+	errNoSealer = errors.New("its blob is sealed; set Options.Sealer to read it")
 )
 
-// checkSealed finds what the property would not have stored so; ptr is nil for a value within the entity.
+// checkSealed refuses a value that the property would not have stored in that form; ptr is nil for a value within the
+// entity.
 func (b *blobs) checkSealed(ptr *pointer) error {
 	sealed := ptr != nil && ptr.sealed
 	switch {
@@ -70,7 +74,7 @@ func (b *blobs) checkSealed(ptr *pointer) error {
 	return nil
 }
 
-// openValue is open of the value: what was sealed is opened. Requests: 1, of a range of a sealed one 2.
+// openValue opens a blob and, if it is sealed, unseals it. Requests: 1; 2 for a range of a sealed one.
 func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n int64) (io.ReadCloser, error) {
 	if err := b.checkSealed(p); err != nil {
 		return nil, garbled(op, p.name, "%w", err)
@@ -95,7 +99,7 @@ func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n 
 	if err != nil {
 		return nil, err
 	}
-	body.sum = nil // the sealer's own check is the stronger one
+	body.sum = nil // the sealer's own check is stronger
 	r, err := b.sealing.sealer.Open(ctx, binding, body)
 	if err != nil {
 		_ = body.Close()
@@ -122,7 +126,7 @@ func (r *openedReader) Read(p []byte) (int, error) {
 	return n, sealError(r.op, r.name, err)
 }
 
-// sealError names the blob in an error that says nothing but that it is not what was sealed.
+// sealError adds the blob's name to the sealer's error that content is not authentic.
 func sealError(op, name string, err error) error {
 	var own *tables.Error
 	if errors.Is(err, tables.ErrGarbled) && !errors.As(err, &own) {
@@ -145,13 +149,13 @@ func (b *blobs) loadValue(ctx context.Context, p *pointer) ([]byte, error) {
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, err
 	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { // until then it could be the beginning of something
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { // an incomplete plaintext must not be returned
 		return nil, errors.Join(err, garbled("Load", p.name, "what was opened has not the length that the entity says"))
 	}
 	return data, nil
 }
 
-// downloadValue is download of the value. What is opened and written is read meanwhile.
+// downloadValue downloads a value and unseals it. It reads ahead while it unseals and writes.
 func (b *blobs) downloadValue(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (int64, error) {
 	if err := b.checkSealed(p); err != nil {
 		return 0, garbled(op, p.name, "%w", err)
@@ -174,7 +178,8 @@ func (b *blobs) downloadValue(ctx context.Context, op string, p *pointer, w io.W
 	return io.CopyBuffer(w, &openedReader{Reader: r, op: op, name: p.name, left: p.length}, make([]byte, copySize))
 }
 
-// sealUpload makes an upload send the sealed form of r. The function that it returns says in the pointer what was sealed, once all is sent.
+// sealUpload makes an upload send the sealed form of r. After the upload, call the returned function to put the sealed
+// form's hash into the pointer.
 func (b *blobs) sealUpload(ctx context.Context, u *upload, r io.Reader) (io.Reader, func(*pointer), error) {
 	if b.sealing == nil {
 		return r, func(*pointer) {}, nil
@@ -202,8 +207,9 @@ func (c *countedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentMark begins what is remembered of the content of a sealed []byte or string: its SHA-256, which is in no row. The
-// pointer has that of the sealed form, since who reads rows could tell by it which values are equal, and guess them.
+// contentMark begins the prior state kept for a sealed []byte or string: the SHA-256 of its content, which is in no
+// row. The pointer has only the hash of the sealed form: with the content's hash, a reader of rows could find equal
+// values and guess them.
 const contentMark = "content "
 
 func contentMemory(data []byte) string {

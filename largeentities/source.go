@@ -7,25 +7,25 @@ import (
 	"io"
 )
 
-// source is what a new Stream is written from.
+// source is the input of a new Stream.
 type source struct {
-	data   []byte                        // with inMemory
+	data   []byte                        // data is set
 	open   func() (io.ReadCloser, error) // nil for data and for once
-	once   io.Reader                     // can be read one time
-	used   bool                          // once has been read
-	length int64                         // as the caller says, 0 for unknown
+	once   io.Reader                     // can be read only once
+	used   bool                          // once was read
+	length int64                         // announced by the caller, 0 for unknown
 	kind   string                        // content type, "" for the property's
 	report func(int64)
 	memory bool
 	looked bool   // head is filled
-	head   []byte // of once, what has been read of it; of the others, all there is where it is short
-	whole  bool   // head is all there is
+	head   []byte // of once, the bytes read so far; of other sources, the whole content if it is short
+	whole  bool   // head is the whole content
 }
 
 var errReaderUsed = errors.New("the reader of a Stream was read by an earlier attempt or for another entity; a Stream of NewStreamFunc can be read again")
 
-// peek tells whether the source has at most limit bytes, and which. It reads no more than one byte beyond, and once only, so
-// that whoever asks again gets the same answer.
+// peek reports whether the source has at most limit bytes, and returns them. It reads at most one byte more, and only
+// once, so a second call gives the same answer.
 func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	switch {
 	case s.memory:
@@ -61,13 +61,13 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	return s.head, s.whole, nil
 }
 
-// fill reads a block. ended says that there is nothing behind it, which of a full block is not known. Only io.EOF is an end:
-// io.ErrUnexpectedEOF, of which io.ReadFull makes no difference, is what a source that was cut off says.
+// fill reads a block. ended means that nothing follows; after a full block that is not known. Only io.EOF is an end:
+// io.ErrUnexpectedEOF means that the source was cut off, and io.ReadFull would not tell the two apart.
 func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
 	for idle := 0; n < len(block); {
 		got, err := r.Read(block[n:])
 		if got < 0 || got > len(block)-n {
-			return n, false, fmt.Errorf("a reader that says it has read %d bytes into %d", got, len(block)-n)
+			return n, false, fmt.Errorf("the reader of a Stream returned a count of %d for a buffer of %d bytes; correct the reader", got, len(block)-n)
 		}
 		n += got
 		if err == io.EOF {
@@ -90,15 +90,15 @@ const maxIdleReads = 100
 func (s *source) openAgain() (io.ReadCloser, error) {
 	r, err := s.open()
 	if err == nil && r == nil {
-		err = errors.New("the function of a Stream returned no reader")
+		err = errors.New("the function given to NewStreamFunc returned a nil reader; return a reader or an error")
 	}
 	return r, err
 }
 
-// spent reports whether nothing can be read any more.
+// spent reports whether the source cannot be read again.
 func (s *source) spent() bool { return s.used && !s.memory && !(s.looked && s.whole) }
 
-// reader gives everything, from the beginning.
+// reader returns the whole content from the beginning.
 func (s *source) reader() (io.ReadCloser, error) {
 	switch {
 	case s.memory:
@@ -114,10 +114,11 @@ func (s *source) reader() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(bytes.NewReader(s.head), s.once)), nil
 }
 
-// checkLength compares what was read with what was announced: a reader that ends early must not pass for a short value.
+// checkLength compares the number of bytes read with the announced length: a reader that ends early must not pass for a
+// short value.
 func (s *source) checkLength(n int64) error {
 	if s.length > 0 && s.length != n {
-		return fmt.Errorf("a Stream of %d bytes, of which its StreamOptions say that it has %d", n, s.length)
+		return fmt.Errorf("the Stream has %d bytes, but StreamOptions.Length is %d; both must be equal", n, s.length)
 	}
 	return nil
 }

@@ -12,49 +12,54 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Stream is a value that is not held in memory: a field of this type is written from a reader, and read as far as it is
-// asked for. The zero Stream is no value. Copies of a Stream are the same value: an entity that is copied and inserted
-// under another key gets a blob of its own. A Stream is for one goroutine at a time while it is written; one that was read
-// is safe for concurrent use.
+// Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you
+// open it. The zero Stream is no value. Copies of a Stream denote the same value: if you copy an entity and insert it
+// under another key, it gets a blob of its own. While a Stream is being written, use it from one goroutine only; a
+// Stream that was read is safe for concurrent use.
 type Stream struct {
 	c *content
 }
 
-// content is what a Stream stands for.
+// content is the content of a Stream.
 type content struct {
 	src  *source  // nil for what was read from storage
-	ptr  *pointer // nil for what is in no blob, or not yet
-	home *blobs   // where ptr leads, nil for what a projection has read
+	ptr  *pointer // nil if the content is not in a blob (yet)
+	home *blobs   // reads the blob of ptr; nil if a projection has read the Stream
 }
 
 // StreamOptions are the options of the functions that make a Stream; nil is the same as the zero value.
 type StreamOptions struct {
-	// ContentType is that of the blob, Options.ContentType for "". A value with another one than that is never kept in the
-	// entity, which has no room for it.
+	// ContentType is the content type of the blob (default Options.ContentType). A value with another content type is
+	// always stored in a blob, because the entity cannot hold the type.
 	ContentType string
-	// Length is how many bytes there will be, if that is known. Another number is tables.ErrInvalid.
+	// Length is the number of bytes, if you know it. If the source has another number, the write fails with
+	// tables.ErrInvalid.
 	Length int64
-	// Progress is told, while the Stream is sent, how many bytes are. It is called by one goroutine at a time.
+	// Progress is called during the upload with the number of bytes sent so far, by one goroutine at a time.
 	Progress func(sent int64)
 }
 
-// NewStreamBytes makes a Stream of bytes, which must not change afterwards.
+// NewStreamBytes makes a Stream from bytes, which must not change afterwards.
 func NewStreamBytes(data []byte, options *StreamOptions) Stream {
 	return newStream(source{data: data, memory: true}, options)
 }
 
-// NewStreamFunc makes a Stream of what open returns, such as an opened file. It is called once for each attempt to write
-// the entity, and once more where the length is not known, to see whether the value is short. The readers are closed.
+// NewStreamFunc makes a Stream that reads what open returns, such as an opened file. open is called once for each
+// attempt to write the entity, and once more if the length is not known, to find out whether the value is short. The
+// Stream closes the readers.
 func NewStreamFunc(open func() (io.ReadCloser, error), options *StreamOptions) Stream {
 	if open == nil {
-		open = func() (io.ReadCloser, error) { return nil, errors.New("the function of a Stream is nil") }
+		open = func() (io.ReadCloser, error) {
+			return nil, errors.New("the function given to NewStreamFunc is nil; give one")
+		}
 	}
 	return newStream(source{open: open}, options)
 }
 
-// NewStreamReader makes a Stream of what is left in a reader, which can be written once: an attempt after it, as by
-// Repository.Update after a conflict, is tables.ErrInvalid. Make it outside of the function that Update calls; of a Stream
-// that is made inside, the second attempt would write what the first one has left of the reader.
+// NewStreamReader makes a Stream from the rest of a reader, which can be written once: a second attempt, such as that
+// of Repository.Update after a conflict, is tables.ErrInvalid. Create it outside of the function that Update calls;
+// otherwise the second attempt would create another Stream, which silently stores only what the first has left of the
+// reader.
 func NewStreamReader(r io.Reader, options *StreamOptions) Stream {
 	if r == nil {
 		r = strings.NewReader("")
@@ -72,7 +77,7 @@ func newStream(s source, options *StreamOptions) Stream {
 // IsZero reports whether there is no value.
 func (s Stream) IsZero() bool { return s.c == nil }
 
-// Length is the number of bytes, -1 where it is not known yet.
+// Length returns the number of bytes, -1 if it is not known yet.
 func (s Stream) Length() int64 {
 	switch {
 	case s.c == nil:
@@ -85,7 +90,7 @@ func (s Stream) Length() int64 {
 	return -1
 }
 
-// SHA256 is the hash of the content; known is false before a Stream is written, and of one that is sealed.
+// SHA256 returns the hash of the content; known is false before a Stream is written, and for a sealed one.
 func (s Stream) SHA256() (sum [sha256.Size]byte, known bool) {
 	switch {
 	case s.c == nil:
@@ -100,7 +105,8 @@ func (s Stream) SHA256() (sum [sha256.Size]byte, known bool) {
 	return sum, false
 }
 
-// ContentType is the blob's, "" for a value that is new, or in the entity, and has that of the Options.
+// ContentType returns the content type of the blob, "" if the value is new, or within the entity, and has the type of
+// the Options.
 func (s Stream) ContentType() string {
 	switch {
 	case s.c == nil:
@@ -111,17 +117,16 @@ func (s Stream) ContentType() string {
 	return s.c.src.kind
 }
 
-// InBlob reports whether the value is in a blob, as far as is known.
+// InBlob reports whether the value is stored in a blob; it is false for a Stream that was not written yet.
 func (s Stream) InBlob() bool { return s.c != nil && s.c.ptr != nil }
 
-// Open reads the whole value, with 1 request, and checks its length and SHA-256: what comes before a wrong last byte, or
-// before a premature end, is followed by an error and never by io.EOF. tables.ErrConflict says that the entity has been
-// replaced since it was read.
+// Open reads the whole value, with 1 request, and checks its length and SHA-256: a wrong or incomplete value ends with
+// an error, never with io.EOF. tables.ErrConflict means that the entity has been changed since it was read.
 func (s Stream) Open(ctx context.Context) (io.ReadCloser, error) { return s.OpenRange(ctx, 0, -1) }
 
-// OpenRange reads n bytes from offset on, all that are left for a negative n. The range is read from the blob that the
-// entity points at, or it is an error; but the hash of a part is stored nowhere, so what the service stores wrongly is found by
-// reading the whole only. Requests: 1, none for an empty range.
+// OpenRange reads n bytes from offset on, or all remaining ones if n is negative. It checks that the range comes from
+// the blob that the entity points at. It cannot check the bytes themselves, because the hash covers only the whole
+// value. Requests: 1, none for an empty range.
 func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, error) {
 	return s.openRange(ctx, "Open", offset, n)
 }
@@ -129,7 +134,7 @@ func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, 
 func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.ReadCloser, error) {
 	length := s.Length()
 	if length >= 0 && (offset < 0 || offset > length || n > length-offset) {
-		return nil, tables.Invalidf(op, "a range of %d bytes from %d on, of %d", n, offset, length)
+		return nil, tables.Invalidf(op, "a range of %d bytes at offset %d is outside of the value, which has %d bytes", n, offset, length)
 	}
 	if n < 0 {
 		n = length - offset
@@ -140,15 +145,15 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	case s.c.ptr == nil && s.c.src.memory:
 		return io.NopCloser(bytes.NewReader(s.c.src.data[offset : offset+n])), nil
 	case s.c.ptr == nil:
-		return nil, tables.Invalidf(op, "the Stream was not written yet")
+		return nil, tables.Invalidf(op, "the Stream was not written yet; write its entity first")
 	case s.c.home == nil:
-		return nil, tables.Invalidf(op, "the Stream was read by a projection, and does not know its container: Property.Of gives one that does")
+		return nil, tables.Invalidf(op, "a projection has read the Stream, which therefore does not know its container; get the Stream from Property.Of")
 	}
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
 
-// Download writes the whole value to w, and checks length and SHA-256 at the end: with an error, what w got is not to be used. It
-// returns how many bytes w got. Requests: 1; with DownloadOptions.Concurrency 1 for each Options.BlockSize.
+// Download writes the whole value to w, and checks length and SHA-256 at the end: if it returns an error, discard what
+// w got. It returns how many bytes w got. Requests: 1; with DownloadOptions.Concurrency 1 for each Options.BlockSize.
 func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOptions) (int64, error) {
 	const op = "Download"
 	var o DownloadOptions
@@ -156,7 +161,7 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 		o = *options
 	}
 	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
-		return 0, tables.Invalidf(op, "a Concurrency of %d: it is 0 to %d", o.Concurrency, maxConcurrent)
+		return 0, tables.Invalidf(op, "DownloadOptions.Concurrency is %d; it must be 0 to %d", o.Concurrency, maxConcurrent)
 	}
 	told := &toldWriter{w: w, report: o.Progress}
 	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {
@@ -174,20 +179,21 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 
 // DownloadOptions are the options of Stream.Download; nil is the same as the zero value.
 type DownloadOptions struct {
-	// Concurrency is how many pieces of Options.BlockSize are read at once; they are held in memory, and written in order. 0 and 1
-	// read one answer from its beginning to its end. More is faster where one connection does not fill the network.
+	// Concurrency is how many pieces of Options.BlockSize are read at once; they are held in memory, and written in
+	// order. 0 and 1 read the value with one request. More is faster if one connection does not use the whole
+	// bandwidth.
 	Concurrency int
-	// Progress is told how many bytes are written.
+	// Progress is called with the number of bytes written so far.
 	Progress func(written int64)
 }
 
-// The texts by which a Stream goes through tables.Codec, which knows fields, and Property, which knows blobs.
+// The texts in which a Stream passes through tables.Codec, which knows fields, to Property, which knows blobs.
 const (
-	newMark    = "new"     // of a source that only the entity itself has
+	newMark    = "new"     // text of a source that only the entity itself holds
 	inlineMark = "inline " // the content in base64
 )
 
-// MarshalText is for tables.Codec. It does not write the content of a Stream that is new.
+// MarshalText implements encoding.TextMarshaler for tables.Codec. It does not write the content of a new Stream.
 func (s Stream) MarshalText() ([]byte, error) {
 	switch {
 	case s.c == nil:
@@ -200,13 +206,13 @@ func (s Stream) MarshalText() ([]byte, error) {
 	return []byte(newMark), nil
 }
 
-// keyMark begins the text of a Stream in a blob: the key of its entity in base64, a space, the pointer. Without the key
-// nothing could tell whether the blob is the entity's.
+// keyMark begins the text of a Stream in a blob: the key of its entity in base64, a space, the pointer. The key shows
+// to which entity the blob belongs.
 const keyMark = "key "
 
 func textOf(p *pointer) string { return keyMark + encodeKey(p.of) + " " + p.String() }
 
-// parseText is the reverse of textOf.
+// parseText is the inverse of textOf.
 func parseText(text string) (*pointer, error) {
 	encoded, rest, ok := strings.Cut(strings.TrimPrefix(text, keyMark), " ")
 	of, decoded := decodeKey(encoded)
@@ -216,9 +222,9 @@ func parseText(text string) (*pointer, error) {
 	return parsePointer(of, rest)
 }
 
-const maxInline = 64 << 10 // what can be in an entity at all
+const maxInline = 64 << 10 // more than an entity can hold
 
-// UnmarshalText is for tables.Codec.
+// UnmarshalText implements encoding.TextUnmarshaler for tables.Codec.
 func (s *Stream) UnmarshalText(text []byte) error {
 	switch t := string(text); {
 	case t == "":

@@ -20,52 +20,55 @@ import (
 
 // SweepOptions are the options of Property.Sweep; nil is the same as the zero value.
 type SweepOptions struct {
-	// Grace is how old a blob must be to be looked at (default 1 hour). Sweep waits longer where the blob's writer may take longer
-	// to point at it: 7/6 of the Deadline that is stored with each blob. No Grace is too short to be safe.
+	// Grace is the minimum age of a blob that Sweep examines (default 1 hour). Sweep also waits for 7/6 of the Deadline
+	// that is stored with each blob, so that every Grace is safe.
 	Grace time.Duration
-	// DryRun deletes nothing, and counts what would be deleted as Deleted.
+	// DryRun deletes nothing; Deleted then counts what would be deleted.
 	DryRun bool
-	// Resume goes on where an earlier run was when SweepReport.Resume was this text. One of another property is tables.ErrInvalid.
+	// Resume continues an earlier run after the page whose SweepReport.Resume was this text. A token of another
+	// property is tables.ErrInvalid.
 	Resume string
-	// Progress is told after each page of at most 5,000 blobs.
+	// Progress is called after each page of at most 5,000 blobs.
 	Progress func(SweepReport)
 }
 
-// SweepReport is what a sweep has done.
+// SweepReport is the result of a sweep.
 type SweepReport struct {
 	Listed     int // blobs of the property
-	Young      int // younger than Grace or than their writer's Deadline and a grace, or changed while they were looked at
+	Young      int // younger than Grace or than 7/6 of their writer's Deadline, or changed while Sweep examined them
 	Referenced int // an entity points at them
-	Held       int // an entity's copy in another partition does; its intent waits for a worker, or is poison
+	Held       int // only a copy of an entity in another partition points at them; its intent waits for a worker, or is poison
 	Deleted    int
-	Bytes      int64 // of those
-	Foreign    int   // not written by this package for an entity of this table: they are left alone
-	Undated    int   // stored by an earlier version, without a Deadline: it is unknown whether their writer is alive, and they are left alone
-	Failed     int   // their entities could not be read; the last reason is LastFailure
-	// LastFailure is the reason of the last of the Failed.
+	Bytes      int64 // number of deleted blobs
+	Foreign    int   // not written by this package for an entity of this table; not deleted
+	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
+	Failed     int   // their entities could not be read; LastFailure is the last error
+	// LastFailure is the error of the last of the Failed.
 	LastFailure error
-	// Resume is for SweepOptions.Resume, and goes on behind the last page that was done; "" at the end.
+	// Resume is for SweepOptions.Resume, and continues after the last finished page; "" at the end.
 	Resume string
 }
 
-// Sweep deletes blobs of the property that no entity points at. There are such where an intent was lost: a message that was
-// deleted or purged, or that stands on the poison queue. It is safe while programs write:
+// Sweep deletes blobs of the property that no entity points at. Such blobs remain if an intent is lost: a message that
+// was deleted or purged, or that is on the poison queue. Sweep is safe while programs write:
 //
-//   - a blob is seen from the request on that makes it whole, and the transaction that points at it is sent within 5/6 of the
-//     Deadline of its writer, by the writer's clock, or never: the writer's lease is bounded by it. The blob says what the Deadline is;
-//   - a blob is looked at when it is older than 7/6 of that, by the service's clock, and than Grace, and then its entity is read. So
-//     the transaction has arrived by then, or never will, if clocks run alike to within a sixth and a request that was sent arrives
-//     within a sixth of the Deadline;
-//   - a later change keeps a pointer only under the ETag of a row that holds it, so what the row does not hold does not come back;
-//   - it is deleted under the ETag that it was listed with.
+//   - A blob is listed once the request that completes it is served. Its writer sends the transaction that points at it within
+//     5/6 of the writer's Deadline by the writer's clock, or never, because the Deadline bounds the writer's lease.
+//     The blob's metadata holds the Deadline.
+//   - Sweep examines a blob when it is older than Grace and than 7/6 of its Deadline by the service's clock, and then reads its
+//     entity. By then the transaction has arrived, or never will, if clocks run at the same speed to within a sixth and a request
+//     arrives within a sixth of the Deadline after it was sent.
+//   - A later change keeps a pointer only under the ETag of a row that holds it, so a pointer that the row lacks does not return.
+//   - Sweep deletes a blob only under the ETag that it was listed with.
 //
-// A copy of the entity in another partition can still point at the blob while the intent that brings it up to date waits for
-// a worker. The copies under the keys that the entity has now are asked. One under a key that it no longer has is not found; a
-// read through it then follows to the entity's own row. So sweep when the queue is empty, and the poison queue too, or give Grace
-// the time in which it is looked after; where messages were lost, run Repository.Repair first, which removes such copies.
+// A copy of the entity in another partition may still point at the blob while its intent waits for a worker. Sweep
+// reads the copies under the entity's current keys. It does not find a copy under an old key; a read through that copy
+// then follows to the entity's own row. So run Sweep when the queue and the poison queue are empty, or make Grace
+// longer than the time within which you empty them. If messages were lost, first run Repository.Repair, which removes
+// such copies.
 //
-// It can be stopped at any time, and goes on by Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose blob is older than
-// Grace, 1 for each blob that is deleted.
+// You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
+// blob is older than Grace, 1 for each deleted blob.
 func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
@@ -117,7 +120,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 
 const tokenMark = "tps1"
 
-// token makes the token of a marker. It is for sweeps of this property only.
+// token makes the token of a marker. It is valid only for sweeps of this property.
 func (x *spill[T]) token(marker string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, keySeparator)))
 }
@@ -129,24 +132,24 @@ func (x *spill[T]) openToken(token string) (marker string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.SplitN(string(raw), keySeparator, 3)
 	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
-		return "", tables.Invalidf("Sweep", "the token is not from a Sweep of this property")
+		return "", tables.Invalidf("Sweep", "SweepOptions.Resume is not a token of an earlier Sweep of this property")
 	}
 	return parts[2], nil
 }
 
-// candidate is a blob of the property's own.
+// candidate is a blob of this property.
 type candidate struct {
 	name  string
-	key   tables.Key // of its entity
+	key   tables.Key // key of its entity
 	etag  azcore.ETag
 	bytes int64
 
 	stored time.Time     // or touched
-	term   time.Duration // its writer's Deadline, 0 where it does not say
+	term   time.Duration // its writer's Deadline, 0 if not stored
 }
 
-// sweepPage goes through a page of blobs that was answered at now. An entity's blobs follow each other, and are looked at with one
-// read.
+// sweepPage examines a page of blobs that was listed at now. An entity's blobs are adjacent, so it reads each entity
+// once.
 func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
 		key   tables.Key
@@ -174,7 +177,7 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 		}
 		if !last.known || last.key != c.key {
 			last.key, last.known = c.key, true
-			last.ptr, last.found, last.err = x.lookAt(ctx, c.key)
+			last.ptr, last.found, last.err = x.probeRow(ctx, c.key)
 		}
 		err := last.err
 		if err == nil && last.found && last.ptr != nil && last.ptr.name == c.name {
@@ -195,7 +198,7 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 	return nil
 }
 
-// candidateOf judges a blob by its listing. ok is false for one that is not the property's own.
+// candidateOf returns a listed blob as a candidate. ok is false if it does not belong to the property.
 func (x *spill[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
 		return c, false
@@ -227,7 +230,7 @@ func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, fo
 	if !o.DryRun {
 		err := x.blobs.remove(ctx, "Sweep", c.name, c.etag)
 		if isReplaced(err) {
-			report.Young++ // a writer has made it younger
+			report.Young++ // its writer has renewed it
 			return nil
 		}
 		if err != nil {
@@ -239,15 +242,15 @@ func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, fo
 	return nil
 }
 
-// heldOutside reports whether one of the entity's copies in other partitions points at the blob. The entity is read again,
-// with its large values left out, for the keys that its copies have now. Requests: 1, and 1 for each copy.
+// heldOutside reports whether one of the entity's copies in other partitions points at the blob. It reads the entity
+// again, without its large values, for the current keys of its copies. Requests: 1, and 1 for each copy.
 func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 	contributing := slices.DeleteFunc(x.host.Patterns(), func(p driver.Implementation[T]) bool { return p.Outside == nil })
 	if len(contributing) == 0 {
 		return false, nil
 	}
-	g := &glance{key: c.key, seen: map[string]tables.Value{}}
-	v, err := x.host.Get(context.WithValue(ctx, glanceKey{}, g), c.key)
+	g := &pointerProbe{key: c.key, seen: map[string]tables.Value{}}
+	v, err := x.host.Get(context.WithValue(ctx, pointerProbeKey{}, g), c.key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return false, nil
 	}
@@ -257,10 +260,10 @@ func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 	for _, p := range contributing {
 		copies, err := p.Outside.Copies(v)
 		if err != nil {
-			continue // what its keys refuse has no copies
+			continue // an entity that its key functions refuse has no copies
 		}
 		for _, one := range copies {
-			ptr, there, err := x.look(ctx, c.key, func(ctx context.Context) error {
+			ptr, there, err := x.probe(ctx, c.key, func(ctx context.Context) error {
 				_, err := x.host.GetOutsideCopy(ctx, p.Outside.Table, one.Key, one.Keep)
 				return err
 			})

@@ -19,16 +19,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// upload is one value on its way to its blob. What is not longer than a block is one request, and all else blocks, which
-// nobody sees before the list of them is committed: with it comes the hash, known at the end only.
+// upload uploads one value to its blob. A value of at most one block is one request. A longer one is sent in blocks,
+// which are invisible until the block list is committed; the hash, known only at the end, is sent with the list.
 type upload struct {
 	blobs  *blobs
 	name   string
 	kind   string     // content type
-	of     tables.Key // the entity
+	of     tables.Key // metadata of the entity
 	report func(int64)
 	check  func(length int64) error // nil for none
-	expect int64                    // the length, or more where it is not known
+	expect int64                    // the length, or an upper bound if it is not known
 	sum    hash.Hash
 	length int64
 
@@ -36,10 +36,11 @@ type upload struct {
 	sent int64
 }
 
-// run sends all that r has. Requests: 1; of more than a block, 1 for each block and 1.
+// run sends all of r. Requests: 1; for more than one block, 1 for each block and 1.
 func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
 	u.sum = sha256.New()
-	// A byte more than there will be, to see the end. A source that has more than it said still goes up, in more blocks.
+	// One byte more than expected, to see the end. A source that is longer than announced is still uploaded, in more
+	// blocks.
 	first := make([]byte, min(int64(u.blobs.blockSize), u.expect+1))
 	n, ended, err := u.fill(r, first)
 	if err != nil {
@@ -67,7 +68,7 @@ func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
 
 func (u *upload) client() *blockblob.Client { return u.blobs.container.NewBlockBlobClient(u.name) }
 
-// fill reads a block, and hashes it.
+// fill reads and hashes a block.
 func (u *upload) fill(r io.Reader, block []byte) (n int, ended bool, err error) {
 	n, ended, err = fill(r, block)
 	u.sum.Write(block[:n])
@@ -91,14 +92,15 @@ func (u *upload) finish(ctx context.Context, send func(context.Context, *blob.HT
 	return s, err
 }
 
-// stage sends blocks, several at once, while the next ones are read. As many buffers as there are senders bound the memory.
+// stage sends blocks concurrently while it reads the next ones. There are as many buffers as senders, which limits the
+// memory.
 func (u *upload) stage(ctx context.Context, r io.Reader, first []byte) (ids []string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var senders sync.WaitGroup
 	free := make(chan []byte, u.blobs.concurrency)
 	for range u.blobs.concurrency - 1 {
-		free <- nil // made when it is needed
+		free <- nil // allocated on first use
 	}
 	block, full := first, true
 	for {
@@ -136,7 +138,7 @@ func (u *upload) stage(ctx context.Context, r io.Reader, first []byte) (ids []st
 	return ids, err
 }
 
-// next waits for a buffer.
+// next waits for a free buffer.
 func (u *upload) next(ctx context.Context, free <-chan []byte) ([]byte, error) {
 	select {
 	case block := <-free:
@@ -168,7 +170,7 @@ func (u *upload) progress(n int64) {
 	u.report(u.sent)
 }
 
-// blockID names a block by its place. Blobs' names are used once, so blocks of different attempts do not meet.
+// blockID names a block by its index. Each blob name is used once, so blocks of different attempts never mix.
 func blockID(i int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// maxLead is how far a Log's stamps may run ahead of its clock, so that they rise while the clock stands or goes back a
-// little. A clock that is set back further is followed.
+// maxLead limits how far a Log's stamps may run ahead of its clock, so that they increase even if the clock stands
+// still or steps back a little. If the clock steps back further, the stamps step back too.
 const maxLead = time.Second
 
-// Stamp gives an entry its time and id, if it has none yet: from then on it is the same entry, however often it is appended.
-// It makes no request.
+// Stamp gives an entry its time and id, if it has none yet. From then on every Append of it means the same entry. Stamp
+// makes no request.
 func (l *Log[T]) Stamp(v *T) error {
 	if v == nil {
-		return tables.InvalidIn("Stamp", l.Table().Name(), "the entry is nil")
+		return tables.InvalidIn("Stamp", l.Table().Name(), "the entry is nil; give a pointer to one")
 	}
 	e := entryOf(v)
 	if e.LoggedAt.IsZero() {
@@ -31,7 +31,7 @@ func (l *Log[T]) Stamp(v *T) error {
 	return nil
 }
 
-// nextTime is the present, or a tick after the stamp before.
+// nextTime returns the current time, or one tick after the previous stamp if that is later.
 func (l *Log[T]) nextTime() time.Time {
 	now := l.now()
 	l.mu.Lock()
@@ -43,10 +43,11 @@ func (l *Log[T]) nextTime() time.Time {
 	return now
 }
 
-// Append adds an entry, and stamps it first if that was not done. An entry that is there already is left as it is and is no
-// error: the Append that wrote it was this one, before. One with the same time and id and other properties is
-// tables.ErrExists. It is ErrOutsideWindow where the entry's time is further away than half of Schema.Window; the context of
-// the request ends then, too. Requests: 1, and 1 more for an entry that is there.
+// Append adds an entry, and stamps it first if necessary. If the log already has the same entry, Append leaves it
+// unchanged and returns nil, because an earlier attempt wrote it. If the log has an entry with the same time and id but
+// other properties, the error is tables.ErrExists. If the entry's time is further from now than half of Schema.Window,
+// the error is ErrOutsideWindow; the context of the request also ends at that time. Requests: 1, and 1 more if the
+// entry exists.
 func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	if err := l.Stamp(v); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	left := at.Sub(l.schema.Now()) + half
 	if left <= 0 || left > 2*half {
 		return l.recognize(ctx, v, &tables.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("%w: it is %v from the present, and %v are allowed", ErrOutsideWindow, (left - half).Round(time.Millisecond), half)})
+			Err: fmt.Errorf("%w: it is %v from now, and at most %v (half of Schema.Window) are allowed", ErrOutsideWindow, (left - half).Round(time.Millisecond), half)})
 	}
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -66,7 +67,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	return err
 }
 
-// recognize returns nil where the entry is there as it is to be written, with its Meta as read, and refusal where it is not.
+// recognize returns nil if the log has the same entry, whose Meta it sets; otherwise it returns refusal.
 func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	there, err := l.repo.Get(ctx, l.keyOf(v))
 	switch {
@@ -79,7 +80,8 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	if err != nil {
 		return err
 	}
-	// As it is read: not every value comes back as it was given, such as a struct in an any of JSON, whose fields have an order.
+	// Compare the decoded form: some values change when they are stored, such as a struct in an any of JSON, whose
+	// fields have an order.
 	mirror := new(T)
 	if err := l.codec.Decode(ours, mirror); err != nil {
 		return err
@@ -93,7 +95,7 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	}
 	if !slices.Equal(ours, theirs) {
 		return &tables.Error{Op: "Append", Table: l.Table().Name(), Key: l.keyOf(v), Kind: tables.ErrExists,
-			Err: errors.New("an entry with this time and id has other properties")}
+			Err: errors.New("the log has an entry with the same time and id but other properties; give the new entry another LogID")}
 	}
 	*l.host.MetaOf(v) = *l.host.MetaOf(there)
 	return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// place is where a follower is: all that became visible in time and is older than horizon was yielded, and of the rest, what
-// is in seen.
+// place is the position of a follower: it has yielded everything that became visible in time and is older than horizon,
+// and of the rest the entries in seen.
 type place struct {
 	horizon time.Time
 	seen    map[digest]time.Time // by row key
 }
 
-// digest stands for a row key: with 80 bits, two of the keys that a window holds are not confused.
+// digest is a hash of a row key: 80 bits are enough for no two keys in a window to collide.
 type digest [10]byte
 
 func digestOf(row string) digest {
@@ -29,7 +29,7 @@ func digestOf(row string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// settle moves the horizon on, never back.
+// settle moves the horizon forward, never back.
 func (p *place) settle(horizon time.Time) {
 	if !horizon.After(p.horizon) {
 		return
@@ -42,8 +42,8 @@ func (p *place) settle(horizon time.Time) {
 	}
 }
 
-// cursorVersion is the first byte of a cursor. After it come the log's fingerprint and the horizon's ticks, 8 bytes each, big
-// endian, and for each entry that was yielded and is not older than the horizon, sorted: its distance from the horizon in
+// cursorVersion is the first byte of a cursor. The log's fingerprint and the horizon's ticks follow, 8 bytes each, big
+// endian. Then, for each yielded entry that is not older than the horizon, sorted: its distance from the horizon in
 // ticks as a varint, and its digest.
 const cursorVersion = 1
 
@@ -60,7 +60,7 @@ func (p *place) encode(log uint64) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, strings.Join(marks, "")...))
 }
 
-var errNoCursor = errors.New("it is no cursor, or was cut off")
+var errNoCursor = errors.New("the cursor is damaged or cut off; give the text that Follower.Cursor returned")
 
 func decodePlace(cursor string, log uint64) (place, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -68,10 +68,10 @@ func decodePlace(cursor string, log uint64) (place, error) {
 		return place{}, errNoCursor
 	}
 	if b[0] != cursorVersion {
-		return place{}, fmt.Errorf("a cursor of version %d, this build reads version %d", b[0], cursorVersion)
+		return place{}, fmt.Errorf("the cursor has version %d; this build reads version %d", b[0], cursorVersion)
 	}
 	if binary.BigEndian.Uint64(b[1:]) != log {
-		return place{}, errors.New("the cursor belongs to another log or partition")
+		return place{}, errors.New("the cursor belongs to another log or partition; give one of this partition")
 	}
 	ticks := int64(binary.BigEndian.Uint64(b[9:]))
 	p := place{horizon: edm.TimeOfTicks(ticks), seen: map[digest]time.Time{}}
@@ -89,13 +89,14 @@ func decodePlace(cursor string, log uint64) (place, error) {
 	return p, nil
 }
 
-// ticksOf is for times that a key, or another tick, has vouched for. A time.Duration would not reach from the year 1.
+// ticksOf converts a time that is known to be in range. It does not use time.Duration, which cannot represent a
+// distance from the year 1.
 func ticksOf(t time.Time) int64 {
 	ticks, _ := edm.Ticks(t)
 	return ticks
 }
 
-// fingerprint tells logs and partitions apart.
+// fingerprint identifies the log and the partition of a cursor.
 func (l *Log[T]) fingerprint(partition string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %q %q %q", l.Table().Account().Endpoints().Table, l.Table().Name(), l.schema.Prefix, partition)

@@ -2,14 +2,14 @@ package logtail
 
 import "time"
 
-// Entry is what makes a value an entry of a log. Embed it, beside tables.Meta, in the type that a Log keeps. Both fields are
-// stored as properties of their names and make the row key; they never change once the entry was stamped. A caller who must
-// not append twice, whatever crashes, saves them with the entry before Append.
+// Entry makes a struct an entry of a log. Embed it, next to tables.Meta, in the type that a Log stores. Both fields are
+// stored as properties of their names and make the row key; they never change after the entry was stamped. If you must
+// not append twice even after a crash, call Stamp and save both fields before Append.
 type Entry struct {
-	// LoggedAt is the time by which the entry is sorted, to 100 ns; Stamp sets it to the present if it is zero.
+	// LoggedAt is the time by which entries are sorted, to 100 ns; Stamp sets it to the current time if it is zero.
 	LoggedAt time.Time
-	// LogID tells apart the entries of one tick; Stamp draws one if it is empty. An id of the caller's own, such as a
-	// message's, is as good: entries of one time and id are the same entry.
+	// LogID distinguishes the entries of one tick; Stamp generates one if it is empty. You can set an id of your own,
+	// such as that of a message: entries with the same time and id are the same entry.
 	LogID string
 }
 
@@ -18,7 +18,7 @@ func (e *Entry) logEntry() *Entry { return e }
 // entered is a value with an embedded Entry.
 type entered interface{ logEntry() *Entry }
 
-// entryOf returns v's Entry, nil where T has none.
+// entryOf returns v's Entry, nil if T embeds none.
 func entryOf[T any](v *T) *Entry {
 	if e, ok := any(v).(entered); ok {
 		return e.logEntry()

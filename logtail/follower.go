@@ -12,32 +12,32 @@ import (
 
 // FollowOptions are the options of a Follower; nil is the same as the zero value.
 type FollowOptions struct {
-	// From is where a follower without a cursor begins; zero is the log's oldest entry.
+	// From is the time from which a follower without a cursor reads; zero means the log's oldest entry.
 	From time.Time
-	// Interval is how long All waits between two looks that found nothing, 1 s for 0, with jitter.
+	// Interval is how long All waits after a Poll that found nothing (default 1 s), with jitter.
 	Interval time.Duration
 }
 
-// Follower yields the entries of one partition as they come, each once. It belongs to one goroutine.
+// Follower yields the entries of one partition as they arrive, each once. Use it from one goroutine only.
 type Follower[T any] struct {
 	log       *Log[T]
 	partition string
 	interval  time.Duration
 	place     place
 
-	newest   time.Time // the time of the newest entry, and since when it has been that, by the time that this process has seen pass
+	newest   time.Time // time of the newest entry, and since when it has been the newest, by this process's monotonic time
 	newestAt time.Duration
 }
 
-// Follower begins to follow a partition where a cursor says, or where the options do for "". It makes no request. A cursor of
-// another log or partition, or one that was damaged, is tables.ErrInvalid.
+// Follower starts to follow a partition at a cursor, or, if cursor is "", where the options say. It makes no request. A
+// cursor of another log or partition, or a damaged one, is tables.ErrInvalid.
 func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Follower[T], error) {
 	const op = "Follower"
 	if options == nil {
 		options = &FollowOptions{}
 	}
 	if options.Interval < 0 {
-		return nil, tables.InvalidIn(op, l.Table().Name(), "an interval of %v", options.Interval)
+		return nil, tables.InvalidIn(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
 	}
 	f := &Follower[T]{log: l, partition: partition, interval: options.Interval}
 	if f.interval == 0 {
@@ -56,13 +56,13 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 	return f, nil
 }
 
-// Cursor says where the follower is, behind all that it has yielded, the entry that a loop is about included. A Follower that
-// is made with it, in this process or another, goes on from there. Where what is done with an entry and the cursor are
-// stored together, each entry counts exactly once.
+// Cursor returns the follower's position after all entries that it has yielded, including the one that a loop body is
+// handling. A Follower that is made with it, in this process or another, continues from there. If you store the cursor
+// together with the result of handling an entry, each entry takes effect exactly once.
 func (f *Follower[T]) Cursor() string { return f.place.encode(f.log.fingerprint(f.partition)) }
 
-// All yields what Poll does, again and again, until the context ends or there is an error, which comes once, last. It can be
-// called again then, and goes on.
+// All calls Poll repeatedly and yields its entries, until the context ends or an error occurs. The error is yielded
+// once, last; call All again to continue.
 func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for {
@@ -88,12 +88,12 @@ func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// Poll yields the entries that are there and were not yielded before, oldest first, and ends. An error comes once, last; the
-// next Poll goes on behind what was yielded. Requests: 1 for each 1,000 entries since the beginning of the window; 2 where
-// that is more than one page.
+// Poll yields the present entries that were not yielded before, oldest first, and returns. An error is yielded once,
+// last; the next Poll continues after the last yielded entry. Requests: 1 for each 1,000 entries since the start of the
+// window; 2 if that is more than one page.
 func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		began, passed := f.log.now(), f.log.uptime() // before anything is read: what is older by a window is visible
+		began, passed := f.log.now(), f.log.uptime() // taken before the read: everything a window older than this is visible
 		stretches, err := f.survey(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -118,10 +118,11 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// settled is the time up to which nothing more can come. That is the newest entry's less the window, and not the clock's:
-// a clock that is fast would let entries be missed. A clock that is slow, or an entry that is ahead of all clocks, does no harm
-// either, since the earlier one of clock and entry counts. When the newest entry has been so for a whole window, all that is
-// older has come; so an idle log is not read again and again. That window is not measured by the clock, which may be set ahead.
+// settled returns the time before which no entry can arrive any more: a window before the earlier of the newest entry
+// and the clock. With the clock alone, a fast clock would miss entries; a slow clock, or an entry with a time in the
+// future, only delays the result. If the newest entry has not changed for a whole window, everything older has arrived,
+// so that an idle log is not read again and again. That window is measured by monotonic time, since the clock may be
+// set.
 func (f *Follower[T]) settled(now time.Time, passed time.Duration) time.Time {
 	window := f.log.schema.Window
 	horizon := earlier(f.newest, now).Add(-window)
@@ -138,8 +139,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// deliver yields what was not yielded before. An entry counts as yielded before the loop sees it, so that a Cursor taken there is
-// behind it.
+// deliver yields the entries that were not yielded before. It marks an entry as yielded before the loop body runs, so
+// that a Cursor taken there is after it.
 func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool {
 	for _, v := range slices.Backward(newestFirst) {
 		row := f.log.host.MetaOf(v).Key().Row

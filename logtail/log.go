@@ -12,63 +12,65 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ErrOutsideWindow: the entry's time is further from the present than half of Schema.Window, so that followers could miss it.
-// Nothing was written. It is a tables.ErrInvalid, too.
-var ErrOutsideWindow = errors.New("the entry's time is outside of the log's window")
+// ErrOutsideWindow means that the entry's time is further from now than half of Schema.Window, so followers could miss
+// it. Nothing was written. errors.Is also matches tables.ErrInvalid.
+var ErrOutsideWindow = errors.New("LoggedAt is too far from the current time for the log's Window; stamp the entry again or check the clock")
 
-// DefaultWindow is Schema.Window where it is not set: 30 s to send an entry, and 30 s for clocks that differ and requests that
-// are on their way.
+// DefaultWindow is the default of Schema.Window: 30 s to send an entry, and 30 s for clock differences and requests
+// that are on their way.
 const DefaultWindow = time.Minute
 
-// DefaultPrefix is Schema.Prefix where it is not set.
+// DefaultPrefix is the default of Schema.Prefix.
 const DefaultPrefix = "log"
 
-// Schema says how a Log keeps entries of type T.
+// Schema says how a Log stores entries of type T.
 type Schema[T any] struct {
 	// Name is patterns.Schema.Name.
 	Name string
-	// Partition is the partition key of an entry. It is pure.
+	// Partition returns the partition key of an entry. It must be deterministic.
 	Partition func(*T) string
-	// Prefix is what row keys begin with, "log" for "". Other rows of the partition, such as those of indexes, have another.
+	// Prefix begins the row keys (default "log"). Other rows of the partition, such as those of indexes, must have
+	// other prefixes.
 	Prefix string
-	// Window bounds how late an entry may become visible, DefaultWindow for 0. Writers and followers of a log have the same; a
-	// longer one is for the followers first, a shorter one for the writers.
+	// Window limits how late an entry may become visible (default 1 minute: DefaultWindow). It must be the same for all
+	// writers and followers of a log. To lengthen it, change the followers first; to shorten it, change the writers
+	// first.
 	Window time.Duration
-	// Now is the clock, time.Now for nil.
+	// Now returns the current time (default time.Now).
 	Now func() time.Time
-	// Intents and MaxAttempts are those of patterns.Schema.
+	// Intents and MaxAttempts are like those of patterns.Schema.
 	Intents     driver.IntentRunner
 	MaxAttempts int
 }
 
-// Log keeps entries newest first. T is a struct that embeds tables.Meta and Entry. A Log is safe for concurrent use.
+// Log stores entries newest first. T is a struct that embeds tables.Meta and Entry. A Log is safe for concurrent use.
 type Log[T any] struct {
 	repo   *patterns.Repository[T]
 	host   driver.Host[T]
 	codec  *tables.Codec[T]
 	schema Schema[T]
-	page   int // entries that followers read at once; tests have smaller ones
-	// uptime is the time that has passed for this process, whatever was done to Schema.Now; tests have one of their own.
+	page   int // number of entries that followers read at once; tests set it lower
+	// uptime returns the monotonic time of this process, independent of Schema.Now; tests replace it
 	uptime func() time.Duration
 
 	mu   sync.Mutex
-	last time.Time // what was stamped last
+	last time.Time // the last stamp
 }
 
-// New opens a log in the table, with the patterns attached to its entries. It makes no request. What does not fit together is
-// tables.ErrInvalid, and so is a table of Azure Cosmos DB: its queries have no order, and the first rows of one are not the
-// newest.
+// New opens a log in the table, with the patterns attached to its entries. It makes no request. It returns
+// tables.ErrInvalid if the type, schema or patterns do not fit together, and for a table of Azure Cosmos DB: its
+// queries have no order, so the first rows of a query are not the newest.
 func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Pattern[T]) (*Log[T], error) {
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
-		return nil, tables.InvalidIn(op, "", "it needs a table and a Schema.Partition")
+		return nil, tables.InvalidIn(op, "", "the table or Schema.Partition is nil; give both")
 	case table.Account().IsCosmos():
-		return nil, tables.InvalidIn(op, table.Name(), "queries of Azure Cosmos DB come back in no key order, so that nothing tells the newest entries")
+		return nil, tables.InvalidIn(op, table.Name(), "the table is in Azure Cosmos DB, whose queries have no key order, so the newest entries cannot be found; use Azure Storage")
 	case schema.Window < 0:
-		return nil, tables.InvalidIn(op, table.Name(), "a Schema.Window of %v", schema.Window)
+		return nil, tables.InvalidIn(op, table.Name(), "Schema.Window is %v; it must be 0 (meaning 1m) or more", schema.Window)
 	case entryOf(new(T)) == nil:
-		return nil, tables.InvalidIn(op, table.Name(), "%s does not embed logtail.Entry", reflect.TypeFor[T]())
+		return nil, tables.InvalidIn(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
 	}
 	if schema.Prefix == "" {
 		schema.Prefix = DefaultPrefix
@@ -83,7 +85,7 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now() // with its monotonic reading, which the calendar's ticks do not have
+	began := time.Now() // with the monotonic reading, which ticks lack
 	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
 		Name: schema.Name, Key: l.keyOf, RowPrefix: schema.Prefix, Intents: schema.Intents, MaxAttempts: schema.MaxAttempts,
@@ -95,8 +97,8 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	return l, nil
 }
 
-// Repository returns what keeps the entries: for indexes, queries, changes, deletes, bulk loads and checks. What is inserted
-// through it must have been stamped.
+// Repository returns the repository that stores the entries: use it for indexes, queries, changes, deletes, bulk loads
+// and Verify. Stamp an entry before you insert it through the repository.
 func (l *Log[T]) Repository() *patterns.Repository[T] { return l.repo }
 
 // Table returns the log's table.
@@ -105,7 +107,8 @@ func (l *Log[T]) Table() *tables.Table { return l.repo.Table() }
 // Key returns the key of a stamped entry.
 func (l *Log[T]) Key(v *T) tables.Key { return l.keyOf(v) }
 
-// keyOf makes the key. An entry that was never stamped has a time that no property can hold, and is refused when written.
+// keyOf returns the key of an entry. For an entry that was not stamped it returns a key with a time that cannot be
+// stored, so the write fails.
 func (l *Log[T]) keyOf(v *T) tables.Key {
 	e := entryOf(v)
 	return tables.Key{
@@ -114,18 +117,18 @@ func (l *Log[T]) keyOf(v *T) tables.Key {
 	}
 }
 
-// timeOf reads the time of an entry from its row key, which every projection has.
+// timeOf reads the time of an entry from its row key, which every projection includes.
 func (l *Log[T]) timeOf(row string) (time.Time, error) {
 	var t time.Time
 	err := compoundkey.Parse(row, l.schema.Prefix, compoundkey.ToTimeDesc(&t), compoundkey.ToString(nil))
 	return t, err
 }
 
-// NewestFirst compares two entries as a partition holds them: below zero where a comes first. It is the Order of a query of
-// several partitions (tables.ParallelOptions).
+// NewestFirst compares two entries in the order of a partition: it returns a negative number if a comes first. Use it
+// as the Order of a query of several partitions (tables.ParallelOptions).
 func (l *Log[T]) NewestFirst(a, b *T) int {
 	return compoundkey.Compare(l.host.MetaOf(a).Key().Row, l.host.MetaOf(b).Key().Row)
 }
 
-// now is the present in ticks.
+// now returns the current time in ticks.
 func (l *Log[T]) now() time.Time { return l.schema.Now().UTC().Truncate(tick) }

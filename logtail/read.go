@@ -10,11 +10,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Latest returns the n newest entries of a partition, newest first; fewer where it has no more. Requests: 1 for n up to
+// Latest returns the n newest entries of a partition, newest first, or all if it has fewer. Requests: 1 for n up to
 // 1,000, whatever the size of the partition.
 func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, error) {
 	if n < 1 {
-		return nil, tables.InvalidIn("Latest", l.Table().Name(), "the %d latest entries", n)
+		return nil, tables.InvalidIn("Latest", l.Table().Name(), "n is %d; it must be at least 1", n)
 	}
 	latest := make([]*T, 0, min(n, tables.MaxPageSize))
 	for v, err := range l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)) {
@@ -26,19 +26,19 @@ func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, err
 	return latest, nil
 }
 
-// Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time is no bound. An error comes
-// once, last. Requests: 1 for each page of at most 1,000.
+// Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time means no bound. An
+// error is yielded once, last. Requests: 1 for each page of at most 1,000.
 func (l *Log[T]) Between(ctx context.Context, partition string, from, to time.Time) iter.Seq2[*T, error] {
 	return l.ordered(l.Query(partition, from, to).All(ctx))
 }
 
-// Query is a query of the entries of a partition with from <= LoggedAt < to, for further conditions, projections and pages. A
-// zero time is no bound.
+// Query returns a query of the entries of a partition with from <= LoggedAt < to, to which you can add conditions,
+// projections and pages. A zero time means no bound.
 func (l *Log[T]) Query(partition string, from, to time.Time) tables.Query[T] {
 	return l.repo.Query().Partition(partition).Rows(l.span(from, to))
 }
 
-// span is where the row keys of from <= LoggedAt < to lie: the newest is the first.
+// span returns the range of row keys with from <= LoggedAt < to; the newest is the first.
 func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 	newest := lastTick()
 	if !to.IsZero() {
@@ -47,9 +47,9 @@ func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 	return compoundkey.Through(compoundkey.TimeDesc(newest), compoundkey.TimeDesc(ceil(from))).Under(l.schema.Prefix)
 }
 
-var errUnordered = errors.New("the answer is not in the order of row keys, which tells the newest entries")
+var errUnordered = errors.New("the response is not in the order of row keys, so the newest entries are unknown")
 
-// ordered refuses entries that do not come in the order of their keys: a service without order would not give the newest.
+// ordered fails if entries are not in the order of their keys, because then the first ones would not be the newest.
 func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		last := ""

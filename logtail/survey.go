@@ -7,16 +7,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// stretch is a part of what is to be yielded, of at most some 1,000 entries: from <= LoggedAt < to. Zero is no bound above, and
-// the entries are read then.
+// stretch is a part of the entries to yield, about 1,000 at most: from <= LoggedAt < to. If to is zero, there is no
+// upper bound and the entries are already read.
 type stretch[T any] struct {
 	from, to time.Time
 	entries  []*T // newest first
 }
 
-// survey divides what is behind the horizon, newest stretch first. What fits into one page is read at once. A longer backlog is
-// stored newest first and wanted oldest first, and has any size: its keys are gone through, and a border is kept for each
-// 1,000 of them. Requests: 1 for each page.
+// survey divides the entries after the horizon into stretches, newest first. It reads entries that fit into one page at
+// once. A longer backlog is stored newest first and yielded oldest first, and may have any size: survey reads its keys
+// and keeps one border for each 1,000 of them. Requests: 1 for each page.
 func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	query := f.log.Query(f.partition, f.place.horizon, time.Time{}).PageSize(f.log.page)
 	var page tables.Page[T]
@@ -39,7 +39,7 @@ func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	if page.Next == "" {
 		return []stretch[T]{{from: f.place.horizon, entries: page.Items}}, nil
 	}
-	// The page's last tick may go on behind it: it belongs to the rest.
+	// The page's last tick may continue on the next page: leave it to the rest.
 	last := times[len(times)-1]
 	whole := 0
 	for whole < len(times) && times[whole].After(last) {
@@ -49,7 +49,7 @@ func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	return append([]stretch[T]{{from: last.Add(tick), entries: page.Items[:whole]}}, rest...), err
 }
 
-// borders goes through the keys from the horizon up to a time.
+// borders reads the keys from the horizon up to a time.
 func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], error) {
 	var all []stretch[T]
 	count, last := 0, to
@@ -62,7 +62,7 @@ func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], 
 		if err != nil {
 			return nil, f.garbled(row, err)
 		}
-		if count >= f.log.page && at.Before(last) { // a tick is never divided
+		if count >= f.log.page && at.Before(last) { // a border never divides a tick
 			all = append(all, stretch[T]{from: last, to: to})
 			count, to = 0, last
 		}
@@ -71,7 +71,7 @@ func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], 
 	return append(all, stretch[T]{from: f.place.horizon, to: to}), nil
 }
 
-// times reads the times of entries, and checks that they come newest first.
+// times returns the times of entries, and checks that they are newest first.
 func (f *Follower[T]) times(entries []*T) ([]time.Time, error) {
 	times := make([]time.Time, len(entries))
 	for i, v := range entries {

@@ -12,8 +12,8 @@ const tick = 100 * time.Nanosecond
 // lastTick is .NET's DateTime.MaxValue, whose inverted ticks are zero.
 func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC) }
 
-// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first, of the years 1 to 9999. Finer than 100 ns is
-// tables.ErrInvalid. It is the text of compoundkey.TimeDesc.
+// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first. The time must be in the years 1
+// to 9999 and a multiple of 100 ns; otherwise the error is tables.ErrInvalid. The text is that of compoundkey.TimeDesc.
 func InvertedTicks(t time.Time) (string, error) {
 	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
 	if err != nil {
@@ -22,7 +22,7 @@ func InvertedTicks(t time.Time) (string, error) {
 	return key, nil
 }
 
-// ParseInvertedTicks is the reverse of InvertedTicks; the time is in UTC.
+// ParseInvertedTicks is the inverse of InvertedTicks; the time is in UTC.
 func ParseInvertedTicks(text string) (time.Time, error) {
 	var t time.Time
 	if err := compoundkey.Parse(text, "", compoundkey.ToTimeDesc(&t)); err != nil {
@@ -31,7 +31,7 @@ func ParseInvertedTicks(text string) (time.Time, error) {
 	return t, nil
 }
 
-// ceil is the first tick that is not before t.
+// ceil returns the first tick that is not before t.
 func ceil(t time.Time) time.Time {
 	floor := t.UTC().Truncate(tick)
 	if floor.Before(t) {

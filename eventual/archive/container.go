@@ -69,18 +69,18 @@ const (
 func (d toContainer[T]) check(source driver.Host[T]) error {
 	switch {
 	case d.container == nil:
-		return errors.New("the container is nil; an account without a blob endpoint has none")
+		return errors.New("the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
 	case d.name == nil:
-		return errors.New("there is no function that names the blobs")
+		return errors.New("the function that names the blobs is nil; give one")
 	case d.codecErr != nil:
 		return d.codecErr
 	}
 	for _, p := range source.Patterns() {
 		if streams(p) {
-			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the archive would hold a reference to it", p.Name)
+			return fmt.Errorf("pattern %q keeps content in blobs that are deleted with the entity, so the archive would hold a dangling reference; use ToRepository", p.Name)
 		}
 		if encrypts(p) {
-			return fmt.Errorf("pattern %q encrypts properties, and a blob would hold them in clear", p.Name)
+			return fmt.Errorf("pattern %q encrypts properties, but a blob would hold them in plaintext; use ToRepository", p.Name)
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	name := d.name(entity)
 	if n := len([]rune(name)); n == 0 || n > maxBlobName {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("a blob name of %d characters: it has 1 to %d", n, maxBlobName)}
+			Err: fmt.Errorf("the name function returned a blob name of %d characters; it must have 1 to %d", n, maxBlobName)}
 	}
 	return []string{name}, nil
 }
@@ -183,7 +183,7 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, failure("Look", name, err)
 	}
 	if answer.ETag == nil {
-		return nil, failure("Look", name, fmt.Errorf("%w: a blob without an ETag", tables.ErrGarbled))
+		return nil, failure("Look", name, fmt.Errorf("%w: the response has no ETag of the blob", tables.ErrGarbled))
 	}
 	b := &archiveBlob{etag: *answer.ETag}
 	sum, others := "", 0

@@ -142,18 +142,18 @@ func TestReadArchived(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for text, reason := range map[string]string{
-		``:      "0 bytes are not the JSON of an entity",
-		`null`:  "version 0 of the format",
-		`{"v":`: "5 bytes are not",
-		`{"v":2,"partition":"p","row":"r","properties":{}}`:                                             "version 2 of the format, and this build reads version 1",
-		`{"v":1,"partition":"p","row":"r"}`:                                                             "the properties are not a JSON object",
-		`{"v":1,"partition":"p","row":"r","properties":[]}`:                                             "the properties are not a JSON object",
-		`{"v":1,"partition":"p","row":"r","properties":{"Small":1,"Small":2}}`:                          "are not the JSON of an entity",
+		``:      "the blob's content, 0 bytes, is not the JSON of an entity",
+		`null`:  "format version 0",
+		`{"v":`: "5 bytes, is not",
+		`{"v":2,"partition":"p","row":"r","properties":{}}`:                                             "the blob has format version 2; this build reads version 1",
+		`{"v":1,"partition":"p","row":"r"}`:                                                             "the member properties of the blob's JSON is not an object",
+		`{"v":1,"partition":"p","row":"r","properties":[]}`:                                             "the member properties of the blob's JSON is not an object",
+		`{"v":1,"partition":"p","row":"r","properties":{"Small":1,"Small":2}}`:                          "is not the JSON of an entity",
 		`{"v":1,"partition":"p","row":"r","properties":{"Small@odata.type":"Edm.Int","Small":2}}`:       "property Small has a type that this build does not know",
 		`{"v":1,"partition":"p","row":"r","properties":{"Small@odata.type":3,"Small":2}}`:               "property Small has a type that this build does not know",
 		`{"v":1,"partition":"p","row":"r","properties":{"When@odata.type":"Edm.DateTime","When":"x"}}`:  "property When: ",
 		`{"v":1,"partition":"p","row":"r","properties":{"When@odata.type":"Edm.DateTime","When":true}}`: "property When: ",
-		`{"v":1,"partition":"p","row":"r","properties":{"Small":{}}}`:                                   "property Small: its value does not have its type",
+		`{"v":1,"partition":"p","row":"r","properties":{"Small":{}}}`:                                   "property Small: the value does not match the annotated type",
 		`{"v":1,"partition":"p","row":"r","properties":{"Small":"secret"}}`:                             "Small",
 	} {
 		putText(t, c, "bad", text)

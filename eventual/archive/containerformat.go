@@ -61,17 +61,17 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 		Properties jsontext.Value `json:"properties"`
 	}
 	if err := json.Unmarshal(text, &stored); err != nil {
-		return tables.Key{}, nil, fmt.Errorf("%d bytes are not the JSON of an entity", len(text))
+		return tables.Key{}, nil, fmt.Errorf("the blob's content, %d bytes, is not the JSON of an entity", len(text))
 	}
 	if stored.Version != archiveVersion {
-		return tables.Key{}, nil, fmt.Errorf("version %d of the format, and this build reads version %d", stored.Version, archiveVersion)
+		return tables.Key{}, nil, fmt.Errorf("the blob has format version %d; this build reads version %d", stored.Version, archiveVersion)
 	}
 	if stored.Partition == nil || stored.Row == nil {
-		return tables.Key{}, nil, errors.New("the entity's partition or row key is missing")
+		return tables.Key{}, nil, errors.New("the blob's JSON has no partition key or no row key")
 	}
 	key := tables.Key{Partition: *stored.Partition, Row: *stored.Row}
 	if err := errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row)); err != nil {
-		return tables.Key{}, nil, fmt.Errorf("no entity has the key %q, %q: %w", key.Partition, key.Row, err)
+		return tables.Key{}, nil, fmt.Errorf("the blob has the key %q, %q, which an entity cannot have: %w", key.Partition, key.Row, err)
 	}
 	properties, err := decodeProperties(stored.Properties)
 	return key, properties, err
@@ -82,12 +82,12 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
-		return fmt.Errorf("%s is not a property of an entity", name)
+		return fmt.Errorf("the blob has property %s, which an archived entity cannot have", name)
 	}
 	return edm.CheckName(name)
 }
 
-var errNoProperties = errors.New("the properties are not a JSON object")
+var errNoProperties = errors.New("the member properties of the blob's JSON is not an object")
 
 // decodeProperties accepts the type member before or after its value: another program may have reordered the members.
 func decodeProperties(object jsontext.Value) (tables.Properties, error) {
@@ -150,7 +150,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 			return edm.Boolean(raw.Kind() == 't'), nil
 		}
 	}
-	return edm.Value{}, errors.New("its value does not have its type")
+	return edm.Value{}, errors.New("the value does not match the annotated type")
 }
 
 // Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert it into a repository
@@ -161,7 +161,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {
-		return nil, tables.InvalidIn(op, name, "the container is nil, or the blob's name empty")
+		return nil, tables.InvalidIn(op, name, "the container is nil or the blob's name empty; give both")
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
@@ -175,7 +175,7 @@ func Read[T any](ctx context.Context, c *container.Client, name string) (*T, err
 	for key := range answer.Metadata {
 		if strings.EqualFold(key, metaPending) {
 			return nil, &tables.Error{Op: op, Table: name, Kind: tables.ErrNotFound,
-				Err: errors.New("a Mover is about to put an entity there")}
+				Err: errors.New("the blob is pending: a Mover has not put the entity there yet; try again later")}
 		}
 	}
 	text, err := io.ReadAll(answer.Body)

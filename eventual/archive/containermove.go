@@ -24,7 +24,7 @@ type containerMove[T any] struct {
 
 func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
 	if len(w.to) != 1 || w.to[0] == "" {
-		return w.failure(tables.ErrInvalid, errors.New("the message does not name a blob; ask for the move again"))
+		return w.failure(tables.ErrInvalid, errors.New("the message does not name a blob; call Move again"))
 	}
 	m := &containerMove[T]{moving: w, toContainer: d}
 	return w.rounds(ctx, m.round)
@@ -198,11 +198,11 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 	case begun, m.replaces && !m.ours(b) && !b.pending:
 		return m.begin(ctx, entity, nil, b.etag)
 	case b.pending:
-		return false, m.failure(tables.ErrExists, errors.New("another entity is being moved to the blob; the message comes again"))
+		return false, m.failure(tables.ErrExists, errors.New("another entity is being moved to the same blob; the worker will retry the message"))
 	case m.ours(b):
 		return false, m.failure(tables.ErrExists, errors.New("the blob holds a copy of the entity that may lack changes; delete the blob or the entity, whichever is not wanted, then requeue this message"))
 	}
-	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set MoverOptions.Replace, then requeue this message"))
+	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set Options.Replace, then requeue this message"))
 }
 
 // gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the entity: a

@@ -46,15 +46,15 @@ type toRepository[T any] struct {
 // source's entity.
 func (d toRepository[T]) check(source driver.Host[T]) error {
 	if d.repo == nil {
-		return errors.New("the repository is nil")
+		return errors.New("the repository is nil; give one")
 	}
 	kept := d.repo.Patterns()
 	for _, p := range source.Patterns() {
 		if streams(p) && !slices.ContainsFunc(kept, func(k driver.Implementation[T]) bool { return streams(k) && k.Name == p.Name }) {
-			return fmt.Errorf("pattern %q leaves content in blobs that go with the entity, and the repository, which has no such pattern, would hold a reference to it", p.Name)
+			return fmt.Errorf("pattern %q keeps content in blobs that are deleted with the entity, and the destination has no such pattern; add it to the destination repository", p.Name)
 		}
 		if encrypts(p) && !slices.ContainsFunc(kept, encrypts[T]) {
-			return fmt.Errorf("pattern %q encrypts properties, and the repository, which has no such pattern, would hold them in clear", p.Name)
+			return fmt.Errorf("pattern %q encrypts properties, and the destination has no such pattern; add it to the destination repository", p.Name)
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 	key := source.MetaOf(entity).Key()
 	if d.repo.KeyOf(&v) == key && sameTable(source.Table(), d.repo.Table()) {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid,
-			Err: errors.New("the entity would be moved to where it is")}
+			Err: errors.New("source and destination of the entity are the same; give another table or a rekey function")}
 	}
 	return &v, d.protects(source, entity, &v, key)
 }
@@ -105,7 +105,7 @@ func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key 
 		}
 		if !p.Value.IsNull() && got < want {
 			return &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Pattern: from.Name,
-				Err: fmt.Errorf("property %s is protected here, and the destination, table %s, would hold it in clear or unsigned; declare it there, too", p.Name, d.repo.Table().Name())}
+				Err: fmt.Errorf("property %s is encrypted or signed at the source, but not at the destination, table %s; declare it there, too", p.Name, d.repo.Table().Name())}
 		}
 	}
 	return nil

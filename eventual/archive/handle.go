@@ -25,7 +25,7 @@ func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdi
 		return verdict.Verdict{}, err
 	}
 	if body.Incarnation == "" || len(body.To) == 0 {
-		return verdict.Verdict{}, tables.InvalidIn("Move", m.queue.Name(), "the message names no incarnation, or no place for the copy; ask for the move again")
+		return verdict.Verdict{}, tables.InvalidIn("Move", m.queue.Name(), "the message has no incarnation or no location for the copy; call Move again")
 	}
 	key := tables.Key{Partition: body.Partition, Row: body.Row}
 	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,
@@ -65,7 +65,7 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 			return err
 		}
 	}
-	return w.failure(tables.ErrConflict, fmt.Errorf("others changed the entity or its copy in each of %d attempts; the message comes again", moveRounds))
+	return w.failure(tables.ErrConflict, fmt.Errorf("concurrent writers changed the entity or its copy in each of %d attempts; the worker will retry the message", moveRounds))
 }
 
 // read reads the entity; nil if it does not exist or another incarnation has its key.
@@ -81,7 +81,7 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	}
 	to, err := w.destination.place(w.source, entity)
 	if err == nil && !slices.Equal(to, w.to) {
-		err = w.failure(tables.ErrInvalid, fmt.Errorf("the place of its copy was %q when Move was called and is %q now; it must follow from what never changes. Ask for the move again", w.to, to))
+		err = w.failure(tables.ErrInvalid, fmt.Errorf("the location of the copy was %q when Move was called and is %q now; derive it only from the key and from properties that never change, and call Move again", w.to, to))
 	}
 	return entity, err
 }

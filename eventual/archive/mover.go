@@ -57,22 +57,22 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 	}
 	switch {
 	case name == "":
-		return nil, tables.InvalidIn(op, q.Name(), "the mover has no name")
+		return nil, tables.InvalidIn(op, q.Name(), "the mover's name is empty; give one")
 	case source == nil:
-		return nil, tables.InvalidIn(op, q.Name(), "the repository to move from is nil")
+		return nil, tables.InvalidIn(op, q.Name(), "the source repository is nil; give one")
 	case destination == nil:
-		return nil, tables.InvalidIn(op, q.Name(), "the destination is nil")
+		return nil, tables.InvalidIn(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
 	}
 	host := patterns.HostOf(source)
 	if sharesMeta(host) {
-		return nil, tables.InvalidIn(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it", reflect.TypeFor[T]())
+		return nil, tables.InvalidIn(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
 	if options != nil {
 		m.replaces = options.Replace
 	}
 	if err := destination.check(host); err != nil {
-		return nil, tables.InvalidIn(op, q.Name(), "the destination: %w", err)
+		return nil, tables.InvalidIn(op, q.Name(), "the destination is not suitable: %w", err)
 	}
 	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 		return &tables.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
 	}
 	if incarnation == "" {
-		return refused(tables.ErrInvalid, errors.New("the entity was neither read from a repository nor written to one, or it was last written by something else than a repository; Replace it first"))
+		return refused(tables.ErrInvalid, errors.New("the entity has no incarnation, because it was not read from a repository or its last writer was no repository; Replace it in the repository first"))
 	}
 	if meta.Partial() {
 		whole, err := m.source.Get(ctx, key)

@@ -132,20 +132,20 @@ func TestNewMoverRefuses(t *testing.T) {
 	sealed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
 	streamed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
-		"the queue is nil":          second(archive.New[clerk](nil, "m", p.current, to, nil)),
-		"has no name":               second(archive.New(p.queue, "", p.current, to, nil)),
-		"a control character":       second(archive.New(p.queue, "m\x00", p.current, to, nil)),
-		"to move from is nil":       second(archive.New(p.queue, "m", nil, to, nil)),
-		"the destination is nil":    second(archive.New(p.queue, "m", p.current, nil, nil)),
-		"the repository is nil":     second(archive.New(p.queue, "m", p.current, archive.ToRepository[clerk](nil, nil), nil)),
-		"the container is nil":      second(archive.New(p.queue, "m", p.current, archive.ToContainer(nil, clerkBlob), nil)),
-		"no function that names":    second(archive.New(p.queue, "m", p.current, archive.ToContainer[clerk](blobs, nil), nil)),
-		"through a pointer":         second(archive.New(p.queue, "m", shared, archive.ToRepository(shared, nil), nil)),
-		`pattern "sealing" encrypt`: second(archive.New(p.queue, "m", sealed, archive.ToContainer(blobs, clerkBlob), nil)),
-		`pattern "referring" leave`: second(archive.New(p.queue, "m", streamed, archive.ToContainer(blobs, clerkBlob), nil)),
-		"would hold them in clear":  second(archive.New(p.queue, "m", sealed, to, nil)),
-		"would hold a reference":    second(archive.New(p.queue, "m", streamed, to, nil)),
-		"has a handler already":     second(archive.New(p.queue, "archive-clerks", p.current, to, nil)),
+		"the queue is nil":                                        second(archive.New[clerk](nil, "m", p.current, to, nil)),
+		"the mover's name is empty":                               second(archive.New(p.queue, "", p.current, to, nil)),
+		"a control character":                                     second(archive.New(p.queue, "m\x00", p.current, to, nil)),
+		"the source repository is nil":                            second(archive.New(p.queue, "m", nil, to, nil)),
+		"the destination is nil; use ToRepository or ToContainer": second(archive.New(p.queue, "m", p.current, nil, nil)),
+		"the repository is nil":                                   second(archive.New(p.queue, "m", p.current, archive.ToRepository[clerk](nil, nil), nil)),
+		"the container is nil":                                    second(archive.New(p.queue, "m", p.current, archive.ToContainer(nil, clerkBlob), nil)),
+		"the function that names the blobs is nil":                second(archive.New(p.queue, "m", p.current, archive.ToContainer[clerk](blobs, nil), nil)),
+		"through a pointer":                                       second(archive.New(p.queue, "m", shared, archive.ToRepository(shared, nil), nil)),
+		`pattern "sealing" encrypt`:                               second(archive.New(p.queue, "m", sealed, archive.ToContainer(blobs, clerkBlob), nil)),
+		`pattern "referring" keeps`:                               second(archive.New(p.queue, "m", streamed, archive.ToContainer(blobs, clerkBlob), nil)),
+		`"sealing" encrypts properties, and the destination`:      second(archive.New(p.queue, "m", sealed, to, nil)),
+		"deleted with the entity, and the destination":            second(archive.New(p.queue, "m", streamed, to, nil)),
+		"has a handler already":                                   second(archive.New(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
 		if wantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)

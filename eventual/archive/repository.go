@@ -18,7 +18,7 @@ type repositoryMove[T any] struct {
 
 func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
 	if len(w.to) != 2 {
-		return w.failure(tables.ErrInvalid, errors.New("the message does not name the key of a copy in a repository; ask for the move again"))
+		return w.failure(tables.ErrInvalid, errors.New("the message has no key of a copy in a repository; call Move again"))
 	}
 	m := &repositoryMove[T]{moving: w, toRepository: d}
 	return w.rounds(ctx, m.round)

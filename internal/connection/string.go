@@ -61,7 +61,7 @@ func parse(text string) (settings, error) {
 		}
 		key := strings.ToLower(strings.TrimSpace(name))
 		if !knownSettings[key] {
-			return nil, fmt.Errorf("part %d of the connection string is not a setting that is known; is a semicolon missing before it?", i+1)
+			return nil, fmt.Errorf("part %d of the connection string is an unknown setting; is a semicolon missing before it?", i+1)
 		}
 		if _, twice := s[key]; twice {
 			return nil, fmt.Errorf("the connection string has %s twice; only one may be set", name)

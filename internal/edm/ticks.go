@@ -82,7 +82,7 @@ func parseDateTime(text []byte) (int64, error) {
 		t, err = time.Parse(localDateTime, string(text))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the text of %d characters is not a date and time", len(text))
+		return 0, fmt.Errorf("got a text of %d characters, which is not a valid date and time", len(text))
 	}
 	return Ticks(t)
 }

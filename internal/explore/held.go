@@ -10,14 +10,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// heldCalls are the calls that wait until somebody decides on them. They may also be told to wait no more.
+// heldCalls are the calls that wait until the walk answers them or releases them all.
 type heldCalls[C comparable] struct {
 	mu    sync.Mutex
 	calls []C
-	over  bool // nobody is held any more
+	over  bool // calls are no longer held
 }
 
-// hold adds a call, unless it is not to wait.
+// hold adds a call, unless calls are no longer held.
 func (h *heldCalls[C]) hold(c C) (wait bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,14 +27,14 @@ func (h *heldCalls[C]) hold(c C) (wait bool) {
 	return !h.over
 }
 
-// leave takes away a call that waits no longer, since its context has ended.
+// leave removes a call whose context has ended.
 func (h *heldCalls[C]) leave(c C) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = slices.DeleteFunc(h.calls, func(other C) bool { return other == c })
 }
 
-// release ends the waiting of all calls, those that wait and those that come; each is told.
+// release lets all calls go, the waiting ones and all later ones, and tells each so.
 func (h *heldCalls[C]) release(tell func(C)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,8 @@ func (h *heldCalls[C]) release(tell func(C)) {
 	h.calls = nil
 }
 
-// refuse is what a call is told whose context has ended before it was sent: the error of http.Client, without the address's signature.
+// refuse is the error of a call whose context ended before the call was sent: the error of http.Client, without the
+// signature in the address.
 func refuse(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		req.Body.Close()

@@ -10,13 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// histories are all that processes have lived through so far, as trees: a moment is what a process asks for after one
-// history, found by running it once.
+// histories hold everything that processes have done so far, as trees. A moment holds the calls that a process makes
+// after one history; running the process once finds them.
 type histories struct {
 	t         *testing.T
 	of        *storagetest.Service
 	actors    []Actor
-	processes int // the first actors; the others are workers
+	processes int // the first of them are processes; the others are workers
 	idle      time.Duration
 	pause     time.Duration
 	moments   []moment
@@ -26,45 +26,45 @@ type histories struct {
 	requests numbered[*walkRequest]
 	answers  numbered[*walkAnswer]
 
-	alive   []*living // processes that rest at a moment; those that were of use last are last
+	alive   []*living // processes at rest at a moment, the most recently used last
 	replays int
-	fed     int // steps of all replays
+	fed     int // total number of steps in all replays
 }
 
-// life is a run of an actor, or several that come one after another: a worker's next life has a new number only if this one
-// has drawn random numbers. None draws what another one drew, and lives that are alike are one.
+// life identifies a run of an actor. A worker's next run has a new life number only if this one has drawn random
+// numbers, so that no two runs draw the same ones and equal runs are explored once.
 type life struct{ actor, number int32 }
 
-// moment is where a process comes to rest.
+// moment is a state in which a process is at rest.
 type moment struct {
 	life     life
 	previous int32 // -1 at the beginning
 	depth    int32
-	step     step // from the previous one
+	step     step // the step from the previous moment
 	calls    []int32
 	ended    bool
-	drew     bool // random numbers, since the beginning
+	drew     bool // random numbers drawn since the beginning
 	returned string
-	living   *living // a process that is just here; nil if there is none
+	living   *living // a process that is at this moment now, nil if none
 }
 
-// step leads from one moment to the next: an answer to one of its calls, or a pause.
+// step leads from one moment to the next: one call is answered, or time passes.
 type step struct {
 	from   int32
 	call   int32
-	answer int32 // -1 for a pause
+	answer int32 // the answered call, -1 for a pause
 }
 
-// living is a process that may be led on from where it is, once.
+// living is a process at rest that can be continued from its moment once.
 type living struct {
 	process *process
 	at      int32
 }
 
-// maxLiving bounds the processes that are kept at rest.
+// maxLiving limits the number of processes kept at rest.
 const maxLiving = 256
 
-// begin is the first moment of a life.
+// begin returns the first moment of a life.
 func (h *histories) begin(l life) (int32, error) {
 	if id, known := h.begins[l]; known {
 		return id, nil
@@ -76,12 +76,12 @@ func (h *histories) begin(l life) (int32, error) {
 	return id, err
 }
 
-// answered is the moment after one at which one of its calls was answered.
+// answered returns the moment that follows when one of the calls is answered.
 func (h *histories) answered(from int32, call int, answer int32) (int32, error) {
 	return h.after(step{from, int32(call), answer})
 }
 
-// paused is the moment after one at which time has passed.
+// paused returns the moment that follows when time passes.
 func (h *histories) paused(from int32) (int32, error) { return h.after(step{from, 0, -1}) }
 
 func (h *histories) after(s step) (int32, error) {
@@ -110,14 +110,14 @@ func (h *histories) processStep(s step, l life, depth int32) processStep {
 	return ps
 }
 
-// seed is that of all that is drawn between two rests.
+// seed returns the seed of all random numbers drawn between two rests.
 func (l life) seed(depth int32) uint64 {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%d %d %d", l.actor, l.number, depth)
 	return hash.Sum64()
 }
 
-// add keeps a moment that was not known before, with the process that is there.
+// add stores a new moment together with the process that has reached it.
 func (h *histories) add(m moment, r rest, l *living) (int32, error) {
 	for _, request := range r.calls {
 		m.calls = append(m.calls, h.requests.number(request.identity, request))
@@ -131,12 +131,12 @@ func (h *histories) add(m moment, r rest, l *living) (int32, error) {
 	h.moments = append(h.moments, m)
 	h.settle(l, id)
 	if r.stuck {
-		return id, fmt.Errorf("%s: %w; what it did:\n%s", h.name(m.life), r.err, h.story(id))
+		return id, fmt.Errorf("%s: %w; its steps:\n%s", h.name(m.life), r.err, h.story(id))
 	}
 	return id, nil
 }
 
-// settle keeps a process at a moment, or ends it if it has come to its end.
+// settle keeps a process at a moment, or ends it if it has returned.
 func (h *histories) settle(l *living, at int32) {
 	h.alive = slices.DeleteFunc(h.alive, func(other *living) bool { return other == l })
 	if h.moments[at].ended {
@@ -154,7 +154,7 @@ func (h *histories) settle(l *living, at int32) {
 	}
 }
 
-// bring returns a process that is at the moment: one that has stayed there, or one that is led there again.
+// bring returns a process that is at the moment: a kept one, or one that is replayed up to it.
 func (h *histories) bring(to int32) (*living, error) {
 	if l := h.moments[to].living; l != nil {
 		return l, nil
@@ -163,11 +163,11 @@ func (h *histories) bring(to int32) (*living, error) {
 	return &living{process: p}, err
 }
 
-// verifySamples is how many moments are run again at the end of a walk.
+// verifySamples is the number of moments that are replayed at the end of a walk.
 const verifySamples = 300
 
-// verify runs some histories again, spread over all, since most are run just once: code that is not deterministic is not
-// to be found out by luck alone.
+// verify replays a sample of histories. Most histories run only once, so without it code that is not deterministic
+// would be found only by chance.
 func (h *histories) verify() error {
 	samples := min(verifySamples, len(h.moments))
 	for i := range samples {
@@ -203,7 +203,7 @@ func (h *histories) replay(to int32) (*process, error) {
 	return p, nil
 }
 
-// same checks that a process, run again, does as it did.
+// same fails unless a replayed process does the same as in its first run.
 func (h *histories) same(id int32, r rest) error {
 	m := &h.moments[id]
 	again := make([]int32, len(r.calls))
@@ -213,7 +213,7 @@ func (h *histories) same(id int32, r rest) error {
 	if slices.Equal(again, m.calls) && r.ended == m.ended {
 		return nil
 	}
-	return fmt.Errorf("%s is not deterministic: with the same answers it asked for\n%s\nand, run again, for\n%s\nwhat it did before:\n%s",
+	return fmt.Errorf("%s is not deterministic: after the same answers it first made the calls\n%s\nand, run again, the calls\n%s\nits steps before:\n%s",
 		h.name(m.life), h.identities(m.calls), h.identities(again), h.story(m.previous))
 }
 
@@ -224,7 +224,7 @@ func (h *histories) identities(requests []int32) (text string) {
 	return text
 }
 
-// story is what a process did up to a moment, a line for each step.
+// story lists the steps of a process up to a moment, one on each line.
 func (h *histories) story(to int32) (text string) {
 	for id := to; id >= 0 && h.moments[id].previous >= 0; id = h.moments[id].previous {
 		text = h.describe(h.moments[id].step) + "\n" + text
@@ -232,7 +232,7 @@ func (h *histories) story(to int32) (text string) {
 	return text
 }
 
-// describe names a step for people.
+// describe returns the text of a step.
 func (h *histories) describe(s step) string {
 	from := &h.moments[s.from]
 	name := h.name(from.life)

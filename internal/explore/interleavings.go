@@ -11,63 +11,65 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// InterleavingCase is a small world whose processes are to be run in every order that there is.
+// InterleavingCase is a small world whose processes are run in every possible order of their calls.
 type InterleavingCase struct {
-	// Name is what the log calls the walk; empty is the test's name.
+	// Name names the walk in the log; empty means the test's name.
 	Name string
-	// Stage builds the world, once, and says who is in it. Clients of s are outside the walk.
+	// Stage builds the world once and returns its processes. Calls of clients that are made from s are not part of the
+	// walk.
 	Stage func(t testing.TB, s *storagetest.Service) InterleavingStage
-	// Crashes is how many processes may die in one run, each one anywhere.
+	// Crashes is the largest number of processes that die in one run, each at any call.
 	Crashes int
-	// Pauses is how often, in one run, Pause may pass while all calls under way are held up, for the service and the
-	// processes alike.
+	// Pauses is the largest number of pauses in one run. A pause lets Pause pass for the service and the processes
+	// while all calls are held.
 	Pauses int
-	// Pause is how long a pause is; longer than a message's invisibility, say.
+	// Pause is the length of a pause, for example longer than a message's visibility timeout.
 	Pause time.Duration
-	// Idle is how much time passes at once for a process that waits for time to pass, and makes no call; for this process
-	// alone, since such waits come between two attempts, and are short. Zero is 2 s.
+	// Idle is how much time passes at once for a process that only waits for a timer (default 2 s). It passes for that
+	// process alone, because such waits are short delays between two attempts.
 	Idle time.Duration
-	// MaxStates bounds the walk; zero is 5 million. A larger one fails: what it has not seen, it cannot vouch for.
+	// MaxStates limits the number of states (default 5 million). A walk that reaches the limit fails, because it has
+	// not checked all states.
 	MaxStates int
 }
 
-// InterleavingStage is who is in the world, and what must hold in the end.
+// InterleavingStage lists the processes of a world, and what must hold in its final states.
 type InterleavingStage struct {
-	// Processes run once, to their end or to their death.
+	// Processes run once, until they return or die.
 	Processes []Actor
-	// Workers do what there is to do and end, as a drain of a queue does. A worker that has ended, or died, starts again, as
-	// a new process, whenever a message is visible in one of Queues.
+	// Workers handle the available messages and return, as Drain does. A worker that has returned or died starts again,
+	// as a new process, whenever a message is visible in one of Queues.
 	Workers []Actor
-	// Queues are the queues that the workers work for; nil is all. A queue of which nobody takes the messages away, such as
-	// one of poison messages, must not be among them: its workers would begin for ever.
+	// Queues are the queues that the workers handle; nil means all. Leave out a queue that no worker empties, such as a
+	// poison queue: workers would start again forever.
 	Queues []string
-	// Check tells whether all that must hold does, in a quiet end: all processes have ended, no message is left, and no
-	// worker is at work. Messages that are hidden when everybody else is done become visible first. It is asked once for
-	// each content of the service, and must depend on nothing else.
+	// Check checks a final state: all processes have ended, no message is left, and no worker is running. If all others
+	// have ended, hidden messages first become visible. Check runs once for each content of the service, and must
+	// depend on nothing else.
 	Check func(ctx context.Context, s *storagetest.Service) error
 }
 
-// Walk is what a walk has seen.
+// Walk is the result of a walk.
 type Walk struct {
-	// States is how many states of the world there were, Ends in how many of them it was quiet, Replays how often a
-	// process was run to find out what it does next.
+	// States is the number of states of the world, Ends the number of final ones, Replays the number of times a process
+	// was run to find its next calls.
 	States, Ends, Replays int
-	// Returned are the texts of the errors that processes and workers returned, and from how many of their histories; "" is
-	// no error. A walk in which nobody succeeds proves nothing.
+	// Returned counts, by the text of the error that a process or worker returned ("" for none), in how many histories
+	// it did. A walk in which no process succeeds proves nothing.
 	Returned map[string]int
-	// Divergence is the first quiet end whose Check failed; nil if all of them hold.
+	// Divergence is the first final state whose Check failed; nil if none did.
 	Divergence *Divergence
 }
 
-// Divergence is a quiet end in which not all holds that must.
+// Divergence is a final state whose Check failed.
 type Divergence struct {
-	// Schedule is a way to it, step by step.
+	// Schedule lists the steps that lead to it.
 	Schedule []string
 	// Err is what Check returned.
 	Err error
 }
 
-// String is the schedule, a line for each step, and the error.
+// String returns the schedule, one step on each line, and the error.
 func (d *Divergence) String() string {
 	var b strings.Builder
 	for i, step := range d.Schedule {
@@ -77,7 +79,7 @@ func (d *Divergence) String() string {
 	return b.String()
 }
 
-// MustAgree fails the test unless all quiet ends, one at least, passed their Check.
+// MustAgree fails the test unless the walk has a final state and all of them passed Check.
 func (w Walk) MustAgree(t testing.TB) {
 	t.Helper()
 	switch {
@@ -88,8 +90,8 @@ func (w Walk) MustAgree(t testing.TB) {
 	}
 }
 
-// MustDiverge fails the test unless a quiet end failed its Check: for a walk of code that is known to be wrong, which tells
-// that the walk can find it.
+// MustDiverge fails the test unless a final state failed Check. Use it with code that is known to be wrong, to show
+// that the walk finds the error.
 func (w Walk) MustDiverge(t testing.TB) {
 	t.Helper()
 	if w.Divergence == nil {
@@ -97,25 +99,26 @@ func (w Walk) MustDiverge(t testing.TB) {
 	}
 }
 
-// Interleavings walks through every state that the world can come to: at each moment any process may have its next storage
-// call served, die, or be held up while time passes. The walk is over when there is no state left that it has not seen, or
-// at the first divergence. It fails the test only where it cannot go on; what it found, the caller judges.
+// Interleavings visits every state that the world can reach: at each moment the next storage call of any process may be
+// served, any process may die, and time may pass while all calls are held. The walk ends when it has visited every
+// state, or at the first divergence. It fails the test only if it cannot continue; the caller checks the result.
 //
-// This is the real code on the simulator, and exhaustive all the same, because code is deterministic once it has its
-// answers: what a process asks next is found once for each history of answers, and what the service answers once for each
-// of its states. So an actor must depend on nothing but its answers, its clock and crypto/rand, which is seeded: not on
-// math/rand, on maps' order, on goroutines that race, or on what actors share; it makes its clients itself, from the
-// Service that it gets. Code that asks for something else in the same history is caught when that is run again.
+// The walk runs the real code on the simulator. It is exhaustive because code is deterministic once its answers are
+// fixed: the next calls of a process are found once for each history of answers, and the service's answer once for each
+// of its states. So an actor must depend only on its answers, its clock and crypto/rand, which is seeded. It must not
+// depend on math/rand, on the order of maps, on racing goroutines, or on memory shared with other actors; it makes its
+// own clients from the Service that it gets. When a history is replayed and the code makes other calls, the walk fails.
 //
-// What one death means: the calls that were served stay, the one under way is not sent. A call that was served and whose
-// answer is lost with the process is the death one step later. A pause befalls whoever has begun; one that is still to
-// begin may do so before it or after it. Where several messages are visible, each is once the first to be handed out.
+// When a process dies, the calls that were served remain, and the one under way is not sent. The case of a call that
+// was served but whose response was lost with the process is the death one step later. A pause affects only processes
+// that have started; the others may start before or after it. If several messages are visible, each of them is handed
+// out first in one branch.
 //
-// The service's clock stands still but for pauses. ETags, message ids and receipts do not tell in which order unrelated
-// requests came, so that such orders lead to one state.
+// The service's clock moves only in pauses. ETags, message ids and receipts do not reveal the order of unrelated
+// requests, so that such orders lead to the same state.
 //
-// Not walked: answers that are lost to a process that lives on, and failures of the service ([storagetest.Sweep] has those); and time that
-// passes for one process while a call of its own is under way, but in pauses.
+// Not covered: lost responses to a process that continues, and failures of the service ([storagetest.Sweep] covers
+// both); and time that passes, outside of pauses, for one process while one of its calls is under way.
 //
 // As in [Schedules], a process runs in a bubble of testing/synctest, and the rules of that package hold. Tests that use
 // Interleavings cannot run in parallel with others.

@@ -109,7 +109,7 @@ func TestInterleavingsThatCannotGoOn(t *testing.T) {
 			err := reads(ctx, s, "r")
 			<-ctx.Done()
 			return err
-		}), "it has made no call for 3m20s"},
+		}), "the process has neither made a call nor ended for 3m20s"},
 		"whimsical": {counts(0, func(ctx context.Context, s *storagetest.Service) error {
 			reads(ctx, s, "r")
 			return reads(ctx, s, fmt.Sprint(calls.Add(1)))

@@ -17,11 +17,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// process is a run of an actor, in a bubble of its own, that goes from one rest to the next as it is told. It is at rest when
-// its calls are held, or it has ended.
+// process runs an actor in a bubble of its own, from one rest to the next. It is at rest when all its calls are held or
+// it has ended.
 type process struct {
 	actor  Actor
-	of     *storagetest.Service // whose address the clients use
+	of     *storagetest.Service // the service whose address the clients use
 	locate callNamer
 	idle   time.Duration
 
@@ -29,25 +29,25 @@ type process struct {
 	rests chan rest
 	over  chan struct{}
 
-	held heldCalls[*heldCall] // until it dies
+	held heldCalls[*heldCall] // the context of the process, canceled when it dies
 }
 
-// processStep is what happens to a process at rest.
+// processStep continues a process at rest.
 type processStep struct {
-	seed uint64 // of all random numbers until the next rest
-	// One of its calls is answered, or time passes; the zero step begins.
+	seed uint64 // seed of all random numbers until the next rest
+	// one call is answered, or time passes; the zero step starts the process
 	call   int
 	answer *walkAnswer
 	pause  time.Duration
 }
 
-// rest is what a process comes to.
+// rest describes a process at rest.
 type rest struct {
-	calls []*walkRequest // in the order of their identities
+	calls []*walkRequest // sorted by identity
 	ended bool
-	err   error // what it returned, or why it does not come to rest
+	err   error // the actor's error, or the reason why the process does not come to rest
 	stuck bool
-	drew  bool // random numbers, since the rest before
+	drew  bool // random numbers drawn since the previous rest
 }
 
 // heldCall is a call that waits for its answer.
@@ -56,7 +56,7 @@ type heldCall struct {
 	answer  chan *walkAnswer // nil: the process has died
 }
 
-// start runs an actor up to its first calls.
+// start runs an actor until its first calls.
 func startProcess(t *testing.T, actor Actor, of *storagetest.Service, idle time.Duration, seed uint64) (*process, rest) {
 	p := &process{actor: actor, of: of, locate: of.CallNamer(), idle: idle, steps: make(chan processStep), rests: make(chan rest), over: make(chan struct{})}
 	go func() {
@@ -66,7 +66,7 @@ func startProcess(t *testing.T, actor Actor, of *storagetest.Service, idle time.
 	return p, p.step(processStep{seed: seed})
 }
 
-// step lets something happen, and waits for the next rest.
+// step carries out a step and waits for the next rest.
 func (p *process) step(s processStep) rest {
 	p.steps <- s
 	return <-p.rests
@@ -78,14 +78,14 @@ func (p *process) kill() {
 	<-p.over
 }
 
-// live is the process's life, inside its bubble.
+// live runs the process inside its bubble.
 func (p *process) live(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	var all sync.WaitGroup
 	for s := range p.steps {
-		// Reseeded for each step, so that what a process draws follows from its history, whoever ran in between.
+		// The random source is reseeded for each step, so that the numbers depend only on the history of the process.
 		seedRandomness(t, s.seed)
 		first := someRandomness()
 		seedRandomness(t, s.seed)
@@ -98,7 +98,7 @@ func (p *process) live(t *testing.T) {
 			all.Go(func() { ended <- p.actor(ctx, p.service()) })
 		}
 		r := p.rest(ended)
-		// The first number is still to be drawn if nobody has drawn any.
+		// If the process has drawn no number, the next one is still the first of the seed.
 		r.drew = someRandomness() != first
 		p.rests <- r
 	}
@@ -107,13 +107,13 @@ func (p *process) live(t *testing.T) {
 	all.Wait()
 }
 
-// someRandomness draws as a process does.
+// someRandomness draws a random number, as a process would.
 func someRandomness() (b [16]byte) {
-	rand.Read(b[:]) // it does not fail
+	rand.Read(b[:]) // crypto/rand does not fail
 	return b
 }
 
-// service is the service as the actor gets it: without what is not a client's.
+// service returns the service for the actor, without the methods that clients do not have.
 func (p *process) service() *storagetest.Service {
 	of := p.of
 	s := &storagetest.Service{ConnectionString: of.ConnectionString, AccountName: of.AccountName, AccountKey: of.AccountKey,
@@ -121,10 +121,10 @@ func (p *process) service() *storagetest.Service {
 	return s.WithRetries(retries).WithTransport(func(policy.Transporter) policy.Transporter { return p })
 }
 
-// restlessLimit is how often in a row time may pass before a process makes a call.
+// restlessLimit is how many times in a row time may pass without a call of the process.
 const restlessLimit = 100
 
-// rest waits until the process has calls to answer, or has ended.
+// rest waits until the process has held calls, or has ended.
 func (p *process) rest(ended chan error) rest {
 	for range restlessLimit {
 		synctest.Wait()
@@ -138,10 +138,10 @@ func (p *process) rest(ended chan error) rest {
 		}
 		time.Sleep(p.idle)
 	}
-	return rest{stuck: true, err: fmt.Errorf("it has made no call for %v, and has not ended", restlessLimit*p.idle)}
+	return rest{stuck: true, err: fmt.Errorf("the process has neither made a call nor ended for %v", restlessLimit*p.idle)}
 }
 
-// calls are the calls that are held, in an order that does not depend on which came first.
+// calls returns the held calls in an order that does not depend on their arrival.
 func (p *process) calls() []*walkRequest {
 	p.held.mu.Lock()
 	defer p.held.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *process) answer(call int, a *walkAnswer) {
 	h.answer <- a
 }
 
-// Do is policy.Transporter: it waits for its answer, or for the end of its context.
+// Do implements policy.Transporter: it waits for the answer, or for the end of the request's context.
 func (p *process) Do(req *http.Request) (*http.Response, error) {
 	if req.Context().Err() != nil {
 		return refuse(req)

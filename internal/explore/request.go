@@ -13,17 +13,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// walkRequest is a request as a process makes it, kept to be served in any number of states.
+// walkRequest is a recorded request that can be served in any number of states.
 type walkRequest struct {
 	call   storagetest.Call
 	url    *url.URL
 	header http.Header
 	body   []byte
-	// identity is equal for requests between which the service knows no difference.
+	// identity is equal for requests that the service treats alike.
 	identity string
 }
 
-// newWalkRequest reads a request, its body included.
+// newWalkRequest records a request, including its body.
 func newWalkRequest(call storagetest.Call, req *http.Request) (*walkRequest, error) {
 	var body []byte
 	if req.Body != nil {
@@ -47,7 +47,7 @@ func newWalkRequest(call storagetest.Call, req *http.Request) (*walkRequest, err
 	return r, nil
 }
 
-// incidental tells whether a header says nothing about what is asked for: who asks, when, and under which number.
+// incidental reports whether a header does not affect the result, such as user agent, date and request ID.
 func incidental(name string) bool {
 	for _, other := range [...]string{"Authorization", "Date", "X-Ms-Date", "X-Ms-Client-Request-Id", "User-Agent", "Content-Length"} {
 		if strings.EqualFold(name, other) {
@@ -57,7 +57,7 @@ func incidental(name string) bool {
 	return false
 }
 
-// request makes it one that can be sent. It has no number of its own, which the answer would repeat.
+// request makes a request that can be sent. It has no client request ID, because the response would repeat it.
 func (r *walkRequest) request() *http.Request {
 	header := r.header.Clone()
 	for name := range header {
@@ -69,10 +69,10 @@ func (r *walkRequest) request() *http.Request {
 		Body: io.NopCloser(bytes.NewReader(r.body)), ContentLength: int64(len(r.body))}
 }
 
-// String names the request for people.
+// String describes the request.
 func (r *walkRequest) String() string { return fmt.Sprintf("%s %s", r.call.Kind, r.call.Path) }
 
-// walkAnswer is an answer as the service gave it, kept to be given to any number of processes.
+// walkAnswer is a recorded answer that can be given to any number of processes.
 type walkAnswer struct {
 	status   int
 	header   http.Header
@@ -97,7 +97,7 @@ func newWalkAnswer(resp *http.Response) (*walkAnswer, error) {
 	return a, nil
 }
 
-// response is the answer to a process that made the request.
+// response returns the answer as the response to a request.
 func (a *walkAnswer) response(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status,
@@ -106,7 +106,7 @@ func (a *walkAnswer) response(req *http.Request) *http.Response {
 	}
 }
 
-// String names the answer for people: its status, and the service's code for an error.
+// String describes the answer: its status, and the error code if it has one.
 func (a *walkAnswer) String() string {
 	if code := a.header.Get("X-Ms-Error-Code"); code != "" {
 		return fmt.Sprintf("%d %s", a.status, code)
@@ -119,7 +119,7 @@ func (a *walkAnswer) String() string {
 	return fmt.Sprint(a.status)
 }
 
-// numbered gives each of many things a number, the same for equal ones.
+// numbered assigns numbers to values, the same number to equal ones.
 type numbered[T any] struct {
 	all []T
 	ids map[string]int32

@@ -11,54 +11,57 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// ScheduleCase is a set of actors that get in each other's way, in as many orders as there are seeds.
+// ScheduleCase is a set of concurrent actors, whose calls run in a different order for each seed.
 type ScheduleCase struct {
-	// Name is what the log calls the schedules; empty is the test's name.
+	// Name names the schedules in the log; empty means the test's name.
 	Name string
-	// Seeds is how many schedules to run: those of the seeds 0 to Seeds-1.
+	// Seeds is the number of schedules to run: seeds 0 to Seeds-1.
 	Seeds int
-	// Stage makes a fresh world and its actors, once for each seed. Clients of s are outside the schedule.
+	// Stage makes a fresh world and its actors, once for each seed. Calls of clients that are made from s are not part
+	// of the schedule.
 	Stage func(t testing.TB, s *storagetest.Service) Stage
-	// Service is where the worlds are; nil is a fresh [storagetest.Simulator] for each. It must be in memory: a call over a network
-	// cannot be told from one that hangs.
+	// Service holds the worlds; nil means a fresh [storagetest.Simulator] for each. It must be in memory: a call over a
+	// network looks like one that hangs.
 	Service func(t testing.TB) *storagetest.Service
-	// Pauses are lengths of time of which one may pass while all calls under way are held up, for the service and the
-	// actors alike: longer than a message's invisibility, say. Without any, time stands still while an actor can go on.
+	// Pauses are the possible lengths of pauses. A pause lets time pass for the service and the actors while all calls
+	// are held, for example longer than a message's visibility timeout. Without Pauses, time passes only when no actor
+	// can make a call.
 	Pauses []time.Duration
-	// Idle is how much time passes at once when all actors wait for time to pass; zero is 2 s, more than the library's
-	// own waiting between two attempts, so that the randomness in that does not change the order of calls.
+	// Idle is how much time passes at once when all actors wait for timers (default 2 s). The default is longer than
+	// the library's delay between two attempts, so that its jitter does not change the order of calls.
 	Idle time.Duration
-	// Steps bounds the calls of one schedule; zero is 10,000. More is a failure: the actors keep each other busy for ever.
+	// Steps limits the calls of one schedule (default 10,000). A longer schedule fails, because the actors probably
+	// keep each other busy forever.
 	Steps int
 }
 
 // Stage is one fresh world with its actors.
 type Stage struct {
-	// Actors run at the same time, each one on a process of its own. The Service that an actor gets is the one that it must
-	// make its clients from; [storagetest.Service.Faulty] on it adds faults, and deaths. Workers that do not end by themselves belong
-	// into Workers.
+	// Actors run concurrently, each as a process of its own. An actor must make its clients from the Service that it
+	// gets; call [storagetest.Service.Faulty] on it to add faults and deaths. Put workers that do not return by
+	// themselves into Workers.
 	Actors []Actor
-	// Workers run until all Actors have ended; then their context ends, and what they return is not looked at.
+	// Workers run until all Actors have returned; then their context ends, and their results are ignored.
 	Workers []Actor
-	// Check tells whether all that must hold does, once everybody has ended. errs are what the Actors returned.
+	// Check checks the world after everybody has ended. errs are the results of the Actors.
 	Check func(ctx context.Context, s *storagetest.Service, errs []error) error
 }
 
 // Actor is one process.
 type Actor func(ctx context.Context, s *storagetest.Service) error
 
-// Schedules runs the actors once for each seed. Each of their storage calls is one step: it is held back until the
-// scheduler lets it go, and the scheduler lets one go at a time, chosen by the seed, when all actors have come to rest. So
-// the same seed makes the same order of calls.
+// Schedules runs the actors once for each seed. Each storage call is one step: the scheduler holds it back until all
+// actors are at rest, and then lets one call go, chosen by the seed. So the same seed always gives the same order of
+// calls.
 //
-// Each seed is a subtest; one that fails says which calls came in which order, and how to run it alone, as in
+// Each seed is a subtest. If it fails, it logs the order of calls and how to run it alone, as in
 //
 //	go test -run '^TestRivals$/^seed=17$'
 //
-// A schedule runs in a bubble of testing/synctest: time is not real and costs nothing, and crypto/rand is seeded. The
-// rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a sync.Mutex that another
-// one holds over a storage call. An actor that makes several calls at once makes them in an order that their addresses
-// decide, not their bodies. Tests that use Schedules cannot run in parallel with others.
+// A schedule runs in a bubble of testing/synctest: time is simulated and costs nothing, and crypto/rand is seeded. The
+// rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a sync.Mutex that
+// another one holds during a storage call. If an actor makes several calls at once, their order depends on their
+// addresses, not on their bodies. Tests that use Schedules cannot run in parallel with others.
 func Schedules(t *testing.T, c ScheduleCase) {
 	t.Helper()
 	if c.Name == "" {
@@ -93,11 +96,11 @@ func (c *ScheduleCase) setDefaults() {
 	}
 }
 
-// run is the schedule of one seed. report gets the steps in their order, also of a schedule that fails, after which run does
+// run runs the schedule of one seed. It passes each step to report in order, also if the schedule fails and run does
 // not return.
 func (c *ScheduleCase) run(t *testing.T, seed uint64, report func(trace []string)) {
 	seedRandomness(t, seed)
-	// A real timer, outside: in a bubble that cannot come to rest, no time passes.
+	// A real timer outside of the bubble: no time passes in a bubble that does not come to rest.
 	stuck := time.AfterFunc(stuckTime, func() {
 		panic(fmt.Sprintf("%s does not come to rest: a goroutine waits for a sync.Mutex that another holds over a storage call, or for something outside of the test", t.Name()))
 	})
@@ -117,5 +120,5 @@ func (c *ScheduleCase) run(t *testing.T, seed uint64, report func(trace []string
 	})
 }
 
-// stuckTime is how long one schedule may take in real time; it takes some milliseconds.
+// stuckTime is the limit of real time for one schedule, which normally takes a few milliseconds.
 const stuckTime = 2 * time.Minute

@@ -18,30 +18,30 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// seedRandomness makes ids that the actors draw the same in every run of one seed.
+// seedRandomness makes the actors draw the same ids in every run of a seed.
 func seedRandomness(t *testing.T, seed uint64) { cryptotest.SetGlobalRandom(t, seed) }
 
-// retries is how often the SDK repeats a request of an actor.
+// retries is the number of retries of an actor's SDK clients.
 const retries = 3
 
-// callNamer names the call that a request makes, as [storagetest.Service.CallNamer] does.
+// callNamer returns the name of a request's call, as [storagetest.Service.CallNamer] does.
 type callNamer = func(req *http.Request) (storagetest.Call, *http.Request, error)
 
-// scheduler holds calls back and lets them go, one at a time.
+// scheduler holds calls back and lets one go at a time.
 type scheduler struct {
 	heldCalls[*parkedCall]
 	active int // actors that have not ended
 }
 
-// parkedCall is a call that waits for its turn.
+// parkedCall is a call that the scheduler holds back.
 type parkedCall struct {
 	actor string
-	order int // of the actor
+	order int // name of the actor
 	call  storagetest.Call
 	turn  chan struct{}
 }
 
-// turnstile is the transport of one actor.
+// turnstile is the transport of one actor; it passes calls to the scheduler.
 type turnstile struct {
 	scheduler *scheduler
 	inner     policy.Transporter
@@ -50,7 +50,7 @@ type turnstile struct {
 	order     int
 }
 
-// Do is policy.Transporter: it waits for its turn, or for the end of its context.
+// Do implements policy.Transporter: it waits until the scheduler lets the call go, or until the request's context ends.
 func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
 	call, req, err := g.locate(req)
 	if err != nil {
@@ -71,8 +71,8 @@ func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
 	return g.inner.Do(req)
 }
 
-// Behind puts another transport behind the turnstile, not in front: which call meets which fault is decided in the order of the
-// turns, and a call that is never sent has its turn, too. [storagetest.Service.Faulty] calls it.
+// Behind inserts a transport behind the turnstile, so that the order of the schedule decides which call gets which
+// fault, and a call that is never sent is a step too. [storagetest.Service.Faulty] calls it.
 func (g *turnstile) Behind(wrap func(inner policy.Transporter) policy.Transporter) policy.Transporter {
 	behind := *g
 	behind.inner = wrap(g.inner)
@@ -85,18 +85,18 @@ func (s *scheduler) ended() {
 	s.active--
 }
 
-// choose takes one of the calls that wait, by the random source, and nothing else: the order in which they came is that of
-// the goroutines, which nobody decides.
+// choose picks one of the held calls with the random source. It ignores the order of their arrival, which the Go
+// scheduler decides.
 func (s *scheduler) choose(rng *rand.Rand) (next *parkedCall, active int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls) == 0 || s.active == 0 {
-		return nil, s.active // a worker's call that waits in the end is for release
+		return nil, s.active // release lets the held calls of workers go at the end
 	}
 	slices.SortStableFunc(s.calls, func(a, b *parkedCall) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.call.Path, b.call.Path), cmp.Compare(a.call.Kind, b.call.Kind))
 	})
-	// First the actor, then the call: one that makes many calls at once is not to have all the turns.
+	// Choose the actor first, then its call: an actor with many concurrent calls must not crowd out the others.
 	actors := slices.CompactFunc(slices.Clone(s.calls), func(a, b *parkedCall) bool { return a.order == b.order })
 	actor := actors[rng.IntN(len(actors))].order
 	of := slices.DeleteFunc(slices.Clone(s.calls), func(p *parkedCall) bool { return p.order != actor })
@@ -105,7 +105,7 @@ func (s *scheduler) choose(rng *rand.Rand) (next *parkedCall, active int) {
 	return next, s.active
 }
 
-// bubble is the schedule, inside its bubble.
+// bubble runs the schedule inside its bubble.
 func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 	s := c.Service(t)
 	stage := c.Stage(t, s)
@@ -122,7 +122,7 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 			defer sched.ended()
 			errs[i] = actor(ctx, sched.service(s, fmt.Sprintf("actor %d", i), i))
 		})
-		synctest.Wait() // up to its first call, so that they draw random numbers in a fixed order
+		synctest.Wait() // start one after another, each until its first call, so that they draw random numbers in a fixed order
 	}
 	working, stopWorking := context.WithCancel(ctx)
 	defer stopWorking()
@@ -138,7 +138,7 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 		cancel()
 		t.Error(err)
 	}
-	sched.release(func(p *parkedCall) { close(p.turn) }) // all go on without being held
+	sched.release(func(p *parkedCall) { close(p.turn) }) // calls are no longer held
 	everybody.Wait()
 	if err != nil {
 		return trace
@@ -149,7 +149,7 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 	return trace
 }
 
-// service is s as one actor gets it.
+// service returns s for one actor.
 func (s *scheduler) service(of *storagetest.Service, actor string, order int) *storagetest.Service {
 	return of.WithRetries(retries).WithTransport(func(inner policy.Transporter) policy.Transporter {
 		return &turnstile{scheduler: s, inner: inner, locate: of.CallNamer(), actor: actor, order: order}
@@ -157,13 +157,13 @@ func (s *scheduler) service(of *storagetest.Service, actor string, order int) *s
 }
 
 const (
-	// pauseOdds is one in how many steps a pause comes before, where there are pauses.
+	// pauseOdds: one step in this many follows a pause, if there are Pauses.
 	pauseOdds = 8
-	// idleLimit is how often in a row nobody may make a call, before the schedule is given up.
+	// idleLimit is how many times in a row time may pass without a call before the schedule fails.
 	idleLimit = 1000
 )
 
-// steps lets the calls go until all actors have ended.
+// steps lets calls go until all actors have ended.
 func (c *ScheduleCase) steps(sched *scheduler, s *storagetest.Service, seed uint64) (trace []string, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for idle := 0; len(trace) < c.Steps; {
@@ -179,7 +179,7 @@ func (c *ScheduleCase) steps(sched *scheduler, s *storagetest.Service, seed uint
 		case active == 0:
 			return trace, nil
 		case next == nil && idle == idleLimit:
-			return trace, fmt.Errorf("not done, and nobody has made a call for %v", idleLimit*c.Idle)
+			return trace, fmt.Errorf("the schedule is not done, but no actor has made a call for %v", idleLimit*c.Idle)
 		case next == nil:
 			pass(s, c.Idle)
 			idle++
@@ -189,10 +189,10 @@ func (c *ScheduleCase) steps(sched *scheduler, s *storagetest.Service, seed uint
 		trace = append(trace, fmt.Sprintf("%s: %s %s", next.actor, next.call.Kind, next.call.Path))
 		close(next.turn)
 	}
-	return trace, fmt.Errorf("not done after %d steps", len(trace))
+	return trace, fmt.Errorf("the schedule is not done after %d steps; raise ScheduleCase.Steps if it needs more", len(trace))
 }
 
-// pass lets time pass for the actors and, where it has a clock of its own, for the service.
+// pass lets time pass for the actors and, if it has its own clock, for the service.
 func pass(s *storagetest.Service, d time.Duration) {
 	if s.Clock != nil {
 		s.Clock.Advance(d)

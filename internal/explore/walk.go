@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// walker walks depth first, and keeps the states that it has seen.
+// walker walks depth first and remembers the states that it has visited.
 type walker struct {
 	c         *InterleavingCase
 	stage     InterleavingStage
@@ -22,27 +22,26 @@ type walker struct {
 	diverged  *Divergence
 }
 
-// maxWalkers bounds the processes and workers of a walk. All states of all of them are walked through: the number is out of
-// reach long before this one is.
+// maxWalkers limits the number of processes and workers of a walk. A walk of more would have too many states anyway.
 const maxWalkers = 6
 
-// walkState is a state of everything. It is exact: two states that are equal go on alike.
+// walkState is a state of the service and all actors. It is exact: equal states have equal successors.
 type walkState struct {
 	service         int32
 	at              [maxWalkers]int32 // the moment of each actor, or gone
 	crashes, pauses uint8
 }
 
-// maxLately bounds the steps that an error shows: a walk without end has a way without end.
+// maxLately limits the number of steps in an error: a walk that does not end has a very long schedule.
 const maxLately = 60
 
-// gone is the moment of a process that has ended or died. A worker's is the beginning of its next life.
+// gone is the moment of a process that has ended or died. For a worker it means that a next run can start.
 const gone = -1
 
-// visit is a state that the walk is in, with the ways from it.
+// visit is a state on the current path, with the steps that lead out of it.
 type visit struct {
 	state walkState
-	came  way // to it
+	came  way // the step that led to it
 	ways  []way
 	next  int
 }
@@ -51,8 +50,8 @@ type visit struct {
 type way struct {
 	to    walkState
 	kind  wayKind
-	actor int  // who makes it, but for waits
-	step  step // of a call
+	actor int  // the actor; unused for pauses
+	step  step // index of a call
 }
 
 type wayKind uint8
@@ -61,10 +60,10 @@ const (
 	wayCall wayKind = iota
 	wayDeath
 	wayPause
-	waySettle // messages that are hidden become visible, since nobody has anything else to do
+	waySettle // hidden messages become visible, since nothing else can happen
 )
 
-// newWalker sets the stage.
+// newWalker builds the stage.
 func newWalker(t *testing.T, c *InterleavingCase) *walker {
 	t.Helper()
 	seedRandomness(t, 0)
@@ -83,12 +82,12 @@ func newWalker(t *testing.T, c *InterleavingCase) *walker {
 	return w
 }
 
-// worker tells whether an actor begins again when it has ended.
+// worker reports whether an actor starts again after it has ended.
 func (w *walker) worker(actor int) bool { return actor >= len(w.stage.Processes) }
 
-// walk goes everywhere, or up to the first divergence.
+// walk visits all states, or stops at the first divergence.
 func (w *walker) walk() error {
-	// A real timer: in a bubble that cannot come to rest, no time passes.
+	// A real timer: no time passes in a bubble that does not come to rest.
 	stuck := time.AfterFunc(stuckTime, func() { panic(w.c.Name + " does not come to rest: see the rules of Schedules") })
 	defer stuck.Stop()
 	start := walkState{service: w.world.current()}
@@ -124,18 +123,18 @@ func (w *walker) walk() error {
 	return w.histories.verify()
 }
 
-// enter goes into a state, unless it has been seen.
+// enter visits a state, unless it was visited before.
 func (w *walker) enter(from way) error {
 	if _, seen := w.seen[from.to]; seen {
 		return nil
 	}
 	if len(w.seen) == w.c.MaxStates {
-		return fmt.Errorf("more than %d states; the way to the last of them:\n%s", w.c.MaxStates, w.lately())
+		return fmt.Errorf("the walk has more than %d states; the steps to the last one:\n%s", w.c.MaxStates, w.lately())
 	}
 	w.seen[from.to] = struct{}{}
 	n := len(w.stack)
 	if n < cap(w.stack) {
-		w.stack = w.stack[:n+1] // with the ways' memory of an earlier visit
+		w.stack = w.stack[:n+1] // reuses the ways slice of an earlier visit
 	} else {
 		w.stack = append(w.stack, visit{})
 	}
@@ -143,7 +142,7 @@ func (w *walker) enter(from way) error {
 	v.state, v.came, v.next = from.to, from, 0
 	var err error
 	if v.ways, err = w.ways(v.ways[:0], &from.to, from.actor); err != nil {
-		return fmt.Errorf("%w\nthe way there:\n%s", err, w.lately())
+		return fmt.Errorf("%w\nthe steps to this state:\n%s", err, w.lately())
 	}
 	if len(v.ways) == 0 {
 		w.end(&from.to)
@@ -151,7 +150,7 @@ func (w *walker) enter(from way) error {
 	return nil
 }
 
-// end is a quiet end.
+// end checks a final state.
 func (w *walker) end(s *walkState) {
 	w.ends++
 	if err := w.world.check(w.histories.t.Context(), s.service, w.stage.Check); err != nil {
@@ -159,7 +158,7 @@ func (w *walker) end(s *walkState) {
 	}
 }
 
-// schedule is the way to the state that the walk is in.
+// schedule returns the steps to the current state.
 func (w *walker) schedule() []string {
 	var steps []string
 	for _, v := range w.stack[1:] {
@@ -168,7 +167,7 @@ func (w *walker) schedule() []string {
 	return steps
 }
 
-// lately is the end of the schedule, for a walk that cannot go on.
+// lately returns the last steps of the schedule, for the error of a walk that cannot continue.
 func (w *walker) lately() string {
 	steps := w.schedule()
 	return strings.Join(steps[max(0, len(steps)-maxLately):], "\n")
@@ -187,7 +186,7 @@ func (w *walker) describe(from way) string {
 	return w.histories.describe(from.step)
 }
 
-// found is what the walk has seen so far.
+// found returns the result so far.
 func (w *walker) found() Walk {
 	found := Walk{States: len(w.seen), Ends: w.ends, Replays: w.histories.replays, Returned: map[string]int{}, Divergence: w.diverged}
 	for i := range w.histories.moments {

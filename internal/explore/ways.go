@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ways appends all steps from a state. Those of the actor that made the last one come first, so that schedules read well;
-// deaths and pauses come last.
+// ways appends all steps from a state. Steps of the actor that made the last one come first, so that schedules are easy
+// to read; deaths and pauses come last.
 func (w *walker) ways(ways []way, s *walkState, last int) ([]way, error) {
 	var err error
 	if last >= 0 {
@@ -34,17 +34,17 @@ func (w *walker) ways(ways []way, s *walkState, last int) ([]way, error) {
 	return ways, nil
 }
 
-// running tells whether an actor has begun and not ended. Whoever has made no call is taken not to have begun.
+// running reports whether an actor has started and not ended. An actor counts as started from its first call on.
 func (w *walker) running(s *walkState, actor int) bool {
 	return s.at[actor] != gone && w.histories.moments[s.at[actor]].depth > 0
 }
 
-// ready tells whether an actor's calls may be served: a worker begins where there is work.
+// ready reports whether an actor's calls may be served: a worker starts only if a message is visible.
 func (w *walker) ready(s *walkState, actor int) bool {
 	return w.running(s, actor) || s.at[actor] != gone && (!w.worker(actor) || w.world.states[s.service].visible > 0)
 }
 
-// calls appends the ways on which a call of the actor is served.
+// calls appends the steps that serve a call of the actor.
 func (w *walker) calls(ways []way, s *walkState, actor int) ([]way, error) {
 	if !w.ready(s, actor) {
 		return ways, nil
@@ -73,7 +73,7 @@ func (w *walker) calls(ways []way, s *walkState, actor int) ([]way, error) {
 	return ways, nil
 }
 
-// arrive is where an actor is that has come to a moment.
+// arrive returns the actor's entry in the state after it has reached a moment.
 func (w *walker) arrive(moment int32) (int32, error) {
 	if !w.histories.moments[moment].ended {
 		return moment, nil
@@ -81,7 +81,8 @@ func (w *walker) arrive(moment int32) (int32, error) {
 	return w.successor(moment)
 }
 
-// successor is where an actor is after a life that ends at a moment: a worker is at the beginning of another.
+// successor returns the actor's entry after a life that has ended at a moment: for a worker, the beginning of its next
+// life.
 func (w *walker) successor(moment int32) (int32, error) {
 	m := &w.histories.moments[moment]
 	next := m.life
@@ -94,7 +95,8 @@ func (w *walker) successor(moment int32) (int32, error) {
 	return w.histories.begin(next)
 }
 
-// deaths appends the ways on which an actor dies. A worker that has not begun has no need to.
+// deaths appends the steps in which an actor dies. The death of a worker that has not started changes nothing and is
+// left out.
 func (w *walker) deaths(ways []way, s *walkState) ([]way, error) {
 	if int(s.crashes) >= w.c.Crashes {
 		return ways, nil
@@ -114,8 +116,8 @@ func (w *walker) deaths(ways []way, s *walkState) ([]way, error) {
 	return ways, nil
 }
 
-// pauses appends the ways on which time passes, while there is somebody whom it may befall. Those that have made no call yet
-// begin before it or after it, so there is a way for each set of them.
+// pauses appends the steps in which time passes, if a running actor notices it. Actors that have made no call yet start
+// before or after the pause, so there is one step for each subset of them.
 func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
 	if int(s.pauses) >= w.c.Pauses {
 		return ways, nil
@@ -157,8 +159,8 @@ func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
 	}
 }
 
-// settle appends the ways on which hidden messages become visible when nobody has anything else to do: the first of them
-// by itself, and all of them.
+// settle appends the steps in which hidden messages become visible because nothing else can happen: the first of them
+// alone, and all of them.
 func (w *walker) settle(ways []way, s *walkState) []way {
 	now := &w.world.states[s.service]
 	if now.left == 0 || len(w.stage.Workers) == 0 || now.visible > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// walkWorld is the service's side of a walk: its states, and what it answers in each of them.
+// walkWorld is the service during a walk: its states, and its answer to each request in each state.
 type walkWorld struct {
 	service *storagetest.Service
 	sim     *simulator.Simulator // one for all states
@@ -22,15 +22,15 @@ type walkWorld struct {
 	checked map[int32]error
 }
 
-// serviceState is one state of the service, and what the walk wants to know of it.
+// serviceState is one state of the service with the properties that the walk needs.
 type serviceState struct {
 	snapshot  *simulator.Snapshot
-	visible   int           // messages that a worker could get
+	visible   int           // messages that a worker can get
 	left      int           // messages, visible or not
-	next, all time.Duration // until the first of the hidden ones is visible, and until the last is
+	next, all time.Duration // time until the first hidden message is visible, and until the last is
 }
 
-// serving is a request that is served in a state; first says which message a get hands out first.
+// serving identifies the serving of a request in a state; first is the message that a get returns first.
 type serving struct{ state, request, first int32 }
 
 type served struct{ state, answer int32 }
@@ -45,7 +45,7 @@ func newWalkWorld(s *storagetest.Service, sim *simulator.Simulator, queues []str
 		waited: map[wait]int32{}, checked: map[int32]error{}}
 }
 
-// current is the state that the service is in.
+// current is the present state of the service.
 func (w *walkWorld) current() int32 {
 	snapshot := w.sim.Snapshot()
 	key := snapshot.Key()
@@ -64,12 +64,12 @@ func (w *walkWorld) current() int32 {
 	return id
 }
 
-// counts tells whether workers work for a queue.
+// counts reports whether workers handle a queue.
 func (w *walkWorld) counts(queue string) bool {
 	return w.queues == nil || slices.Contains(w.queues, queue)
 }
 
-// choices is how many ways there are to serve a request: one for each message that may be the first to be handed out.
+// choices returns the number of ways to serve a request: one for each message that may be returned first.
 func (w *walkWorld) choices(state int32, r *walkRequest) int32 {
 	if r.call.Kind != storagetest.GetMessages {
 		return 1
@@ -111,7 +111,7 @@ func (w *walkWorld) wait(state int32, d time.Duration) int32 {
 	return id
 }
 
-// check asks whether all holds in a state.
+// check runs Check on a state.
 func (w *walkWorld) check(ctx context.Context, state int32, holds func(context.Context, *storagetest.Service) error) error {
 	err, known := w.checked[state]
 	if !known {

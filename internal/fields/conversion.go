@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// conversion is how a Go type is stored.
+// conversion says how a Go type is stored.
 type conversion uint8
 
 const (
@@ -39,7 +39,7 @@ func (c conversion) edmType() edm.Type {
 
 var valueType, valuePointerType = reflect.TypeFor[edm.Value](), reflect.TypeFor[*edm.Value]()
 
-// own returns the value that a field of type Types.Value holds.
+// own returns the value of a field of type Types.Value.
 func own(v reflect.Value) *edm.Value {
 	return v.Addr().Convert(valuePointerType).Interface().(*edm.Value)
 }
@@ -85,7 +85,7 @@ func (types Types) conversionOf(t reflect.Type, asJSON bool) (c conversion, poin
 	return 0, false, fmt.Errorf("%s has no EDM type; tag the field `table:\",json\"` or `table:\"-\"`", t)
 }
 
-// store makes the value of an addressable field.
+// store returns the stored value of an addressable field.
 func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	switch c {
 	case asString:
@@ -122,13 +122,13 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	return edm.String(string(text)), foreign(v, err)
 }
 
-// foreign is the error of a type's own conversion to or from text. Such an error mostly quotes the value, which may be one that
-// is stored encrypted, so only the names of the two types are kept: errors.Is and errors.As do not find the cause.
+// foreign is the error of a type's own conversion to or from text. Such an error usually quotes the value, which may be
+// stored encrypted, so foreign keeps only the names of the two types: errors.Is and errors.As do not find the cause.
 func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s failed to convert it, with an error of type %T", v.Type(), err)
+	return fmt.Errorf("the conversion of %s failed with an error of type %T", v.Type(), err)
 }
 
 func storeTime(t *time.Time) (edm.Value, error) {
@@ -145,7 +145,7 @@ func intOf(v reflect.Value) int64 {
 	return int64(v.Uint())
 }
 
-// load sets a field to a stored value. A value of another type is accepted only where nothing is lost.
+// load sets a field to a stored value. It accepts a value of another type only if the conversion loses nothing.
 func (c conversion) load(v reflect.Value, value edm.Value) error {
 	switch c {
 	case asString:
@@ -191,7 +191,7 @@ func (c conversion) load(v reflect.Value, value edm.Value) error {
 			return foreign(v, json.Unmarshal([]byte(s), v.Addr().Interface()))
 		}
 	}
-	return fmt.Errorf("a field of type %s cannot hold it", v.Type())
+	return fmt.Errorf("a field of type %s cannot hold a value of the stored type", v.Type())
 }
 
 func loadInt(v reflect.Value, n int64) error {
@@ -214,7 +214,7 @@ func loadFloat(v reflect.Value, value edm.Value) error {
 		ok = int64(f) == n
 	}
 	if !ok {
-		return fmt.Errorf("a field of type %s cannot hold it", v.Type())
+		return fmt.Errorf("a field of type %s cannot hold a value of the stored type", v.Type())
 	}
 	if v.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
 		return fmt.Errorf("the number does not fit a field of type %s without loss", v.Type())
@@ -223,7 +223,7 @@ func loadFloat(v reflect.Value, value edm.Value) error {
 	return nil
 }
 
-// ValueOf makes the value that a field of x's type is stored as.
+// ValueOf returns the value as which a field of x's type is stored.
 func (types Types) ValueOf(x any) (edm.Value, error) {
 	if x == nil {
 		return edm.Value{}, errNil
@@ -256,7 +256,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is the omitzero of encoding/json: IsZero where the type has one.
+// isZero is the omitzero of encoding/json: it calls IsZero if the type has it.
 func isZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return true

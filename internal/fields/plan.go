@@ -1,5 +1,6 @@
-// Package fields turns the fields of a struct into properties and back, by reflection: a Plan holds which field is stored under which
-// name and as which EDM type. The type of a property and the type of a value are the caller's, given by an edm.Access and by Types.
+// Package fields converts the fields of a struct into properties and back, by reflection. A Plan says which field is
+// stored under which name and EDM type. The caller chooses the types of a property and of a value, with an edm.Access
+// and Types.
 package fields
 
 import (
@@ -13,13 +14,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Types are types of the caller that have a meaning of their own in a struct.
+// Types are types of the caller that have a special meaning in a struct.
 type Types struct {
-	Value reflect.Type // stored as it is; made of edm.Value
+	Value reflect.Type // stored as it is; based on edm.Value
 	Meta  reflect.Type // embedded, and not stored
 }
 
-// Plan is what is known of a struct type.
+// Plan describes how a struct type is stored.
 type Plan struct {
 	Type                      reflect.Type
 	types                     Types
@@ -40,7 +41,7 @@ type field struct {
 	omitZero   bool
 }
 
-// New examines a struct type.
+// New makes the plan of a struct type.
 func New(t reflect.Type, types Types) (*Plan, error) {
 	p := &Plan{Type: t, types: types, byName: map[string]int{}}
 	if f, ok := t.FieldByName(types.Meta.Name()); ok && f.Type == types.Meta && f.Anonymous {
@@ -111,8 +112,8 @@ func (p *Plan) add(sf reflect.StructField) error {
 	return nil
 }
 
-// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither, and both
-// would be left out without a word.
+// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither, so both would
+// silently not be stored.
 func (p *Plan) checkAmbiguous(embedded reflect.Type) error {
 	if embedded.Kind() == reflect.Pointer {
 		embedded = embedded.Elem()
@@ -134,7 +135,7 @@ func (p *Plan) addSystem(name string, sf reflect.StructField) (done bool, err er
 	switch name {
 	case "PartitionKey", "RowKey":
 		if sf.Type.Kind() != reflect.String {
-			return true, fmt.Errorf("field %s must be a string", name)
+			return true, fmt.Errorf("field %s has another type; it must be a string", name)
 		}
 		index = &p.partition
 		if name == "RowKey" {
@@ -142,7 +143,7 @@ func (p *Plan) addSystem(name string, sf reflect.StructField) (done bool, err er
 		}
 	case "Timestamp":
 		if sf.Type != reflect.TypeFor[time.Time]() {
-			return true, fmt.Errorf("field Timestamp must be a time.Time")
+			return true, fmt.Errorf("field Timestamp has another type; it must be a time.Time")
 		}
 		index = &p.timestamp
 	default:
@@ -166,8 +167,8 @@ func (p *Plan) addRest(sf reflect.StructField) error {
 	return nil
 }
 
-// below reports whether the field is promoted out of something that is not flattened: a Meta, a field with a name
-// of its own, a type that is stored whole.
+// below reports whether the field is promoted from a struct that is not flattened: a Meta, a field with a name of its
+// own, or a type that is stored whole.
 func (p *Plan) below(index []int) bool {
 	t := p.Type
 	for _, i := range index[:len(index)-1] {
@@ -183,7 +184,7 @@ func (p *Plan) below(index []int) bool {
 	return false
 }
 
-// flattens reports whether an embedded field of this type gives its fields away instead of being one property.
+// flattens reports whether the fields of an embedded field of this type are stored as properties of their own.
 func (p *Plan) flattens(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -195,7 +196,7 @@ func (p *Plan) flattens(t reflect.Type) bool {
 	return err != nil
 }
 
-// Names lists the properties of the type, nil if it takes any.
+// Names lists the properties of the type; nil means that it accepts any.
 func (p *Plan) Names() []string {
 	if p.rest != nil {
 		return nil
@@ -207,7 +208,7 @@ func (p *Plan) Names() []string {
 	return names
 }
 
-// Known is Names as a map, for a reader of rows.
+// Known returns Names as a map, for a reader of rows.
 func (p *Plan) Known() map[string]int {
 	if p.rest != nil {
 		return nil
@@ -215,7 +216,7 @@ func (p *Plan) Known() map[string]int {
 	return p.byName
 }
 
-// EDMType returns the type under which a property is stored, TypeNull when the struct type does not say.
+// EDMType returns the type under which a property is stored, TypeNull if the struct type does not determine it.
 func (p *Plan) EDMType(name string) edm.Type {
 	if i, ok := p.byName[name]; ok {
 		return p.fields[i].conversion.edmType()
@@ -236,7 +237,7 @@ func (p *Plan) Key(s reflect.Value) (partition, row string, err error) {
 	return partitionField.String(), rowField.String(), nil
 }
 
-// SetKey sets the fields PartitionKey and RowKey of the struct s, those that it has.
+// SetKey sets the fields PartitionKey and RowKey of the struct s if they exist.
 func (p *Plan) SetKey(s reflect.Value, partition, row string) {
 	if p.partition != nil {
 		field, _ := at(s, p.partition, true)
@@ -268,7 +269,7 @@ func (p *Plan) Meta(s reflect.Value) any {
 	return field.Addr().Interface()
 }
 
-// at is FieldByIndex through embedded pointers, which it makes when asked to.
+// at is FieldByIndex through embedded pointers, which it allocates if make is true.
 func at(s reflect.Value, index []int, make bool) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && s.Kind() == reflect.Pointer {

@@ -24,7 +24,7 @@ func Encode[P any](p *Plan, s reflect.Value, access edm.Access[P]) ([]P, error) 
 	return encodeRest(p, s, nil, out, access)
 }
 
-// EncodeOnly returns the properties of the struct s that are named: the other fields of s need not be storable.
+// EncodeOnly returns the named properties of the struct s; its other fields may hold values that cannot be stored.
 func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Access[P]) (out []P, err error) {
 	for _, name := range names {
 		i, known := p.byName[name]
@@ -42,7 +42,7 @@ func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Acce
 	return encodeRest(p, s, names, out, access)
 }
 
-// encode returns the value of one field of the struct s, null where s does not have it.
+// encode returns the value of one field of the struct s, null if s has no value to store.
 func (f *field) encode(s reflect.Value) (edm.Value, error) {
 	v, ok := at(s, f.index, false)
 	if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
@@ -61,7 +61,7 @@ func (f *field) encode(s reflect.Value) (edm.Value, error) {
 	return value, nil
 }
 
-// encodeRest appends the properties of the field that is tagged "rest", those of names only unless it is nil.
+// encodeRest appends the properties of the field that is tagged "rest"; if names is not nil, only those in names.
 func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access edm.Access[P]) ([]P, error) {
 	if p.rest == nil {
 		return out, nil
@@ -75,7 +75,7 @@ func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access
 	for _, key := range keys {
 		name := key.String()
 		if _, known := p.byName[name]; known {
-			return nil, fmt.Errorf("property %s is in the map tagged \"rest\", and %s has a field of this name; remove it from the map", name, p.Type)
+			return nil, fmt.Errorf("property %s is in the map tagged \"rest\", but %s has a field of this name; remove it from the map", name, p.Type)
 		}
 		v := rest.MapIndex(key).Convert(valueType).Interface().(edm.Value)
 		if !v.IsNull() && (names == nil || slices.Contains(names, name)) {
@@ -85,9 +85,9 @@ func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access
 	return out, nil
 }
 
-// Decode sets the fields of the struct s for which there are properties.
+// Decode sets the fields of the struct s from the properties of their names.
 func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P]) error {
-	next := 0 // properties mostly come in the order of the fields, which saves the search
+	next := 0 // properties are usually in the order of the fields, which saves a search
 	for i := range properties {
 		name, value := access(&properties[i])
 		n, known := next, true
@@ -114,7 +114,7 @@ func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P
 	return nil
 }
 
-// decodeRest keeps a property that has no field in the field that is tagged "rest", if there is one.
+// decodeRest puts a property without a field of its own into the field that is tagged "rest", if there is one.
 func (p *Plan) decodeRest(s reflect.Value, name string, value edm.Value) {
 	if p.rest == nil {
 		return

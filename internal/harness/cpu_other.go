@@ -4,5 +4,5 @@ package harness
 
 import "time"
 
-// CPUTime is the time on the wall, where the process's own cannot be had in the same way on every system.
+// CPUTime returns wall-clock time on systems where the process's processor time is not available in the same way.
 func CPUTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

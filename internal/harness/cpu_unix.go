@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time this process has used, the garbage collector's threads included.
+// CPUTime returns the processor time that this process has used, including the garbage collector.
 func CPUTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -1,3 +1,4 @@
-// Package harness is what the tests of several packages need alike: processes that meet trouble, die and have successors,
-// workers that carry out what is left, and the bookkeeping of what callers were told. Only tests import it.
+// Package harness has the helpers that the tests of several packages share: processes that meet faults, die and are
+// succeeded by others, workers that finish their work, and counts of the results that callers got. Only tests import
+// it.
 package harness

@@ -9,10 +9,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// patient is a worker that gives nothing up.
+// patient is a worker that never poisons a message.
 var patient = eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: oneSecond}
 
-// DrainNow has a worker handle what is visible now. A message that cannot be handled is hidden for a second.
+// DrainNow has a worker handle the messages that are visible now. A message whose handling fails is hidden for a
+// second.
 func DrainNow(ctx context.Context, queue *eventual.Queue) error {
 	return drainBy(ctx, queue, patient)
 }
@@ -26,16 +27,17 @@ func drainBy(ctx context.Context, queue *eventual.Queue, options eventual.Worker
 	return err
 }
 
-// emptyRounds bounds DrainToEmpty, a second each.
+// emptyRounds limits DrainToEmpty; each round takes a second.
 const emptyRounds = 120
 
-// DrainToEmpty has a worker handle every message of a queue, hidden ones included, and returns when none is left. Rivals
-// of one row hide their messages for a second when they have lost too often, so that DrainNow returns before they are done.
+// DrainToEmpty has a worker handle every message of a queue, including hidden ones, and returns when none is left.
+// Concurrent writers of one row hide their messages for a second after too many conflicts, so DrainNow would return too
+// early.
 func DrainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
 	return drainToEmpty(ctx, s, queue, patient)
 }
 
-// PoisonAll is DrainToEmpty with a worker that puts on the poison queue what it cannot handle twice.
+// PoisonAll is DrainToEmpty with a worker that poisons a message after two failures.
 func PoisonAll(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
 	return drainToEmpty(ctx, s, queue, eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }})
 }
@@ -53,13 +55,13 @@ func drainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Q
 	return errNotEmpty
 }
 
-// errNotEmpty: messages are left whose handling fails again and again, or whose holder renews them.
-var errNotEmpty = errors.New("the queue does not get empty")
+// errNotEmpty means that messages are left whose handling fails again and again, or whose holder renews them.
+var errNotEmpty = errors.New("the queue still has messages after all rounds")
 
-// drainRounds bounds Drain: a message that is handled may leave others, or wait for others.
+// drainRounds limits Drain: handling a message may enqueue others.
 const drainRounds = 10
 
-// Drain lets every message appear and workers handle them, each one a new process, until none is left.
+// Drain makes every message visible and has workers handle them, each in a new process, until none is left.
 func Drain(ctx context.Context, s *storagetest.Service, visibility time.Duration, open func(*storagetest.Service) (*eventual.Queue, error)) error {
 	for range drainRounds {
 		s.Wait(visibility + time.Second)

@@ -15,13 +15,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// LateRequest is a fault: the connection is reset, and the request arrives all the same, later.
+// LateRequest is a fault: the connection is reset, but the request arrives later.
 type LateRequest struct {
-	// Network takes the request then: not that of a schedule, where it would wait for a turn that nobody gives it.
+	// Network sends the late request. It must not be the transport of a schedule, which would hold the request forever.
 	Network policy.Transporter
 	After   time.Duration
-	// Until is when the request is lost instead, where real time passes and a process can be stopped: what arrives later than the
-	// margin of a lease is beyond what leases promise. 0 is never.
+	// Until is the time after which the request is lost instead. Set it where real time passes and a process can be
+	// stopped: leases do not cover a request that is delayed by more than their margin. 0 means never.
 	Until time.Duration
 }
 
@@ -47,9 +47,9 @@ func (l LateRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.S
 	return nil, connectionReset()
 }
 
-// HeldRequest is a fault: the connection is reset, and the request arrives when the test says so.
+// HeldRequest is a fault: the connection is reset, and the request arrives when the test calls Arrive.
 type HeldRequest struct {
-	Network policy.Transporter // takes the request then
+	Network policy.Transporter // sends the request then
 	held    *http.Request
 }
 
@@ -64,7 +64,7 @@ func (h *HeldRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.
 	return nil, connectionReset()
 }
 
-// Arrive lets the request arrive, and returns the status of its answer, 0 where there is none.
+// Arrive sends the request and returns the status of its response, 0 if there is none.
 func (h *HeldRequest) Arrive() int {
 	resp, err := h.Network.Do(h.held)
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *HeldRequest) Arrive() int {
 	return resp.StatusCode
 }
 
-// copyOf is the request with a body of its own: the SDK may send the same one again meanwhile.
+// copyOf returns the request with a body of its own, because the SDK may send the original again meanwhile.
 func copyOf(req *http.Request) (*http.Request, error) {
 	again := req.Clone(context.WithoutCancel(req.Context()))
 	if req.Body == nil {

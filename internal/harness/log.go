@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 )
 
-// What a Log counts by itself.
+// The names of the events that a Log counts by itself.
 const (
 	Applied = "changes applied"
 	Refused = "changes refused"
@@ -26,13 +26,13 @@ const (
 	Lost    = "lost leases"
 )
 
-// Log counts what happened in all the schedules of a test. The zero Log is empty.
+// Log counts events in all the schedules of a test. The zero Log is empty.
 type Log struct {
 	mu    sync.Mutex
 	count map[string]int64
 }
 
-// Add counts what happened n times.
+// Add counts an event n times.
 func (l *Log) Add(what string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,14 +42,14 @@ func (l *Log) Add(what string, n int64) {
 	l.count[what] += n
 }
 
-// Count is how often something happened.
+// Count returns how often an event was counted.
 func (l *Log) Count(what string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count[what]
 }
 
-// Told counts what a writer was told of a change, and reports whether it was told that the change was not made.
+// Told counts a writer's result by its error, and reports whether the error says that the change was not made.
 func (l *Log) Told(err error) (refused bool) {
 	switch {
 	case err == nil:
@@ -63,26 +63,26 @@ func (l *Log) Told(err error) (refused bool) {
 	return false
 }
 
-// worked counts what a worker did.
+// worked counts a worker's result.
 func (l *Log) worked(s eventual.WorkerStats) {
 	l.Add(Handled, s.Handled)
 	l.Add(Failed, s.Failed)
 	l.Add(Lost, s.LeasesLost)
 }
 
-// MustHave fails the test for each of these things that never happened: its schedules show nothing of them.
+// MustHave fails the test for each of the events that never happened, because then the schedules do not cover it.
 func (l *Log) MustHave(t testing.TB, what ...string) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range what {
 		if l.count[name] == 0 {
-			t.Errorf("no %s: the schedules show nothing of them", name)
+			t.Errorf("no %s: the schedules do not cover them", name)
 		}
 	}
 }
 
-// String is all counts, by name.
+// String lists all counts by name.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

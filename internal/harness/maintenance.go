@@ -12,15 +12,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// Job is a maintenance run over all entities. P is what one process has.
+// Job is a maintenance run over all entities. P is the state of one process, such as its repositories.
 type Job[P any] struct {
 	Name string
 	Run  func(context.Context, P) error
 }
 
-// RepositoryJobs are Verify, Repair and Rebuild of a repository. Each makes one request at a time: in a schedule, goroutines that
-// draw random numbers side by side do not do so in the same order again, and in a walk a history says what is asked next. What a
-// run reports is not an error: a writer that has died is one reason for it.
+// RepositoryJobs returns Verify, Repair and Rebuild of a repository. Each makes one request at a time: concurrent
+// goroutines would draw random numbers in a different order in each run of a schedule, and a walk needs the next
+// request to depend on the history alone. Discrepancies in a report are not an error, because a writer that died causes
+// some.
 func RepositoryJobs[P, T any](repo func(P) *patterns.Repository[T], lag time.Duration) []Job[P] {
 	verify := patterns.VerifyOptions{Lag: lag, Concurrency: 1}
 	return []Job[P]{
@@ -35,7 +36,7 @@ func RepositoryJobs[P, T any](repo func(P) *patterns.Repository[T], lag time.Dur
 	}
 }
 
-// drained is the error of a sequence that is read to its end.
+// drained reads a sequence to its end and returns its error.
 func drained[V any](all iter.Seq2[V, error]) error {
 	for _, err := range all {
 		if err != nil {
@@ -45,9 +46,9 @@ func drained[V any](all iter.Seq2[V, error]) error {
 	return nil
 }
 
-// Keeper is an actor whose processes run jobs, chosen by the seed, beside writers and workers. Half of them meet trouble: a run
-// may fail then, and is left to the next one. The others meet none of their own, and none of their runs fails: what concurrent
-// writers do is no reason to.
+// Keeper is an actor whose processes run jobs, chosen by the seed, concurrently with writers and workers. For half of
+// the seeds its processes meet faults: a run may fail, and a later one repeats it. For the others they meet none, and
+// every run must succeed, whatever concurrent writers do.
 func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Service) (P, error), jobs ...Job[P]) explore.Actor {
 	rng, own := mathrand.New(mathrand.NewPCG(seed, 2)), *x
 	calm := rng.IntN(2) == 0
@@ -64,7 +65,7 @@ func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Ser
 			err := job.Run(ctx, p)
 			x.Log.Add("runs of "+job.Name, 1)
 			if err != nil && calm {
-				return false, fmt.Errorf("%s beside concurrent writers: %w", job.Name, err)
+				return false, fmt.Errorf("%s, run concurrently with writers: %w", job.Name, err)
 			}
 		}
 		return runs == 0, nil

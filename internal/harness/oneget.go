@@ -12,19 +12,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// OneGet lets a process get messages once: to all further gets the answer is that there are none. In a walk, one life of a
-// worker is one message then, and all that it would do afterwards is what its next life does, without the polls in between
-// that find nothing, of which every order would be walked.
+// OneGet lets a process get messages once; further gets return none. In a walk, one life of a worker then handles one
+// message, and its next life the next. That saves the polls in between that find nothing, in all their orders.
 func OneGet(s *storagetest.Service) *storagetest.Service {
 	once := *s
 	once.ClientOptions.PerCallPolicies = append(slices.Clone(s.ClientOptions.PerCallPolicies), new(onlyGet))
 	return &once
 }
 
-// onlyGet is the policy of OneGet. Renewals go through it as well.
+// onlyGet is the policy of OneGet. Renewals also pass through it.
 type onlyGet struct{ done atomic.Bool }
 
-// Do is policy.Policy.
+// Do implements policy.Policy.
 func (g *onlyGet) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
 	if raw.Method != http.MethodGet || !strings.HasSuffix(raw.URL.Path, "/messages") || !g.done.Swap(true) {

@@ -15,11 +15,11 @@ import (
 // It is safe for concurrent use.
 type SecretSearch struct {
 	mu     sync.Mutex
-	looked map[string]int // texts of each kind
+	looked map[string]int // number of texts of each kind
 	found  []string
 }
 
-// Look counts a text of a kind, and keeps it, with where it comes from, if it holds one of the secrets.
+// Look counts a text of a kind. If the text contains one of the secrets, Look keeps it together with its source.
 func (s *SecretSearch) Look(kind, where, text string, secrets ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *SecretSearch) Look(kind, where, text string, secrets ...string) {
 	}
 }
 
-// Looked returns how many texts of each kind the search has seen.
+// Looked returns the number of texts of each kind that were searched.
 func (s *SecretSearch) Looked() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *SecretSearch) Take() []string {
 	return found
 }
 
-// Verdict takes the texts with a secret and fails the test for them, and for each kind of which the search has seen fewer
-// texts than least says.
+// Verdict takes the texts with a secret and fails the test for each. It also fails for each kind with fewer texts than
+// least demands.
 func (s *SecretSearch) Verdict(t *testing.T, least map[string]int) {
 	t.Helper()
 	looked := s.Looked()
@@ -89,7 +89,7 @@ func Spans(look func(text string)) tracing.Provider {
 	}, nil)
 }
 
-// EachCause gives look an error and every error that it wraps.
+// EachCause calls look with an error and every error that it wraps.
 func EachCause(err error, look func(error)) {
 	if err == nil {
 		return

@@ -29,16 +29,16 @@ func Account(t testing.TB) *tables.Account {
 	return AccountWith(t, nil)
 }
 
-// AccountWith opens the account that the tests run on with a client of its own; see clientOptions. Every account on the
-// service is opened here: without the service's transport, a client reaches no simulator, and an Azurite that keeps no rules.
+// AccountWith opens the test account with changed client options; see ClientOptions. Open every account here: without
+// the service's transport, a client does not reach the simulator, and Azurite lacks the checks of Azure's rules.
 func AccountWith(t testing.TB, change func(*azcore.ClientOptions)) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: ClientOptions(t, change)}
 	return Must[*tables.Account](t)(tables.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options))
 }
 
-// ClientOptions are those of the service that the tests run on, as change leaves them: it may add policies, put something
-// in front of the transport, which is never nil, and set the retries.
+// ClientOptions returns the client options of the test service after change, which may add policies, wrap the transport
+// (never nil), and set the retries.
 func ClientOptions(t testing.TB, change func(*azcore.ClientOptions)) azcore.ClientOptions {
 	t.Helper()
 	options := storagetest.Open(t).ClientOptions
@@ -58,13 +58,13 @@ func Watching(policies ...policy.Policy) func(*azcore.ClientOptions) {
 	}
 }
 
-// OnAzurite reports whether the tests run on Azurite, of which some things cannot be asked that Azure and the simulator do.
+// OnAzurite reports whether the tests run on Azurite, which lacks some features of Azure and the simulator.
 func OnAzurite(t testing.TB) bool {
 	t.Helper()
 	return storagetest.Open(t).AccountName == "devstoreaccount1"
 }
 
-// ServiceNow is the time by the clock of the service that the tests run on.
+// ServiceNow returns the time by the test service's clock.
 func ServiceNow(t testing.TB) time.Time {
 	t.Helper()
 	if clock := storagetest.Open(t).Clock; clock != nil {
@@ -104,22 +104,22 @@ func Must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// Transport is a service inside the test: a function in place of the network.
+// Transport is a service inside the test: a function that replaces the network.
 type Transport func(*http.Request) (*http.Response, error)
 
-// Do is policy.Transporter.
+// Do implements policy.Transporter.
 func (f Transport) Do(req *http.Request) (*http.Response, error) { return f(req) }
 
-// PerAttempt is a policy.Policy that watches.
+// PerAttempt is a policy.Policy that calls a function for each attempt.
 type PerAttempt func(*http.Request)
 
-// Do shows an attempt to the function and lets it go on.
+// Do calls the function and sends the request.
 func (f PerAttempt) Do(req *policy.Request) (*http.Response, error) {
 	f(req.Raw())
 	return req.Next()
 }
 
-// Reply makes the answer of a transport; the headers are pairs of name and value.
+// Reply makes a response; the headers are pairs of name and value.
 func Reply(req *http.Request, status int, body string, headers ...string) *http.Response {
 	resp := &http.Response{StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req}
@@ -129,21 +129,21 @@ func Reply(req *http.Request, status int, body string, headers ...string) *http.
 	return resp
 }
 
-// InProcess opens an account whose requests all go to f, and are not repeated.
+// InProcess opens an account whose requests all go to f, without retries.
 func InProcess(t testing.TB, f Transport) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{MaxRetries: -1}}}
 	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", options))
 }
 
-// Counted opens the test account and counts the requests that it makes.
+// Counted opens the test account and counts its requests.
 func Counted(t testing.TB) (*tables.Account, *atomic.Int64) {
 	t.Helper()
 	n := new(atomic.Int64)
 	return AccountWith(t, Watching(PerAttempt(func(*http.Request) { n.Add(1) }))), n
 }
 
-// InProcessRetrying is inProcess with three retries, at once.
+// InProcessRetrying is InProcess with three immediate retries.
 func InProcessRetrying(t testing.TB, f Transport) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{RetryDelay: time.Microsecond}}}
@@ -172,7 +172,7 @@ func CountRows(t testing.TB, table *tables.Table) (n int) {
 	return n
 }
 
-// RefusedUnsent fails unless f gives an error of that kind and the account made no request meanwhile.
+// RefusedUnsent fails unless f returns an error of that kind and the account made no request meanwhile.
 func RefusedUnsent(t testing.TB, requests *atomic.Int64, kind error, what string, f func() error) {
 	t.Helper()
 	before := requests.Load()
@@ -187,7 +187,7 @@ func RefusedUnsent(t testing.TB, requests *atomic.Int64, kind error, what string
 	WantKind(t, err, kind)
 }
 
-// BatchAnswer is the answer to a transaction of n upserts.
+// BatchAnswer returns the response to a transaction of n upserts.
 func BatchAnswer(n int) []byte {
 	answer := []byte("--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_2\r\n\r\n")
 	for i := range n {
@@ -198,7 +198,7 @@ func BatchAnswer(n int) []byte {
 	return append(answer, "--changesetresponse_2--\r\n--batchresponse_1--\r\n"...)
 }
 
-// ExampleTable creates a table on the service that the tests share.
+// ExampleTable creates a table for an example on the shared test service.
 func ExampleTable(name string) *tables.Table {
 	service, err := storagetest.OpenShared()
 	if err != nil {
@@ -215,7 +215,7 @@ func ExampleTable(name string) *tables.Table {
 	return table
 }
 
-// Bags makes n rows over p partitions one after the other.
+// Bags makes n rows, distributed over p partitions in turn.
 func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 	return func(yield func(*tables.Entity, error) bool) {
 		for i := range n {
@@ -228,7 +228,7 @@ func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 	}
 }
 
-// PatternOf is what a pattern contributes to a repository, by its name.
+// PatternOf returns a pattern's contribution to a repository, by its name.
 func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) driver.Implementation[T] {
 	t.Helper()
 	for _, p := range patterns.HostOf(r).Patterns() {

@@ -7,18 +7,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/race"
 )
 
-// Shortened reports whether a test has to be quick: with -short, and under the race detector, where all of it would take
+// Shortened reports whether a test should be quick: with -short, and under the race detector, where a full test takes
 // minutes.
 func Shortened() bool { return testing.Short() || race.Enabled }
 
-// thoroughVariable is the environment variable with which tests do all that they can, if it is 1.
+// thoroughVariable is the environment variable that makes tests thorough if it is 1.
 const thoroughVariable = "TABLEPATTERNS_THOROUGH"
 
-// Thorough reports whether a test is to do more than what finds a mistake in most cases: all seeds, the largest worlds.
+// Thorough reports whether a test should run all seeds and the largest worlds, not only enough to find most mistakes.
 func Thorough() bool { return os.Getenv(thoroughVariable) == "1" && !Shortened() }
 
-// Seeds is how many of a test's schedules to run: a tenth, and all if the test is to be thorough. It is half of that where it has to be
-// quick, and a third where each takes ten times as long.
+// Seeds returns how many of a test's schedules to run: all if the test is thorough, otherwise a tenth; with -short half
+// of that, and under the race detector, where each takes ten times as long, a third.
 func Seeds(seeds int) int {
 	switch {
 	case race.Enabled:
@@ -31,8 +31,9 @@ func Seeds(seeds int) int {
 	return max(1, seeds/10)
 }
 
-// SweepEvery is storagetest.SweepCase.Every: one point in three, all if the test is to be thorough, and fewer where it has to be quick. The numbers have no
-// divisor in common with the points of a call, so that over the calls all faults and callers have their turn.
+// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in three, and fewer
+// if Shortened. The numbers have no common divisor with the number of points of a call, so that over many calls each
+// fault and caller occurs.
 func SweepEvery() int {
 	switch {
 	case race.Enabled:
@@ -45,7 +46,8 @@ func SweepEvery() int {
 	return 3
 }
 
-// WideSweepEvery is SweepEvery for sweeps of thousands of costly points: one in seven, and all if the test is to be thorough.
+// WideSweepEvery is SweepEvery for sweeps of thousands of expensive points: all if the test is thorough, otherwise one
+// in seven.
 func WideSweepEvery() int {
 	switch {
 	case race.Enabled:

@@ -11,21 +11,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// OutcomeUnknown reports whether a caller who got err cannot know whether the change was made.
+// OutcomeUnknown reports whether err leaves it unknown if the change was made.
 func OutcomeUnknown(err error) bool {
 	return errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Attempts counts what callers were told of their changes.
+// Attempts counts the results that callers got for their changes.
 type Attempts struct {
 	mu sync.Mutex
-	// Least is how many were surely applied, Most how many may have been.
+	// Least is the number of changes that were certainly applied, Most of those that may have been.
 	Least, Most int
-	// Said is what they were told, in order.
+	// Said lists the results in order.
 	Said []error
 }
 
-// Add notes an answer.
+// Add records a result.
 func (a *Attempts) Add(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,18 +38,18 @@ func (a *Attempts) Add(err error) {
 	}
 }
 
-// Fits is an error unless state is one of those that lie between what was surely applied and what may have been. states are
-// those before the change, and after it was applied once and more often; the last one stands for all that follow.
+// Fits returns an error unless state is possible after between Least and Most changes. states[i] is the state after i
+// changes; the last one stands for all further changes.
 func (a *Attempts) Fits(state string, states []string) error {
 	for n := a.Least; n <= a.Most; n++ {
 		if state == states[min(n, len(states)-1)] {
 			return nil
 		}
 	}
-	return fmt.Errorf("between %d and %d attempts were applied, and there is %q; they said %q", a.Least, a.Most, state, a.Said)
+	return fmt.Errorf("between %d and %d attempts were applied, but the state is %q; the callers got %q", a.Least, a.Most, state, a.Said)
 }
 
-// ReadAnd reads an entity, edits it, and has it written.
+// ReadAnd reads an entity, edits it, and calls write with it.
 func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key, edit func(*T) error, write func(context.Context, *T) error) error {
 	e, err := repo.Get(ctx, key)
 	if err != nil {

@@ -15,30 +15,31 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// Trouble is what befalls the processes of a schedule.
+// Trouble configures the faults that the processes of a schedule meet.
 type Trouble struct {
-	Faults float64 // share of the calls that meet a fault; a third of them arrive late
-	Deaths float64 // share of the calls that a process dies of
-	// Visibility is how long a message is hidden: late requests arrive just before its holder's lease ends.
+	Faults float64 // share of the calls that meet a fault; in a third of the faults the request arrives late
+	Deaths float64 // share of the calls at which the process dies
+	// Visibility is the visibility timeout of messages: a late request arrives just before its sender's lease ends.
 	Visibility time.Duration
-	Waive      lease.Rules        // what nobody keeps to
-	Network    policy.Transporter // past the schedule
+	Waive      lease.Rules        // these rules are not enforced
+	Network    policy.Transporter // sends late requests past the schedule
 	Log        *Log
 }
 
-// ScheduleSeed is the seed of a stage: in a schedule, crypto/rand is seeded.
+// ScheduleSeed returns the seed of a stage: in a schedule, crypto/rand is seeded.
 func ScheduleSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:])
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Pauses are mostly none, sometimes a time in which holders renew, and sometimes one in which messages appear again.
+// Pauses are mostly none, sometimes long enough for holders to renew their leases, and sometimes for messages to
+// reappear.
 func Pauses(visibility time.Duration) []time.Duration {
 	return []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, 3 * time.Second, 4 * time.Second, visibility + 2*time.Second}
 }
 
-// injector decides which calls of a process meet what.
+// injector decides which call of a process meets which fault.
 func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 	rng := mathrand.New(mathrand.NewPCG(seed, process))
 	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
@@ -58,10 +59,11 @@ func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 	})
 }
 
-// Life is one process. It ends when there is nothing left to do, done, or when its calls say that it is dead.
+// Life is one process. It returns done when nothing is left to do, and false when dead reports that its calls have
+// killed it.
 type Life func(ctx context.Context, s *storagetest.Service, dead func() bool) (done bool, err error)
 
-// lives are processes one after another: one that dies has a successor.
+// lives runs processes one after another: when one dies, the next one starts.
 func (x *Trouble) lives(ctx context.Context, s *storagetest.Service, seed uint64, live Life) error {
 	for process := uint64(1); ; process++ {
 		faulty, faults := s.Faulty(x.injector(seed, process))
@@ -74,23 +76,23 @@ func (x *Trouble) lives(ctx context.Context, s *storagetest.Service, seed uint64
 	}
 }
 
-// Actor is somebody whose processes meet trouble.
+// Actor is an actor whose processes meet faults.
 func (x *Trouble) Actor(seed uint64, live Life) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error { return x.lives(ctx, s, seed, live) }
 }
 
-// Workers is how the workers of a schedule are.
+// Workers configures the workers of a schedule.
 type Workers struct {
-	// Open opens the queue, for each process again.
+	// Open opens the queue, once for each process.
 	Open func(*storagetest.Service) (*eventual.Queue, error)
-	// Concurrency is how many messages one handles at a time. Handlers that draw random numbers side by side do not do so in
-	// the same order in each run of a seed.
+	// Concurrency is how many messages a worker handles at once. Concurrent handlers draw random numbers in a different
+	// order in each run of a seed.
 	Concurrency int
-	// Runs has it use Run in place of Drain.
+	// Runs makes the worker use Run instead of Drain.
 	Runs bool
 }
 
-// Worker is one that carries out what writers left, whose processes meet trouble.
+// Worker is a worker that finishes the work of dead writers, and whose processes meet faults.
 func (x *Trouble) Worker(seed uint64, w Workers) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		return x.lives(ctx, s, seed, func(alive context.Context, s *storagetest.Service, _ func() bool) (bool, error) {
@@ -111,7 +113,7 @@ func (x *Trouble) Worker(seed uint64, w Workers) explore.Actor {
 					_ = worker.Run(alive)
 					continue
 				}
-				_, _ = worker.Drain(alive) // a poll that failed is repeated
+				_, _ = worker.Drain(alive) // a failed poll is repeated
 				select {
 				case <-time.After(time.Second):
 				case <-alive.Done():

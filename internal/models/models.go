@@ -1,34 +1,35 @@
-// Package models walks small models of protocols: all worlds that can be reached from a first one, whoever acts next. The
-// packages below it hold a model each. A model is the protocol written down without the storage service; the package that
-// implements the protocol has its own walks of the real code.
+// Package models explores small models of protocols: it visits all states that can be reached from an initial one in
+// any order of steps. Each package below it holds a model, which is the protocol without the storage service. The
+// package that implements the protocol tests its real code separately.
 package models
 
 import "fmt"
 
-// Model is a protocol to be walked. W is one state of its world.
+// Model is a protocol to explore. W is a state.
 type Model[W comparable] struct {
 	Start W
-	// Next emits every world that can follow, with who did what: two texts, so that nothing is made for each step.
+	// Next emits every successor of a state. Two texts say who did what; they are separate so that a step allocates
+	// nothing.
 	Next func(from W, emit func(to W, who, what string))
-	// Wrong says what is wrong with a world; "" is nothing.
+	// Wrong returns what is wrong with a state, "" for nothing.
 	Wrong func(W) string
-	// Forbids says why a step must not happen; "" if it may, nil if all may.
+	// Forbids returns why a step must not happen, "" if it may; nil allows all steps.
 	Forbids func(from, to W) string
-	// Quiet reports whether a world is at rest: nobody is at work and no work is left.
+	// Quiet reports whether a state is final: nobody is working and no work is left.
 	Quiet func(W) bool
-	// MaxStates bounds the walk.
+	// MaxStates limits the number of states.
 	MaxStates int
 }
 
-// Result is what a walk has found.
+// Result is the result of Walk.
 type Result struct {
 	States, Quiet int
-	// Violation is "" if nothing is wrong, or what is wrong at the end of Trace.
+	// Violation is what is wrong in the last state of Trace, "" if nothing is.
 	Violation string
 	Trace     []string
 }
 
-// walk holds the worlds that were reached, each with the world that it was first reached from.
+// walk holds the reached states, each with the state from which it was first reached.
 type walk[W comparable] struct {
 	*Model[W]
 	index  map[W]int32
@@ -36,8 +37,8 @@ type walk[W comparable] struct {
 	parent []int32
 }
 
-// Walk visits the worlds breadth first, so that Trace is a shortest way to the violation. It also requires that from every
-// world a quiet one can be reached.
+// Walk visits the states breadth first, so that Trace is a shortest path to the violation. It also requires that a
+// final state can be reached from every state.
 func (m Model[W]) Walk() Result {
 	w := &walk[W]{Model: &m, index: map[W]int32{m.Start: 0}, worlds: []W{m.Start}, parent: []int32{-1}}
 	quiet := 0
@@ -61,7 +62,7 @@ func (m Model[W]) Walk() Result {
 	return Result{States: len(w.worlds), Quiet: quiet}
 }
 
-// expand adds the worlds that follow one, and returns why one of the steps is forbidden.
+// expand adds the successors of a state, and returns why one of the steps is forbidden.
 func (w *walk[W]) expand(at int32) (forbidden string) {
 	from := w.worlds[at]
 	w.Next(from, func(to W, who, what string) {
@@ -78,8 +79,8 @@ func (w *walk[W]) expand(at int32) (forbidden string) {
 	return forbidden
 }
 
-// stuck finds a world from which no quiet one can be reached, -1 for none. Worlds mostly lead to worlds that were found
-// later, so it goes through them backwards until nothing changes.
+// stuck returns a state from which no final state can be reached, -1 for none. Most successors have a higher number, so
+// it goes through the states backwards until nothing changes.
 func (w *walk[W]) stuck() int32 {
 	reaches := make([]bool, len(w.worlds))
 	for changed := true; changed; {
@@ -105,7 +106,7 @@ func (w *walk[W]) stuck() int32 {
 	return -1
 }
 
-// result is that of a walk that ends at a world with a violation.
+// result returns the result of a walk that ends at a state with a violation.
 func (w *walk[W]) result(violation string, at int32) Result {
 	r := Result{States: len(w.worlds), Violation: violation}
 	var path []int32

@@ -16,41 +16,42 @@ const (
 	annotation     = "@odata.type"
 )
 
-// errRepeatedName is the error of an answer that says something twice: it does not say which of the two holds.
-var errRepeatedName = errors.New("an entity has a property name twice")
+// errRepeatedName is the error of a response that gives a name twice, because it is unknown which of the two values is
+// right.
+var errRepeatedName = errors.New("an entity in the response has a property name twice")
 
-// nameTable knows the names of the rows of one answer: what each means, whether the row at hand had it already, and
-// which one came next in the row before. Rows are mostly alike, so the guess is mostly right, and a name costs one
-// comparison in place of a search.
+// nameTable holds the names in one response: the meaning of each, whether the current row has it already, and which
+// name followed it in the previous row. Since most rows are alike, that guess is usually right, and finding a name
+// costs one comparison instead of a search.
 type nameTable struct {
 	known   map[string]int // properties to keep, nil for all
-	entries []nameEntry    // the first stands for the beginning of a row
+	entries []nameEntry    // entry 0 stands for the start of a row
 	byName  map[string]int32
 	row     int32
-	last    int32 // the entry of the name before
+	last    int32 // the entry of the previous name
 }
 
 // nameEntry is one name.
 type nameEntry struct {
 	name  string // without quotes and escapes
-	plain bool   // is its own quoted form, so that it can be compared with what is in the answer
+	plain bool   // equal to its own quoted form, so that it can be compared with the response's bytes
 	use   nameUse
-	later bool     // a property of the library that this version does not know
-	text  string   // of a property that is useOwn: its text in the last row that had it
-	typ   edm.Type // of a property: what its annotation said in row typRow
-	of    int32    // of an annotation: the property
-	next  int32    // what followed last time, 0 for nothing yet
+	later bool     // a property of a later version of the library
+	text  string   // for useOwn: its text in the last row that had it
+	typ   edm.Type // for a property: its annotation in row typRow
+	of    int32    // for an annotation: the entry of its property
+	next  int32    // the entry that followed last time, 0 if unknown
 	row   int32    // the last row that had it
 
-	at     int32 // of a property: its index in that row's properties, -1 for none
+	at     int32 // for a property: its index in that row's properties, -1 for none
 	typRow int32
 }
 
-// nameUse says what the value behind a name is.
+// nameUse says what the value of a name is.
 type nameUse uint8
 
 const (
-	useNothing nameUse = iota // metadata, and properties that nobody wants
+	useNothing nameUse = iota // metadata, and properties that are not wanted
 	useProperty
 	useAnnotation
 	usePartitionKey
@@ -60,7 +61,7 @@ const (
 	useOwn // a property of the library that this version knows
 )
 
-// fewNames are searched one by one, which is quicker than to make a map for them.
+// fewNames are searched one by one, which is faster than a map.
 const fewNames = 32
 
 func newNameTable(known map[string]int) nameTable {
@@ -69,11 +70,11 @@ func newNameTable(known map[string]int) nameTable {
 
 func (t *nameTable) nextRow() { t.row, t.last = t.row+1, 0 }
 
-// see returns the entry of a name, quoted as it is in the answer, that the row must not have had before. The entry
-// is valid until the next call.
+// see returns the entry of a name, quoted as in the response, and fails if the row already had the name. The entry is
+// valid until the next call.
 func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	if len(raw) < 2 {
-		return nil, errors.New("a property name is cut off")
+		return nil, errors.New("a property name in the response is cut off")
 	}
 	i := t.entries[t.last].next
 	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(raw[1:len(raw)-1]) {
@@ -91,7 +92,7 @@ func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	return n, nil
 }
 
-// find returns the entry of a name, quoted as it is in the answer.
+// find returns the entry of a name, quoted as in the response.
 func (t *nameTable) find(raw []byte) (int32, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return t.entry(string(raw[1 : len(raw)-1])), nil
@@ -103,7 +104,7 @@ func (t *nameTable) find(raw []byte) (int32, error) {
 	return t.entry(string(name)), nil
 }
 
-// entry returns the entry of a name, and makes it where there is none.
+// entry returns the entry of a name, and creates it if necessary.
 func (t *nameTable) entry(name string) int32 {
 	if t.byName != nil {
 		if i, ok := t.byName[name]; ok {
@@ -170,7 +171,7 @@ func (t *nameTable) useOf(name string) nameUse {
 	return useAnnotation
 }
 
-// typeOf returns the type that an annotation gave the property in this row, TypeNull for none.
+// typeOf returns the type from the property's annotation in this row, TypeNull if it has none.
 func (t *nameTable) typeOf(n *nameEntry) edm.Type {
 	if n.typRow == t.row {
 		return n.typ

@@ -1,6 +1,6 @@
-// Package rowreader reads rows out of the table service's JSON answers: one row, or a page of them. It is strict: an answer that is
-// not JSON, or that gives a name twice, is wire.ErrGarbled. The type of a property is the caller's, who says by an edm.Access where
-// its name and value are.
+// Package rowreader reads rows from the table service's JSON responses: one row, or a page of them. It is strict: a
+// response that is not JSON, or gives a name twice, is wire.ErrGarbled. The caller chooses the type of a property; an
+// edm.Access says where its name and value are.
 package rowreader
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Row is a row as the service holds it. The Reader reuses its slices for the next row.
+// Row is a row as the service stores it. The Reader reuses its slices for the next row.
 type Row[P any] struct {
 	Partition, Row string
 	ETag           string
 	Timestamp      time.Time
-	// WriteID is the ID of the write that left the row, "" where it is not stored.
+	// WriteID is the id of the write that stored the row, "" if the row has none.
 	WriteID string
-	// System are the library's other properties, Properties the caller's.
+	// System are the library's own properties, Properties those of the caller.
 	System, Properties []P
 }
 
-// Reader reads the rows of one answer, token by token. It looks for repeated names itself: the rows of a page have the same names,
-// and jsontext would compare them all again for each row.
+// Reader reads the rows of one response, token by token. It checks for repeated names itself: the rows of a page have
+// the same names, and jsontext would compare them all again for each row.
 type Reader[P any] struct {
 	tokens
 	access edm.Access[P]
@@ -37,12 +37,12 @@ type Reader[P any] struct {
 	later  bool // the current row has a property of a later version of the library
 }
 
-// New returns a reader of the properties that known names, nil for all.
+// New returns a reader of the properties in known; nil means all.
 func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
 	return &Reader[P]{tokens: newTokens(answer, known), access: access}
 }
 
-// One reads an answer that is a single entity.
+// One reads a response that is a single entity.
 func (r *Reader[P]) One() (*Row[P], error) {
 	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
@@ -50,7 +50,8 @@ func (r *Reader[P]) One() (*Row[P], error) {
 	return &r.row, r.end()
 }
 
-// Page reads an answer that is a list of entities, and calls each for every entity. The row is valid during the call.
+// Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the
+// call.
 func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 	if err := r.expect('{'); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 		return err
 	}
 	if !slices.Contains(seen, "value") {
-		return Garbled(errors.New("the page has no member value"))
+		return Garbled(errors.New("the response has no list of entities (member \"value\")"))
 	}
 	return r.end()
 }
@@ -102,10 +103,11 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 	return r.expect(']')
 }
 
-// ErrNoETag is the error of a row that has none.
-var ErrNoETag = errors.New("the ETag is missing or cut off")
+// ErrNoETag means that a row has no ETag.
+var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled makes err a wire.ErrGarbled. It hides the syntax error's excerpt of the answer: it may hold a secret property.
+// Garbled makes err a wire.ErrGarbled. It removes the syntax error's excerpt of the response, which may contain a
+// secret property.
 func Garbled(err error) error {
 	if errors.Is(err, wire.ErrGarbled) {
 		return err
@@ -118,7 +120,7 @@ func Garbled(err error) error {
 }
 
 func (r *Reader[P]) readRow() error {
-	partition := r.row.Partition // rows of one page mostly share it
+	partition := r.row.Partition // most rows of a page share it
 	r.row, r.later = Row[P]{Properties: r.row.Properties[:0], System: r.row.System[:0]}, false
 	if err := r.beginRow(); err != nil {
 		return err
@@ -153,7 +155,7 @@ func (r *Reader[P]) readRow() error {
 		return err
 	}
 	if keys != 2 {
-		return errors.New("an entity has no PartitionKey or RowKey")
+		return errors.New("an entity in the response has no PartitionKey or no RowKey")
 	}
 	if r.later {
 		r.setAside()
@@ -161,7 +163,7 @@ func (r *Reader[P]) readRow() error {
 	return nil
 }
 
-// setAside moves the properties of a later version of the library to the library's own.
+// setAside moves properties of a later version of the library to System.
 func (r *Reader[P]) setAside() {
 	r.row.Properties = slices.DeleteFunc(r.row.Properties, func(p P) bool {
 		name, _ := r.access(&p)
@@ -173,10 +175,10 @@ func (r *Reader[P]) setAside() {
 	})
 }
 
-// readSystem reads a value that every row has or may have beside the caller's properties.
+// readSystem reads a value that is not one of the caller's properties, such as a key or the timestamp.
 func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
 	if r.peek() == 'n' {
-		return r.skip() // the service answers null for what a projection names and the row does not have
+		return r.skip() // the service returns null for a projected property that the row does not have
 	}
 	switch n.use {
 	case useTimestamp:

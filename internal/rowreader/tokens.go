@@ -13,8 +13,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
-// tokens reads one answer as far as that does not depend on the type of a property. It has no type parameter because the compiler does
-// not inline the decoder's functions into generic code that another package instantiates, which costs 1 % of a page's instructions.
+// tokens reads the parts of a response that do not depend on the type of a property. It has no type parameter because
+// the compiler does not inline the decoder's functions into generic code that another package instantiates, which costs
+// 1 % of a page's instructions.
 type tokens struct {
 	decoder *jsontext.Decoder
 	names   nameTable
@@ -36,14 +37,14 @@ func (t *tokens) expect(kind jsontext.Kind) error {
 		return Garbled(err)
 	}
 	if token.Kind() != kind {
-		return Garbled(fmt.Errorf("%s where %s belongs", token.Kind(), kind))
+		return Garbled(fmt.Errorf("got %s in the response, want %s", token.Kind(), kind))
 	}
 	return nil
 }
 
 func (t *tokens) end() error {
 	if _, err := t.decoder.ReadToken(); err != io.EOF {
-		return Garbled(errors.New("something follows its end"))
+		return Garbled(errors.New("the response continues after its end"))
 	}
 	return nil
 }
@@ -56,12 +57,12 @@ func (t *tokens) beginRow() error {
 
 func (t *tokens) endRow() error {
 	if token, err := t.decoder.ReadToken(); err != nil || token.Kind() != '}' {
-		return errors.Join(errors.New("an entity does not end"), err)
+		return errors.Join(errors.New("an entity in the response does not end"), err)
 	}
 	return nil
 }
 
-// readName reads the name of a property or an annotation, which the row must not have had before.
+// readName reads the name of a property or an annotation, and fails if the row already had it.
 func (t *tokens) readName() (*nameEntry, error) {
 	raw, err := t.decoder.ReadValue()
 	if err != nil {
@@ -70,14 +71,14 @@ func (t *tokens) readName() (*nameEntry, error) {
 	return t.names.see(raw)
 }
 
-// skip reads a value that nobody wants. It still has to be JSON.
+// skip reads a value that is not wanted. It must be valid JSON.
 func (t *tokens) skip() error {
 	raw, err := t.decoder.ReadValue()
 	if err != nil {
 		return err
 	}
 	if kind := raw.Kind(); (kind == '{' || kind == '[') && !raw.IsValid() {
-		return errRepeatedName // the only fault that the decoder was told to let pass
+		return errRepeatedName // the only error that the decoder was configured to ignore
 	}
 	return nil
 }
@@ -89,11 +90,11 @@ func (t *tokens) readType(n *nameEntry) (edm.Type, error) {
 		return edm.TypeNull, err
 	}
 	if len(raw) < 2 {
-		return edm.TypeNull, fmt.Errorf("an annotation is cut")
+		return edm.TypeNull, fmt.Errorf("a type annotation in the response is cut off")
 	}
 	typ, ok := edm.ParseType(raw[1 : len(raw)-1])
 	if !ok {
-		return edm.TypeNull, fmt.Errorf("property %s has a type that no property can have", n.name)
+		return edm.TypeNull, fmt.Errorf("property %s is annotated with an unknown type", n.name)
 	}
 	return typ, nil
 }
@@ -118,23 +119,23 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 		return edm.FromNumber(typ, raw)
 	case 't', 'f':
 		if typ != edm.TypeNull && typ != edm.TypeBoolean {
-			return edm.Value{}, fmt.Errorf("a boolean is no %s", typ)
+			return edm.Value{}, fmt.Errorf("got a boolean, want %s", typ)
 		}
 		return edm.Boolean(raw.Kind() == 't'), nil
 	case 'n':
 		return edm.Value{}, nil
 	}
-	return edm.Value{}, fmt.Errorf("neither a text nor a number")
+	return edm.Value{}, fmt.Errorf("the value must be a string, a number or a boolean")
 }
 
-// readString reads a JSON string; same is returned instead of a new string when it is the same.
+// readString reads a JSON string; it returns same instead of a new string if both are equal.
 func (t *tokens) readString(same string) (string, error) {
 	raw, err := t.decoder.ReadValue()
 	if err != nil {
 		return "", err
 	}
 	if raw.Kind() != '"' {
-		return "", fmt.Errorf("%s where a text belongs", raw.Kind())
+		return "", fmt.Errorf("got %s, want a string", raw.Kind())
 	}
 	text, err := t.unquote(raw)
 	if err != nil {
@@ -146,8 +147,8 @@ func (t *tokens) readString(same string) (string, error) {
 	return string(text), nil
 }
 
-// readTerm reads the term of a reservation, 0 for what is not a number of seconds. Such a reservation is never freed for its age, and
-// a row that another program has damaged does not hide the others of its page.
+// readTerm reads the term of a reservation; it returns 0 for anything that is not a number of seconds. A reservation
+// with term 0 never expires, and a row that another program has damaged does not make the rest of its page unreadable.
 func (t *tokens) readTerm() (time.Duration, error) {
 	raw, err := t.decoder.ReadValue()
 	if err != nil {

@@ -22,7 +22,7 @@ func (r *Reader[P]) readProperty(n *nameEntry) error {
 	return nil
 }
 
-// readAnnotation notes a type. The service writes it before the value it belongs to; after it is legal as well.
+// readAnnotation records a type. The service writes it before its value; after it is valid as well.
 func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 	of := &r.names.entries[n.of]
 	t, err := r.readType(of)
@@ -38,7 +38,8 @@ func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 	return nil
 }
 
-// readOwn reads one of the library's own properties that this version knows. All are texts, but for the term of a reservation.
+// readOwn reads one of the library's own properties that this version knows. All are texts, except the term of a
+// reservation.
 func (r *Reader[P]) readOwn(n *nameEntry) error {
 	if n.name == rows.Term {
 		term, err := r.readTerm()
@@ -48,7 +49,7 @@ func (r *Reader[P]) readOwn(n *nameEntry) error {
 		return err
 	}
 	var err error
-	n.text, err = r.readString(n.text) // mostly the same as in the row before
+	n.text, err = r.readString(n.text) // usually the same as in the previous row
 	if n.name == rows.WriteID {
 		r.row.WriteID = n.text
 		return err

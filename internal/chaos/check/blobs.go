@@ -13,14 +13,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
-// pointer is what a row holds in place of a value that is in a blob.
+// pointer is what a row holds instead of a value that is in a blob.
 type pointer struct {
 	blob   string
 	length int64
 	hash   string
 }
 
-// checkBlobs compares the blobs with the pointers to them. An entity whose blob is wrong cannot be read: nothing more is said of it.
+// checkBlobs compares the blobs with the pointers to them. An entity whose blob is wrong cannot be read, so its copies
+// are not checked.
 func (c *checker) checkBlobs(ctx context.Context) error {
 	for _, b := range c.Blobs {
 		stored, err := b.stored(ctx)
@@ -62,7 +63,7 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 	return nil
 }
 
-// pointerIn finds the pointer in a row, nil if the value is in the row or there is none.
+// pointerIn returns the pointer in a row, nil if the value is in the row or there is none.
 func (b *Blob) pointerIn(row Row) (*pointer, error) {
 	value, annotation := row.Raw(b.Property)
 	if value == "" || annotation == "Edm.Binary" {
@@ -71,7 +72,7 @@ func (b *Blob) pointerIn(row Row) (*pointer, error) {
 	text, ok := row.Text(b.Property)
 	parts := strings.SplitN(text, " ", 5)
 	if !ok || len(parts) != 5 || parts[0] != "tp1" {
-		return nil, errors.New("it is neither bytes nor a pointer")
+		return nil, errors.New("the property is neither bytes nor a pointer to a blob")
 	}
 	length, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil {

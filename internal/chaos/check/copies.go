@@ -11,13 +11,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// site is where something is held for an entity.
+// site is a location where a copy or an entry for an entity is stored.
 type site struct {
 	place  string
 	entity Key
 }
 
-// checkNear compares the copies in the entities' partitions.
+// checkNear compares the copies in the entities' own partitions.
 func (c *checker) checkNear(ctx context.Context) error {
 	rows, err := c.rows(ctx, nil)
 	if err != nil {
@@ -60,10 +60,10 @@ func (c *checker) checkNear(ctx context.Context) error {
 	return nil
 }
 
-// outsideSite is what is stored at a site outside of the entity's partition.
+// outsideSite is what is stored at a site in another partition.
 type outsideSite struct {
 	copied *Row
-	claims []Row // that say they are of this copy and this entity
+	claims []Row // rows that name this index and this entity
 }
 
 // checkOutside compares the copies in other partitions, and their claims.
@@ -119,7 +119,7 @@ func (c *checker) checkOutsideTable(rows []Row, indexes []Index) {
 	}
 }
 
-// storedOutside finds the copies and claims of the model's entities.
+// storedOutside returns the copies and claims of the model's entities.
 func (c *checker) storedOutside(rows []Row, indexes []Index) map[site]*outsideSite {
 	stored := map[site]*outsideSite{}
 	for _, row := range rows {
@@ -144,7 +144,7 @@ func (c *checker) storedOutside(rows []Row, indexes []Index) map[site]*outsideSi
 	return stored
 }
 
-// wrong says what is wrong with a copy and its claim, "" for nothing.
+// wrong describes the error in a copy and its claim, "" for none.
 func (o *outsideSite) wrong(primary Row, x Index, key Key, rows map[Key]Row) string {
 	name := claimName(key, primary.Key)
 	claim, there := rows[Key{key.Partition, name}]
@@ -165,7 +165,7 @@ func (o *outsideSite) wrong(primary Row, x Index, key Key, rows map[Key]Row) str
 	return ""
 }
 
-// claimName is the row key of a copy's claim.
+// claimName returns the row key of a copy's claim.
 func claimName(copied, entity Key) string {
 	h := sha256.New()
 	for _, s := range []string{copied.Row, entity.Partition, entity.Row, ""} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkLists compares the lists with what the entities ask for.
+// checkLists compares the lists with the entries that the entities require.
 func (c *checker) checkLists(ctx context.Context) error {
 	for _, x := range c.Lists {
 		rows, err := c.rows(ctx, x.Table)
@@ -60,7 +60,7 @@ func (c *checker) checkList(x Index, rows []Row) {
 	}
 }
 
-// firstRow is the row key of a list's first row: those of further ones have '!' and four digits behind it.
+// firstRow returns the row key of a list's first row; further rows append '!' and four digits.
 func firstRow(row string) string {
 	at := len(row) - 5
 	if at < 0 || row[at] != '!' {
@@ -72,7 +72,7 @@ func firstRow(row string) string {
 	return row[:at]
 }
 
-// idsOf are the entities in a row of a list: partition key, tab, row key.
+// idsOf returns the entities in a row of a list: partition key, tab, row key.
 func idsOf(row Row) ([]string, error) {
 	value, annotation := row.Raw("Count")
 	count, err := strconv.Atoi(value)

@@ -11,11 +11,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
-// Model says where an entity type is stored, and what its primary rows ask for.
+// Model says where an entity type is stored, and which rows its primary rows require.
 type Model struct {
 	Table     *aztables.Client // of the primary rows and the copies in their partition
 	RowPrefix string           // of the primary rows, with its separator
-	// Key returns the key that a primary row's properties stand for. An error says that the row does not decode as the type.
+	// Key returns the key that a primary row's properties give. An error means that the row cannot be decoded as the
+	// type.
 	Key     func(Row) (Key, error)
 	Near    []Index // copies in the entities' partition
 	Outside []Index // copies in other partitions
@@ -23,25 +24,25 @@ type Model struct {
 	Blobs   []Blob
 }
 
-// Index says which key a primary row asks for.
+// Index says which key a primary row requires.
 type Index struct {
-	Name  string           // the pattern's name: keys begin with it
-	Table *aztables.Client // nil for Model.Table; indexes in one table have the same client
+	Name  string           // name of the pattern, which begins its keys
+	Table *aztables.Client // nil for Model.Table; give indexes in one table the same client
 	Key   func(Row) (key Key, wanted bool)
-	Keep  []string // the properties that a copy has, nil for all
+	Keep  []string // the properties that a copy has; nil means all
 }
 
 // Blob is a property of bytes whose large values are in blobs.
 type Blob struct {
 	Property  string
 	Container *container.Client
-	Prefix    string // of the blobs' names, without a slash at its end
+	Prefix    string // beginning of the blobs' names, without the final slash
 }
 
-// Kind says how what is stored differs from what the primary rows ask for.
+// Kind says how stored data differs from what the primary rows require.
 type Kind string
 
-// The kinds of findings.
+// The kinds of Finding.
 const (
 	Missing    Kind = "missing"
 	Spurious   Kind = "spurious"
@@ -52,24 +53,24 @@ const (
 // Finding is one difference.
 type Finding struct {
 	Kind   Kind
-	Name   string // of the index, list or blob property; "" for a primary row
+	Name   string // name of the index, list or blob property; "" for a primary row
 	Place  string // a row key in the entity's partition, a partition and a row key with a tab between, or a blob's name
-	Entity Key    // whose it is
+	Entity Key    // key of the entity
 	Detail string
 }
 
-// String tells the finding in one line.
+// String describes the finding in one line.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s %s %q of (%q, %q) %s", f.Kind, f.Name, f.Place, f.Entity.Partition, f.Entity.Row, f.Detail)
 }
 
-// checker is one run.
+// checker is one run of Check.
 type checker struct {
 	*Model
-	tables   map[*aztables.Client][]Row // which this run has read once
-	primary  map[Key]Row                // those that decode
-	other    []Row                      // those that do not
-	broken   map[Key]bool               // those that do not, or whose blob is missing or different: nothing is said of their copies
+	tables   map[*aztables.Client][]Row // tables that this run has read
+	primary  map[Key]Row                // entities that decode
+	other    []Row                      // entities that do not decode
+	broken   map[Key]bool               // entities that do not decode, or whose blob is missing or different: their copies are not checked
 	findings []Finding
 }
 
@@ -89,7 +90,7 @@ func (c *checker) report(kind Kind, name, place string, entity Key, detail strin
 	c.findings = append(c.findings, Finding{kind, name, place, entity, fmt.Sprintf(detail, of...)})
 }
 
-// rows are those of a table, nil for the primary one.
+// rows returns the rows of a table, nil for the primary one.
 func (c *checker) rows(ctx context.Context, table *aztables.Client) ([]Row, error) {
 	table = cmp.Or(table, c.Table)
 	if rows, read := c.tables[table]; read {
@@ -103,7 +104,7 @@ func (c *checker) rows(ctx context.Context, table *aztables.Client) ([]Row, erro
 	return rows, nil
 }
 
-// readPrimary finds the primary rows.
+// readPrimary reads the primary rows.
 func (c *checker) readPrimary(ctx context.Context) error {
 	rows, err := c.rows(ctx, nil)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *checker) readPrimary(ctx context.Context) error {
 		}
 		key, err := c.Key(row)
 		if err == nil && key != row.Key {
-			err = fmt.Errorf("its properties stand for the key (%q, %q)", key.Partition, key.Row)
+			err = fmt.Errorf("its properties give another key, (%q, %q)", key.Partition, key.Row)
 		}
 		if err != nil {
 			c.broken[row.Key], c.other = true, append(c.other, row)
@@ -127,12 +128,12 @@ func (c *checker) readPrimary(ctx context.Context) error {
 	return nil
 }
 
-// keeps reports whether a key is that of an entity of the model of which something can be said.
+// keeps reports whether a key belongs to an entity of the model that can be checked.
 func (c *checker) keeps(entity Key) bool {
 	return strings.HasPrefix(entity.Row, c.RowPrefix) && !c.broken[entity]
 }
 
-// nameOf tells whose a key is, by how it begins.
+// nameOf returns the pattern that a key belongs to, by the key's beginning.
 func nameOf(text string, indexes []Index) string {
 	for _, x := range indexes {
 		if text == x.Name || strings.HasPrefix(text, x.Name+"_") {

@@ -30,7 +30,7 @@ func (r Row) Text(name string) (text string, ok bool) {
 
 // Raw returns a property's JSON and the annotation of its type; both are "" if the row does not have it.
 func (r Row) Raw(name string) (value, annotation string) {
-	_ = json.Unmarshal(r.all[name+typeSuffix], &annotation) // absent is ""
+	_ = json.Unmarshal(r.all[name+typeSuffix], &annotation) // absent text is ""
 	return string(r.all[name]), annotation
 }
 
@@ -40,7 +40,7 @@ const (
 	claimPrefix  = "\uFFFC"
 )
 
-// content is the row's own properties, those in keep, nil for all, in one text.
+// content returns the row's own properties as one text: those in keep, or all if keep is nil.
 func (r Row) content(keep []string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.all)) {

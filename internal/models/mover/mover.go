@@ -26,29 +26,29 @@
 // Contents are sets of updates, so that a lost update shows. ETags are flags "nothing was written since I read it".
 package mover
 
-// Case is the size of a world, and the rules that it drops.
+// Case is the size of a model, and the rules that it drops.
 type Case struct {
 	Messages, SourceChanges, CopyChanges, Lates, Requeues byte
 	Replace                                               bool // the mover replaces another entity at the destination
 	Drop                                                  Rules
 }
 
-// Rules are rules of the protocol; one that is true is dropped, and each walk then finds why the rule is there.
+// Rules are the rules of the protocol. A rule that is true is dropped; the walk must then find a violation.
 type Rules struct {
-	Mark              bool // there is no mark: a redelivery writes over its copy, or inserts it again
+	Mark              bool // there is no mark: a redelivery overwrites its copy, or inserts it again
 	MarkInTransaction bool // M is written after D, in a request of its own
 	SameWrite         bool // a copy is replaced although a user has changed it
 	CopyETag          bool // the copy is replaced without its ETag
 	SourceETag        bool // S is deleted without its ETag
 	MarkBeforeSource  bool // look reads S before M
-	Trace             bool // there is no T: S gone and M there means that X was moved
-	TraceWithdraws    bool // there is no T: S gone and M there means that a user deleted X
-	TraceWrite        bool // T does not keep w: any M beside a T was moved
+	Trace             bool // there is no T: if S is gone and M exists, X counts as moved
+	TraceWithdraws    bool // there is no T: if S is gone and M exists, X counts as deleted by a user
+	TraceWrite        bool // T does not keep w: with any M beside a T, X counts as moved
 	MarkBeforeTrace   bool // T is deleted before M
-	MarkAgain         bool // whoever poisons does not read M again
-	PoisonFirst       bool // whoever poisons deletes M first
+	MarkAgain         bool // poison does not read M again
+	PoisonFirst       bool // poison deletes M before it puts the entry on the poison queue
 	Incarnation       bool // the incarnation of S is not compared
-	Lease             bool // a message reappears while its holder still sends
+	Lease             bool // a message reappears while a request of its holder is under way
 	CleanUp           bool // M and T are not deleted
 }
 
@@ -58,24 +58,25 @@ const (
 	other      // at S: another incarnation; at D: another entity
 )
 
-// worker is a worker that handles a message. What it has read is kept as whether that is still so.
+// worker is a worker that handles a message. It stores what it has read as flags that say whether that is still
+// current.
 type worker struct {
 	at       byte
 	msg      byte
-	content  byte // of S as read
-	sSame    bool // S as read is S now
-	mSame    bool // M as read is M now
-	mOf      bool // the ETag of S in M as read is that of S now
-	mW       bool // the w in M as read is that of D now
-	dSame    bool // D as read is D now
-	tSaw     bool // T was there
+	content  byte // the updates in S as read
+	sSame    bool // S has not changed since it was read
+	mSame    bool // M has not changed since it was read
+	mOf      bool // the ETag of S in M as read is the current one
+	mW       bool // the w in M as read is the one in D now
+	dSame    bool // D has not changed since it was read
+	tSaw     bool // T existed when it was read
 	foreign  bool // D as read is another entity
 	hasMark  bool
-	readOnce bool // S was read before M, by a rule that is dropped
-	gone     bool // S is gone: decided by gone, not by look
+	readOnce bool // S was read before M, because the rule MarkBeforeSource is dropped
+	gone     bool // step gone, not look, decides
 }
 
-// request is one that is still under way although its sender has given up.
+// request is a request under way whose sender has given up.
 type request struct {
 	what                     byte
 	msg                      byte
@@ -102,18 +103,18 @@ const (
 type world struct {
 	s, d                        byte
 	sContent, dContent          byte
-	m, mOf, mW                  bool // M is there; made of S as it is now; has the same w as D
-	t, tW                       bool // T is there; its w is M's
+	m, mOf, mW                  bool // M exists; was made of the current S; has the same w as D
+	t, tW                       bool // T exists; its w is the one in M
 	msg                         [2]byte
-	entry                       [2]bool // on the poison queue
+	entry                       [2]bool // the message is on the poison queue
 	p                           [2]worker
 	late                        request
 	sOps, dOps, lates, requeues byte
 
 	// What users were told.
 	updates, seen  byte // all updates of X; those in what users deleted
-	sDel, dDel     bool // users deleted X, its copy
-	sWrote, dWrote bool // users wrote at S, at D
+	sDel, dDel     bool // users deleted X; its copy
+	sWrote, dWrote bool // users wrote at S; at D
 	dOther         bool // users inserted another entity at D
 	poison         bool
 }
@@ -134,13 +135,13 @@ func (w *world) wroteD() {
 	w.late.dSame, w.mW = false, false
 }
 
-// wroteM also says that M has another w than anybody has seen.
+// wroteM records a change of M, whose new w no worker has read and T does not have.
 func (w *world) wroteM() {
 	w.each(func(p *worker) { p.mSame = false })
 	w.late.mSame, w.tW = false, false
 }
 
-// putCopy writes D and its mark, both or none.
+// putCopy writes D and its mark in one transaction.
 func (c *Case) putCopy(w *world, content byte, ofS bool) {
 	w.wroteD()
 	w.d, w.dContent = x, content
@@ -181,7 +182,7 @@ func (c *Case) over(w *world, content byte, ofS, dSame, mSame bool) bool {
 	return true
 }
 
-// commit deletes S. isMark says that the w that it writes into T is M's now.
+// commit deletes S and writes T. isMark says that the w in T is the one in M.
 func (c *Case) commit(w *world, sSame, isMark bool) bool {
 	if !sSame && !(c.Drop.SourceETag && w.s != none) {
 		return false
@@ -203,7 +204,7 @@ func (w *world) dropMark(mSame bool) bool {
 	return true
 }
 
-// dropTrace needs no condition: T has the name of the move, and a move has one commit.
+// dropTrace needs no condition: T has the name of the move, and a move is committed once.
 func (w *world) dropTrace() { w.t, w.tW = false, false }
 
 func (w *world) withdraw(dSame, mSame bool) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/models"
 )
 
-// Walk walks all interleavings of the case.
+// Walk explores all interleavings of the case.
 func (c Case) Walk() models.Result {
 	start := world{s: x, sContent: 1, updates: 1, sOps: c.SourceChanges, dOps: c.CopyChanges, lates: c.Lates, requeues: c.Requeues}
 	for m := range c.Messages {
@@ -24,7 +24,7 @@ func quiet(w world) bool {
 	return w.p == [2]worker{} && w.late.what == noRequest
 }
 
-// forbids holds what no step may do: a mover touches nothing but X.
+// forbids checks each step: a mover touches only X.
 func (c Case) forbids(from, to world) string {
 	if from.s == other && to.s != other || from.d == other && to.d != other && !c.Replace {
 		return "something that is not X was changed"
@@ -32,7 +32,7 @@ func (c Case) forbids(from, to world) string {
 	return ""
 }
 
-// wrong checks every state; at rest it checks what users were promised.
+// wrong checks every state; a final one must also keep what users were promised.
 func (c Case) wrong(w world) string {
 	places := 0
 	var kept byte
@@ -75,7 +75,7 @@ func (c Case) wrong(w world) string {
 	return ""
 }
 
-// users emits what users can do next. Each change has a bit of its own.
+// users emits the next steps of users. Each change has a bit of its own.
 func (c Case) users(w world, emit func(to world, who, what string)) {
 	if w.sOps > 0 {
 		y := w

@@ -1,11 +1,11 @@
 package mover
 
-// Where a worker is.
+// The states of a worker.
 const (
 	idle byte = iota
 	readsSource
 	copies
-	marks // by a rule that is dropped
+	marks // only if the rule is dropped
 	commits
 	dropsMark
 	dropsTrace
@@ -27,7 +27,7 @@ const (
 	withdraws
 )
 
-// act is one step of a worker.
+// act describes one step of a worker.
 type act struct {
 	*Case
 	from world
@@ -35,7 +35,7 @@ type act struct {
 	emit func(to world, who, what string)
 }
 
-// step emits what a worker can do next.
+// step emits the next steps of a worker.
 func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	a := act{c, w, n, emit}
 	switch p := w.p[n]; {
@@ -57,7 +57,7 @@ func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	}
 }
 
-// does emits the world after a change that is answered at once.
+// does emits the state after a change whose response arrives.
 func (a act) does(what string, f func(*world, *worker)) {
 	y := a.from
 	f(&y, &y.p[a.n])
