@@ -200,7 +200,7 @@ func TestMoverBlobNames(t *testing.T) {
 	if _, err := p.work(ctx, 1); err != nil {
 		t.Error(err)
 	}
-	if e := entries(t, p.queue); len(e) != 1 || !strings.Contains(e[0].Reason, "it must follow from what never changes") {
+	if e := entries(t, p.queue); len(e) != 1 || !strings.Contains(e[0].Reason, "derive it only from the key and from properties that never change") {
 		t.Errorf("%+v", e)
 	}
 	if found := must[places](t)(p.find(ctx, c)); found.current == nil {

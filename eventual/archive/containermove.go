@@ -163,7 +163,7 @@ func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done 
 		return m.gone(ctx)
 	}
 	return m.poison("the blob was changed or deleted while the entity was moved there, and may lack changes of the entity; both are left as they are. "+
-		"Delete the one that is not wanted, if it is there, then requeue this message; with MoverOptions.Replace, a requeued message replaces a blob that has lost its metadata", m.dropRecord(record))
+		"Delete the one that is not wanted, if it is there, then requeue this message; with Options.Replace, a requeued message replaces a blob that has lost its metadata", m.dropRecord(record))
 }
 
 func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) error {
