@@ -92,7 +92,7 @@ func TestTrusted(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := w.registry.Check(ctx); strings.Count(err.Error(), "not among") != 3 || strings.Count(err.Error(), "has no key") != 2 {
+	if err := w.registry.Check(ctx); strings.Count(err.Error(), "not among") != 3 || strings.Count(err.Error(), "has no data key") != 2 {
 		t.Errorf("Check: %v", err)
 	}
 }
