@@ -8,9 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The kinds of errors that concern a queue itself, for errors.Is. All other kinds are those of package tables.
-var ()
-
 func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }

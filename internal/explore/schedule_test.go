@@ -248,7 +248,7 @@ func TestSchedulesThatDoNotEnd(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSchedulesThatDoNotEnd$")
 	cmd.Env = append(os.Environ(), rivalsVariable+"=1")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "not done after 50 steps") || !strings.Contains(string(out), "nobody has made a call for 33m20s") {
+	if err == nil || !strings.Contains(string(out), "not done after 50 steps") || !strings.Contains(string(out), "no actor has made a call for 33m20s") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -58,6 +58,7 @@ func TestChaos(t *testing.T) {
 		time.Sleep(chaosEvery/4 + time.Duration(c.dice.Int64N(int64(chaosEvery*3/4))))
 		c.harm()
 	}
+	c.resume() // stopped workers, too: with all of them stopped, the queue would never be empty
 	c.end(writer, repairer)
 	emptied := time.Now()
 	if err := w.empty(t.Context()); err != nil {
@@ -173,6 +174,16 @@ func (c *chaos) harm() {
 	}
 }
 
+// resume lets all stopped processes go on.
+func (c *chaos) resume() {
+	for _, p := range c.running {
+		if !p.resume.IsZero() {
+			p.signal(c.t, syscall.SIGCONT)
+			p.resume = time.Time{}
+		}
+	}
+}
+
 // end lets the processes of some roles end by themselves.
 func (c *chaos) end(roles ...role) {
 	for _, p := range c.running {
@@ -205,9 +216,6 @@ func (p *child) kill(t *testing.T) {
 func (p *child) end(t *testing.T) {
 	t.Helper()
 	p.stdin.Close()
-	if !p.resume.IsZero() {
-		p.signal(t, syscall.SIGCONT)
-	}
 	p.heard.Wait()
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("a %s that was asked to end: %v\n%s", p.role, err, &p.rest)
