@@ -269,7 +269,7 @@ func TestSealedMisuse(t *testing.T) {
 	for _, o := range []largeentities.Options{{Threshold: 10, Sealer: k.stream(t, "")}, {Threshold: -1, AcceptPlaintext: true}} {
 		w := (&world{}).open(t, s)
 		w.options = o
-		if _, err := w.start(s); err == nil || !strings.Contains(err.Error(), "in clear") && !strings.Contains(err.Error(), "AcceptPlaintext") {
+		if _, err := w.start(s); err == nil || !strings.Contains(err.Error(), "in plaintext") && !strings.Contains(err.Error(), "AcceptPlaintext") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

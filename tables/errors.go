@@ -89,7 +89,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %s", text)
 	}
 	if resource, missing := strings.CutSuffix(e.Code, "NotFound"); e.Table != "" && missing && (resource == "Table" || resource == "Queue") {
-		fmt.Fprintf(&b, "; create %s with %s.CreateIfMissing", e.Table, resource)
+		fmt.Fprintf(&b, "; create %s %s with %s.CreateIfMissing", strings.ToLower(resource), e.Table, resource)
 	}
 	return b.String()
 }
