@@ -140,9 +140,8 @@ func isNotHeld(err error) bool {
 // finish deletes the message, whose work is done. No request can be sent for the message afterwards. If another
 // process holds the message by now, that process deletes it, and finish returns nil.
 func (h *holding) finish() error {
-	defer h.stop()
 	<-h.lock
-	defer func() { h.lock <- struct{}{} }()
+	defer h.stopAndUnlock()
 	if h.lease.Check() != nil {
 		return nil
 	}
@@ -160,9 +159,8 @@ func (h *holding) release(delay time.Duration) error { return h.releaseWith(dela
 
 // releaseWith is release that also sets the message's text, unless text is empty.
 func (h *holding) releaseWith(delay time.Duration, text string) error {
-	defer h.stop()
 	<-h.lock
-	defer func() { h.lock <- struct{}{} }()
+	defer h.stopAndUnlock()
 	if h.unsure() || h.lease.Check() != nil {
 		return nil
 	}
@@ -175,6 +173,13 @@ func (h *holding) releaseWith(delay time.Duration, text string) error {
 		return nil
 	}
 	return err
+}
+
+// stopAndUnlock ends the lease before it gives the lock back: else a renewal that waits for the lock would be sent for a message
+// that is deleted or released, and the answer would say that the lease was lost.
+func (h *holding) stopAndUnlock() {
+	h.stop()
+	h.lock <- struct{}{}
 }
 
 // stop ends the lease and its renewal. It may be called several times. The message becomes visible again by itself
