@@ -45,7 +45,7 @@ func ExampleErr() {
 		fmt.Println(detail.Part, detail.Kind)
 	}
 	// Output:
-	// compoundkey: part 0 (Int): needs 7 digits, the width is 6
+	// compoundkey: part 0 (Int): the value needs 7 digits, but the width is 6
 	// true
 	// 0 Int
 }

@@ -20,36 +20,36 @@ func TestErrors(t *testing.T) {
 	// A year in local time that is another in UTC.
 	edge := time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600))
 	for _, c := range []struct{ key, want string }{
-		{Join("p", Int(1000000, 6)), "part 0 (Int): needs 7 digits, the width is 6"},
-		{Join("p", Bool(true), Int(-1000000, 6)), "part 1 (Int): needs 7 digits, the width is 6"},
-		{Join("p", Int(1, 0)), "part 0 (Int): width must be 1 to 19, is 0"},
-		{Join("p", Int(1, 20)), "part 0 (Int): width must be 1 to 19, is 20"},
-		{Join("p", Int(1, 262)), "part 0 (Int): width must be 1 to 19, is 262"},
-		{Join("p", Uint(uint(10), 1)), "part 0 (Uint): needs 2 digits, the width is 1"},
-		{Join("p", Uint(uint(1), 21)), "part 0 (Uint): width must be 1 to 20, is 21"},
-		{Join("p", Int(1, 2), Part{}), "part 1 (Part): has no value"},
-		{Join("p", Tuple()), "part 0 (Part): has no value"},
-		{Join("p", Tuple(Bool(true), Part{})), "part 0 (Tuple): element 1 (Part): has no value"},
-		{Join("p", Int(1, 2), Tuple(Int(100, 2))), "part 1 (Tuple): element 0 (Int): needs 3 digits, the width is 2"},
-		{Join("p", String(secret)), "part 0 (String): not valid UTF-8, 7 bytes"},
-		{Join("p", String("\xED\xA0\x80")), "part 0 (String): not valid UTF-8, 3 bytes"},
-		{Join("p", Time(late)), "part 0 (Time): year must be 1 to 9999, is 10000"},
-		{Join("p", TimeDesc(early)), "part 0 (TimeDesc): year must be 1 to 9999, is 0"},
-		{Join("p", Time(edge)), "part 0 (Time): year must be 1 to 9999, is 0"},
-		{Join("p", Time(time.Unix(0, 1234567))), "part 0 (Time): 67 ns finer than 100 ns"},
-		{Join("p", e.Part("c")), "part 0 (Enum): not one of the 2 names of the list"},
-		{Join("p", NewEnum(1, "a", "b", "a").Part("a")), "part 0 (Enum): names 0 and 2 of the list are the same"},
-		{Join("p", NewEnum[string](1).Part("a")), "part 0 (Enum): the list has no names"},
-		{Join("p", NewEnum(10, "a").Part("a")), "part 0 (Enum): width must be 1 to 9, is 10"},
-		{Join("p", NewEnum(0, "a").Part("a")), "part 0 (Enum): width must be 1 to 9, is 0"},
-		{Join("p", NewEnum(1, strings.Split("abcdefghijk", "")...).Part("a")), "part 0 (Enum): 11 names, width 1 holds 10"},
-		{Join("a_b", Bool(true)), "prefix: character 1 is not an ASCII letter, a digit, '-' or '.'"},
-		{Join("é"), "prefix: character 0 is not an ASCII letter, a digit, '-' or '.'"},
-		{Join("a "), "prefix: character 1 is not an ASCII letter, a digit, '-' or '.'"},
-		{Join(""), "key: neither prefix nor parts"},
-		{Join(strings.Repeat("p", 513)), "key: 513 UTF-16 units, a key holds at most 512"},
+		{Join("p", Int(1000000, 6)), "part 0 (Int): the value needs 7 digits, but the width is 6"},
+		{Join("p", Bool(true), Int(-1000000, 6)), "part 1 (Int): the value needs 7 digits, but the width is 6"},
+		{Join("p", Int(1, 0)), "part 0 (Int): the width is 0; it must be 1 to 19"},
+		{Join("p", Int(1, 20)), "part 0 (Int): the width is 20; it must be 1 to 19"},
+		{Join("p", Int(1, 262)), "part 0 (Int): the width is 262; it must be 1 to 19"},
+		{Join("p", Uint(uint(10), 1)), "part 0 (Uint): the value needs 2 digits, but the width is 1"},
+		{Join("p", Uint(uint(1), 21)), "part 0 (Uint): the width is 21; it must be 1 to 20"},
+		{Join("p", Int(1, 2), Part{}), "part 1 (Part): the zero Part has no value and cannot be put into a key"},
+		{Join("p", Tuple()), "part 0 (Part): the zero Part has no value and cannot be put into a key"},
+		{Join("p", Tuple(Bool(true), Part{})), "part 0 (Tuple): element 1 (Part): the zero Part has no value and cannot be put into a key"},
+		{Join("p", Int(1, 2), Tuple(Int(100, 2))), "part 1 (Tuple): element 0 (Int): the value needs 3 digits, but the width is 2"},
+		{Join("p", String(secret)), "part 0 (String): the text of 7 bytes is not valid UTF-8; for binary data use Bytes"},
+		{Join("p", String("\xED\xA0\x80")), "part 0 (String): the text of 3 bytes is not valid UTF-8; for binary data use Bytes"},
+		{Join("p", Time(late)), "part 0 (Time): the year is 10000; it must be 1 to 9999"},
+		{Join("p", TimeDesc(early)), "part 0 (TimeDesc): the year is 0; it must be 1 to 9999"},
+		{Join("p", Time(edge)), "part 0 (Time): the year is 0; it must be 1 to 9999"},
+		{Join("p", Time(time.Unix(0, 1234567))), "part 0 (Time): the time is not a multiple of 100 ns, the remainder is 67 ns; use t.Truncate(100)"},
+		{Join("p", e.Part("c")), "part 0 (Enum): the name is not one of the 2 that were given to NewEnum"},
+		{Join("p", NewEnum(1, "a", "b", "a").Part("a")), "part 0 (Enum): names 0 and 2 of the list are equal; list each name once"},
+		{Join("p", NewEnum[string](1).Part("a")), "part 0 (Enum): the list has no names; give NewEnum at least one"},
+		{Join("p", NewEnum(10, "a").Part("a")), "part 0 (Enum): the width is 10; it must be 1 to 9"},
+		{Join("p", NewEnum(0, "a").Part("a")), "part 0 (Enum): the width is 0; it must be 1 to 9"},
+		{Join("p", NewEnum(1, strings.Split("abcdefghijk", "")...).Part("a")), "part 0 (Enum): the list has 11 names, but width 1 holds only 10; use a larger width"},
+		{Join("a_b", Bool(true)), "prefix: byte 1 is not allowed; a prefix has only ASCII letters, digits, '-' and '.'"},
+		{Join("é"), "prefix: byte 0 is not allowed; a prefix has only ASCII letters, digits, '-' and '.'"},
+		{Join("a "), "prefix: byte 1 is not allowed; a prefix has only ASCII letters, digits, '-' and '.'"},
+		{Join(""), "key: a key needs a prefix or a part; neither was given"},
+		{Join(strings.Repeat("p", 513)), "key: the key has 513 UTF-16 units; at most 512 are allowed"},
 		{Join("p", String("ab"), String(strings.Repeat("/", 255))),
-			"part 1 (String): 510 of the 516 UTF-16 units of the key, a key holds at most 512"},
+			"part 1 (String): this part takes 510 of the key's 516 UTF-16 units; at most 512 are allowed, so shorten it"},
 	} {
 		want := errorHead + c.want
 		err := Err(c.key)
@@ -97,7 +97,7 @@ func TestEncodeSaysWhatJoinHides(t *testing.T) {
 		t.Errorf("%q, %v", key, err)
 	}
 	key, err = Encode("empid", Int(223, 2))
-	want := &Error{Part: 0, Kind: "Int", Rule: "needs 3 digits, the width is 2"}
+	want := &Error{Part: 0, Kind: "Int", Rule: "the value needs 3 digits, but the width is 2"}
 	if diff := cmp.Diff(error(want), err, cmp.Comparer(func(a, b error) bool { return *a.(*Error) == *b.(*Error) })); diff != "" {
 		t.Error(diff)
 	}
@@ -108,7 +108,7 @@ func TestEncodeSaysWhatJoinHides(t *testing.T) {
 		t.Error(err)
 	}
 	for _, key := range []string{"\x00", "\x00junk", "a\x00compoundkey: part x (Int): no", "\x00compoundkey: part 1: no", "\x00compoundkey: none"} {
-		if err := Err(key); err == nil || err.Error() != "compoundkey: key: holds U+0000, which no key can hold" {
+		if err := Err(key); err == nil || err.Error() != "compoundkey: key: U+0000 is not allowed in a key; build the part with compoundkey.String" {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestPartState(t *testing.T) {
 		t.Error("the zero Part is not zero, or an error")
 	}
 	bad := Int(10, 1)
-	if bad.IsZero() || bad.Err() == nil || bad.Err().Error() != "compoundkey: Int: needs 2 digits, the width is 1" {
+	if bad.IsZero() || bad.Err() == nil || bad.Err().Error() != "compoundkey: Int: the value needs 2 digits, but the width is 1" {
 		t.Errorf("%v", bad.Err())
 	}
 	if NewEnum(1, "a", "a").Err() == nil || NewEnum(1, "a").Err() != nil {
@@ -156,18 +156,18 @@ func TestCheckKeySizesAndText(t *testing.T) {
 	for _, c := range []struct{ key, want string }{
 		{"", ""},
 		{strings.Repeat("a", 512), ""},
-		{strings.Repeat("a", 513), "key: 513 UTF-16 units, a key holds at most 512"},
+		{strings.Repeat("a", 513), "key: the key has 513 UTF-16 units; at most 512 are allowed"},
 		{strings.Repeat("é", 512), ""},
-		{strings.Repeat("世", 513), "key: 513 UTF-16 units, a key holds at most 512"},
+		{strings.Repeat("世", 513), "key: the key has 513 UTF-16 units; at most 512 are allowed"},
 		{strings.Repeat("😀", 256), ""},
-		{"a" + strings.Repeat("😀", 256), "key: 513 UTF-16 units, a key holds at most 512"},
-		{strings.Repeat("a", 511) + "😀", "key: 513 UTF-16 units, a key holds at most 512"},
+		{"a" + strings.Repeat("😀", 256), "key: the key has 513 UTF-16 units; at most 512 are allowed"},
+		{strings.Repeat("a", 511) + "😀", "key: the key has 513 UTF-16 units; at most 512 are allowed"},
 		{"O'Brien", ""},
-		{"a\xFF", "key: not valid UTF-8 at byte 1"},
-		{"é\xED\xA0\x80", "key: not valid UTF-8 at byte 2"},
+		{"a\xFF", "key: byte 1 is not valid UTF-8; for binary data use compoundkey.Bytes"},
+		{"é\xED\xA0\x80", "key: byte 2 is not valid UTF-8; for binary data use compoundkey.Bytes"},
 		{"\uFFFD", ""},
-		{"😀a/b", "key: U+002F at unit 3 is not allowed in a key"},
-		{"a\tb", "key: U+0009 at unit 1 is not allowed in a key"},
+		{"😀a/b", "key: U+002F '/' at offset 3 is not allowed in a key; build the part with compoundkey.String"},
+		{"a\tb", "key: U+0009 at offset 1 is not allowed in a key; build the part with compoundkey.String"},
 	} {
 		got := ""
 		if err := CheckKey(c.key); err != nil {
@@ -236,19 +236,19 @@ func TestSpanErrors(t *testing.T) {
 		span Span
 		want string
 	}{
-		{Prefix("\xFF"), "span: the text to start with is not valid UTF-8"},
-		{Between(Int(1, 2), String("2")), "span: from is Int, to is String"},
-		{Between(Int(1, 2), Int(2, 3)), "span: from and to are Int of different widths"},
-		{Between(Part{}, Int(2, 3)), "part 0 (Part): has no value"},
-		{Through(Int(1, 1), wide), "part 1 (Int): needs 2 digits, the width is 1"},
-		{AtLeast(wide), "Int: needs 2 digits, the width is 1"},
-		{Below(Part{}), "Part: has no value"},
-		{Exactly(Part{}).Under("p"), "Part: has no value"},
-		{Starting("p", Bool(true), wide), "part 1 (Int): needs 2 digits, the width is 1"},
-		{Starting("p_"), "prefix: character 1 is not an ASCII letter, a digit, '-' or '.'"},
-		{All().Under("p", wide), "part 0 (Int): needs 2 digits, the width is 1"},
-		{Range("a/b", ""), "key: U+002F at unit 1 is not allowed in a key"},
-		{Range("", Join("p", wide)), "part 0 (Int): needs 2 digits, the width is 1"},
+		{Prefix("\xFF"), "span: the text given to Prefix is not valid UTF-8"},
+		{Between(Int(1, 2), String("2")), "span: from is of kind Int and to of kind String; both must be of one kind"},
+		{Between(Int(1, 2), Int(2, 3)), "span: from and to are of kind Int with different widths; both must have one width"},
+		{Between(Part{}, Int(2, 3)), "part 0 (Part): the zero Part has no value and cannot be put into a key"},
+		{Through(Int(1, 1), wide), "part 1 (Int): the value needs 2 digits, but the width is 1"},
+		{AtLeast(wide), "Int: the value needs 2 digits, but the width is 1"},
+		{Below(Part{}), "Part: the zero Part has no value and cannot be put into a key"},
+		{Exactly(Part{}).Under("p"), "Part: the zero Part has no value and cannot be put into a key"},
+		{Starting("p", Bool(true), wide), "part 1 (Int): the value needs 2 digits, but the width is 1"},
+		{Starting("p_"), "prefix: byte 1 is not allowed; a prefix has only ASCII letters, digits, '-' and '.'"},
+		{All().Under("p", wide), "part 0 (Int): the value needs 2 digits, but the width is 1"},
+		{Range("a/b", ""), "key: U+002F '/' at offset 1 is not allowed in a key; build the part with compoundkey.String"},
+		{Range("", Join("p", wide)), "part 0 (Int): the value needs 2 digits, but the width is 1"},
 	} {
 		err := c.span.Err()
 		if err == nil || err.Error() != errorHead+c.want {

@@ -107,7 +107,7 @@ func ExampleError() {
 	large.Set("Photo", tables.Binary(make([]byte, 70_000)))
 	fmt.Println(bags.Insert(ctx, large))
 	// Output:
-	// tablepatterns: Insert in ExampleError: invalid: partition key: compoundkey: key: U+002F at unit 1 is not allowed in a key
+	// tablepatterns: Insert in ExampleError: invalid: partition key: compoundkey: key: U+002F '/' at offset 1 is not allowed in a key; build the part with compoundkey.String
 	// true
 	// tablepatterns: Insert in ExampleError ("a", "1"): too large: property Photo: binary of 70000 bytes is over the limit of 65536
 }
