@@ -1,4 +1,4 @@
-// Package denormalization keeps a copy of one entity's properties in other entities, so that both are read in one request: the
+// Package denormalization stores a copy of one entity's properties in other entities, so that one request reads both: the
 // guide's "Denormalization pattern". The copied entity is the source; each entity with a copy is a holder.
 //
 // # Stored rows
@@ -9,76 +9,86 @@
 //	Sales         empid_000223  Name Email IsManager ...                       the source
 //	Sales         dept_Sales    Name ManagerID=223 ManagerName ManagerEmail    the holder
 //
-// A Link says which properties of the holder are the copy, which holders a source has, and what it writes into them. There
-// are no other rows and no properties but these; both entities are kept by their own repositories, each with its own
-// patterns, so an index of the holder follows. A link has two patterns: Copies.Source is given to the repository of the sources,
-// Copies.Holder to that of the holders. All programs that write either need both.
+// A Link says which properties of the holder are the copy, which holders a source has, and what is copied. The package stores
+// no other rows and no other properties. Sources and holders have repositories of their own, each with its own patterns, so an
+// index of the holders follows a change of the copy. A link has two patterns: give Copies.Source to the repository of the
+// sources and Copies.Holder to the repository of the holders. Every program that writes sources or holders needs both.
 //
-// Who says what belongs together: the source, with Link.Holders, as an employee who is a manager does; or the holder, with
-// Link.Find, as all employees do who name a department. Find is for one source with many holders.
+// Either the source or the holder determines which of them belong together. With Link.Holders the source does, for example an
+// employee who manages a department. With Link.Find the holder does, for example each employee, who names a department; use it
+// for one source with many holders.
 //
-// # Guarantee
+// # Guarantee of NewInPartition
 //
-// NewInPartition: the source and its holders are written in one transaction, so no reader sees them differ. A change of a
-// source reads each holder and writes it under its ETag. A holder that is inserted, or whose change touches the source that it
-// refers to or its copy, reads the source, gets the copy and is written together with the source, unchanged, under the source's
-// ETag. A conflict starts the change again, up to Schema.MaxAttempts times. The source must exist: a transaction cannot hold that a
-// row does not.
+// Source and holders are written in one transaction, so no reader sees them differ. A change of a source reads each holder and
+// writes it under its ETag. A change of a holder that concerns its copy or its source (an insert, another source, other values
+// of the copied properties) reads the source and writes the holder with the copy, together with the source, unchanged, under
+// the source's ETag. After a conflict the change starts again, at most Schema.MaxAttempts times (default 10). The source must
+// exist, because a transaction cannot state that a row does not exist.
 //
-// New: the copy agrees with the source once the intents of both are carried out, whatever crashes, is repeated or comes in between;
-// package eventual says how. Until then, some milliseconds with a plain queue as the runner, a holder has the copy as it was
-// before. A change of a holder that touches the source that it refers to or its copy reads the source, writes the holder with the
-// copy under an intent that names the source, and reads the source again. So a holder that is inserted after its source, or while
-// that changes, has the copy as well. internal/models/holder is the model of this protocol.
+// # Guarantee of New
 //
-// What a writer of a holder puts into Properties does not count: it gets the source's copy. With Holders it can say there which
-// source it wants; a source that does not name the holder leaves it without a copy.
+// The copy equals the source's properties once the intents of both are carried out, even if a process crashes, a message is
+// delivered twice, or other writers change either of them; package eventual describes the protocol. Until then, some
+// milliseconds with a Queue as Schema.Intents, the holder has its former copy. A change of a holder that concerns its copy or its
+// source reads the source, writes the holder with the copy under an intent that names the source, and reads the source again.
+// So a holder also gets the right copy if it is inserted after its source, or while its source changes.
+// internal/models/holder is a model of this protocol.
 //
-// A holder has the copy of one source. Where two sources name it, it has that of the one written last, however late an intent of
-// the other is carried out; one that stops naming it never clears the other's. So a new manager may start before or after the old
-// one stops. When the one written last stops while the other still names the holder, it has none until the other is written
-// again: Verify tells.
+// # Guarantee of both
 //
-// The service's Timestamps say which source was written last; of two with one Timestamp, as rows of one transaction have, it is
-// the one with the greater key. Different clocks of the service stamp inserts, updates and the rows of different partitions:
-// of two writes that are a few tenths of a second apart, the earlier one may count as the last.
+// A writer of a holder cannot set the properties in Link.Properties: the library replaces their values by those of the source.
+// With Holders, the writer of a holder may say there which source it wants; if that source does not name the holder, the holder
+// has no copy.
 //
-// A holder that does not exist is no error. With Holders, one that is inserted without saying its source has no copy until the
-// source is written again: Verify tells. In a partition there is one such case more: an insert of a source that waits while others
-// insert the same source and the holder, and delete that source.
+// A holder has the copy of one source. If two sources name it, it has the copy of the one that was written last, even if a
+// worker carries out the other's intent later. A source that stops naming a holder never clears the copy of another source. So
+// when a manager succeeds another, either may be written first. If the source that was written last stops naming the holder
+// while another still names it, the holder has no copy until that other source is written again; Verify reports it.
+//
+// The service's Timestamps decide which source was written last. If they are equal, as those of rows of one transaction are,
+// the source with the greater key counts as the last. The service stamps inserts, updates and rows of different partitions by
+// different clocks, so of two writes that are a few tenths of a second apart the earlier one may count as the last.
+//
+// A holder that does not exist is skipped. With Holders, a holder that is inserted without naming its source has no copy until
+// the source is written again; Verify reports it. With NewInPartition the same happens if, while an insert of a source waits,
+// others insert that source and the holder and delete the source again.
 //
 // # Crashes
 //
-// One transaction is applied whole or not at all. Otherwise the intent is put before anything is written and names the holders or
-// stands for all that Find yields, or names the source of a holder; a worker brings them into agreement as both are then. Holders
-// that are right already are passed over, so a fan-out that was interrupted does only what is left. A holder that cannot be
-// written does not hold up the others; the intent ends on the poison queue in time, with the reason. What programs without the
-// link change is found by Repository.Verify of the sources and repaired by Repair, which also fills a new link.
+// NewInPartition: nothing is left to repair, since the service applies all of a transaction or none. New: the intent is on the
+// queue before anything is written. It names the holders, or says that Find yields them, or names the source of a holder. A
+// worker writes the current copy of the source into each current holder. It skips holders that are already correct, so it does
+// only what the crash left undone. If one holder cannot be written, the worker still writes the others, and after MaxDequeues
+// deliveries (default 5) the intent is on the poison queue with the reason. If programs without the link change sources or
+// holders, Repository.Verify of the sources finds the differences and Repair corrects them. Repair also fills in the copies of a
+// new link.
 //
 // # Requests
 //
 //	NewInPartition, a write of a source            1 transaction, 1 for each holder
 //	  a write of a holder that needs the copy      1 transaction, 1 for the source
 //	New, a write of a source                       1 transaction, 2 of the queue, 2 for each holder, 1 to read again
-//	  with Find                                    the same, 1 for each page of Find, and 2 for each holder that is not right
+//	  with Find                                    the same, 1 for each page of Find, and 2 for each holder that differs
 //	  a write of a holder that needs the copy      1, 2 of the queue, 2 for the source, 1 to read again
-//	  with Async                                   2 of the queue and the write; for a holder 1 for the source; the rest is the worker's
+//	  with Async                                   2 of the queue and the write; for a holder 1 for the source; a worker does the rest
 //	  a holder that has another source's copy      2 more
-//	  a holder that is right already               1 less
-//	  a holder with effects of its own             2 of the queue, 1 for each copy and 1 to read again more
+//	  a holder that is already correct             1 less
+//	  a holder with copies outside its partition   2 of the queue, 1 for each copy and 1 to read again more
 //	a write of a source without holders            1
 //	any other write of a holder                    1
 //	reading a holder with its copy                 1
 //
 // # Limits
 //
-// A transaction has 100 operations: a source and 99 holders without indexes. Two links in the partition cannot write one entity in
-// the same transaction; make one link of them. With New a source has Options.Limit holders, 10,000 by default: with Find, more
-// are tables.ErrTooLarge once the source is written, and the intent goes to the poison queue. A fan-out takes time in proportion
-// to its holders. A source that changes more often than its holders can be written keeps its intents busy, not wrong.
+// NewInPartition: a transaction has 100 operations, enough for a source and 99 holders without indexes. Two links cannot write
+// one entity in the same transaction; declare one link instead. New: a source has at most Options.Limit holders (default
+// 10,000). If Find yields more, the source is written, its intent fails with tables.ErrTooLarge and ends on the poison queue.
+// The time until all holders have the copy is proportional to their number. If a source changes faster than its holders can be
+// written, they stay behind until it pauses.
 //
 // # When not to use it
 //
-// Where the copied properties change often and have many holders: each change writes all of them. Read the source then, or
-// join in the client. Where a holder needs the details of many sources: store keys, and read those.
+// If the copied properties change often and have many holders, since each change writes all of them: read the source, or join in
+// the client. If a holder needs details of many sources: store their keys, and read the sources.
 package denormalization

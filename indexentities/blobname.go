@@ -27,7 +27,7 @@ func segment(text string) string {
 // groupPrefix begins the names of a group's blobs.
 func groupPrefix(name, group string) string {
 	prefix := segment(name) + segmentEnd
-	if group == Organisation {
+	if group == Global {
 		return prefix
 	}
 	return prefix + segment(compoundkey.Join("", compoundkey.String(group))) + segmentEnd
@@ -50,8 +50,8 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	return full, nil
 }
 
-// valueOf is the reverse of blobName for a blob under a group's prefix. Blobs of other groups may be there, too, where it is
-// the organisation's.
+// valueOf is the inverse of blobName for a blob under a group's prefix. It returns false for a list of another group: the
+// prefix of a global index is also the beginning of their names.
 func valueOf(prefix, name string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok || rest == "" || strings.Contains(rest, segmentEnd) {

@@ -40,8 +40,8 @@ func TestBlobNames(t *testing.T) {
 	if _, err := blobName("n", strings.Repeat("g", 512), compoundkey.String(strings.Repeat("v", 512))); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a name that is too long: %v", err)
 	}
-	if _, ok := valueOf(groupPrefix("lastname", Organisation), "lastname/Sales/Jones"); ok {
-		t.Error("a department's list is taken for one of the organisation")
+	if _, ok := valueOf(groupPrefix("lastname", Global), "lastname/Sales/Jones"); ok {
+		t.Error("the list of a group is taken for one of the global index")
 	}
 }
 

@@ -77,7 +77,7 @@ func ExampleNewInTable() {
 		log.Fatal(err)
 	}
 	byName := indexentities.NewInTable("lastname", lastName, account.Table("LastNames"), &indexentities.Options[Employee]{
-		Group: func(*Employee) string { return indexentities.Organisation },
+		Group: func(*Employee) string { return indexentities.Global },
 	})
 	employees, err := patterns.NewRepository(account.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byName)
 	if err != nil {
@@ -86,7 +86,7 @@ func ExampleNewInTable() {
 	create(ctx, employees.Table().Create, account.Table("LastNames").Create, intents.Create)
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, indexentities.Organisation, compoundkey.String("Jones"))
+	keys, err := byName.Keys(ctx, indexentities.Global, compoundkey.String("Jones"))
 	if err != nil {
 		log.Fatal(err)
 	}

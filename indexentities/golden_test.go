@@ -66,7 +66,7 @@ func TestGoldenRows(t *testing.T) {
 			"Count=2\nKeys=\"empid_000152\\nempid_000223\"\nPartitionKey=\"Sales\"\nRowKey=\"lastname_O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
 		{world{option: outside}, tables.Key{Partition: "lastname_Sales", Row: "O&1Brien.\uFFFCNg"},
 			"Count=2\nKeys=\"Sales\\tempid_000152\\nSales\\tempid_000223\"\nPartitionKey=\"lastname_Sales\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
-		{world{option: outside, organisation: true}, tables.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg"},
+		{world{option: outside, global: true}, tables.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg"},
 			"Count=4\nKeys=\"\\tempid_000005\\nSales\\tempid_000152\\nSales\\tempid_000223\\nSales B\\tempid_000001\"\nPartitionKey=\"lastname\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestGoldenBlobs(t *testing.T) {
 		{world{option: inBlobs}, "lastname/Sales/O&1Brien.\uFFFCNg", "Sales\tempid_000152\nSales\tempid_000223\n", "2"},
 		{world{option: inBlobs}, "lastname/O&1Brien.\uFFFCNg", "\tempid_000005\n", "1"},
 		{world{option: inBlobs}, "lastname/Sales!sB/O&1Brien.\uFFFCNg", "Sales B\tempid_000001\n", "1"},
-		{world{option: inBlobs, organisation: true}, "lastname/O&1Brien.\uFFFCNg", "\tempid_000005\nSales\tempid_000152\nSales\tempid_000223\nSales B\tempid_000001\n", "4"},
+		{world{option: inBlobs, global: true}, "lastname/O&1Brien.\uFFFCNg", "\tempid_000005\nSales\tempid_000152\nSales\tempid_000223\nSales B\tempid_000001\n", "4"},
 	} {
 		t.Run(c.blob, func(t *testing.T) {
 			s := storagetest.Open(t)

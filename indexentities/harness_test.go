@@ -63,16 +63,16 @@ type reader interface {
 // world is where the tests' processes work: names, and how they keep employees.
 type world struct {
 	option
-	async        bool
-	organisation bool // one group for all
-	attempts     int  // Schema.MaxAttempts
-	values       func(*employee) []compoundkey.Part
+	async    bool
+	global   bool // a global index: one group for all entities
+	attempts int  // Schema.MaxAttempts
+	values   func(*employee) []compoundkey.Part
 
 	table, lists, queue, container string
 }
 
 func (w *world) String() string {
-	return string(w.option) + map[bool]string{true: "-async"}[w.async] + map[bool]string{true: "-organisation"}[w.organisation]
+	return string(w.option) + map[bool]string{true: "-async"}[w.async] + map[bool]string{true: "-global"}[w.global]
 }
 
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
@@ -123,15 +123,15 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		values = func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} }
 	}
 	var options indexentities.Options[employee]
-	if w.organisation {
-		options.Group = func(*employee) string { return indexentities.Organisation }
+	if w.global {
+		options.Group = func(*employee) string { return indexentities.Global }
 	}
 	switch w.option {
 	case inPartition:
 		p.index = indexentities.NewInPartition("lastname", values)
 	case outside:
 		var lists *tables.Table
-		if w.organisation {
+		if w.global {
 			lists = account.Table(w.lists)
 			p.lists = lists
 		}
@@ -149,8 +149,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 
 // group is that of an employee in Sales.
 func (w *world) group() string {
-	if w.organisation {
-		return indexentities.Organisation
+	if w.global {
+		return indexentities.Global
 	}
 	return "Sales"
 }

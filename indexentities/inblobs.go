@@ -45,7 +45,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
 	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
-		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Organisation),
+		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
 		return nil
 	}
@@ -180,7 +180,7 @@ func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 		all := x.definition.Group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
-			groups = []string{Organisation} // whose prefix begins the names of all others
+			groups = []string{Global} // whose prefix begins the names of all others
 		}
 		for _, group := range groups {
 			prefix := groupPrefix(x.definition.Name, group)

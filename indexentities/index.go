@@ -12,13 +12,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Organisation is the group of an index whose lists are those of the whole organisation.
-const Organisation = ""
+// Global is the group of a global index: Options.Group returns it for lists of all entities, whatever their partition.
+const Global = ""
 
 // Options are the options of NewInTable and NewInBlobs; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group makes lists for each value that it returns. For lists of the whole organisation it returns Organisation. It is
-	// pure. nil is lists for each of the entities' partitions.
+	// Group returns an entity's group, for example its region. Each group has lists of its own. For a global index, whose
+	// lists contain entities of all partitions, it returns Global. It must be pure. By default the group is the entity's
+	// partition.
 	Group func(*T) string
 }
 

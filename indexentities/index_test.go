@@ -18,8 +18,8 @@ import (
 
 // worlds are all kinds of them.
 func worlds() []*world {
-	return []*world{{option: inPartition}, {option: outside}, {option: outside, organisation: true}, {option: outside, async: true},
-		{option: inBlobs}, {option: inBlobs, organisation: true}, {option: inBlobs, async: true}}
+	return []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}, {option: outside, async: true},
+		{option: inBlobs}, {option: inBlobs, global: true}, {option: inBlobs, async: true}}
 }
 
 // TestLifeOfEntities: inserted, moved, merged, upserted, deleted; the lists follow.

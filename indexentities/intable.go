@@ -95,7 +95,7 @@ func (x *InTable[T]) rows() (rowLists, error) {
 
 // partition is the partition key of a group's lists.
 func (x *InTable[T]) partition(group string) string {
-	if group == Organisation {
+	if group == Global {
 		return compoundkey.Join(x.definition.Name)
 	}
 	return compoundkey.Join(x.definition.Name, compoundkey.String(group))
@@ -140,7 +140,7 @@ func (x *InTable[T]) partitions(table *tables.Table, scope driver.Scope) []table
 	q := table.Entities().Query()
 	if x.definition.Group != nil || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.definition.Name)
-		return []tables.Query[tables.Entity]{q.Partition(x.partition(Organisation)),
+		return []tables.Query[tables.Entity]{q.Partition(x.partition(Global)),
 			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
 	}
 	var queries []tables.Query[tables.Entity]

@@ -113,7 +113,7 @@ func TestStaleLists(t *testing.T) {
 
 // TestValues: which values there are, within spans, and how often.
 func TestValues(t *testing.T) {
-	for _, w := range []*world{{option: inPartition}, {option: outside}, {option: outside, organisation: true}, {option: inBlobs}, {option: inBlobs, organisation: true}} {
+	for _, w := range []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}, {option: inBlobs}, {option: inBlobs, global: true}} {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)

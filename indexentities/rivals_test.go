@@ -16,7 +16,7 @@ import (
 // TestTwentyRivals: twenty writers enter one list at the same time, and leave it for another. Nothing is lost.
 func TestTwentyRivals(t *testing.T) {
 	const rivals = 20
-	for _, w := range []*world{{option: inPartition, attempts: 2 * rivals}, {option: outside}, {option: outside, organisation: true}, {option: inBlobs}} {
+	for _, w := range []*world{{option: inPartition, attempts: 2 * rivals}, {option: outside}, {option: outside, global: true}, {option: inBlobs}} {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)

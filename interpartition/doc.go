@@ -1,54 +1,59 @@
-// Package interpartition keeps copies of an entity in other partitions or in another table, so that it can be found by
-// other properties wherever it is: the guide's "Inter-partition secondary index pattern".
+// Package interpartition stores copies of an entity in other partitions or in another table, so that the entity can be found
+// by other properties without knowing its partition: the guide's "Inter-partition secondary index pattern".
 //
 // # Stored rows
 //
-// An employee of department Sales with an index "email" is a row in its own partition, and two in the index's:
+// An employee of department Sales with an index "email" is one row in its own partition and two in the index's partition:
 //
 //	PartitionKey  RowKey              properties
 //	Sales         empid_000223        FirstName LastName Age Email  _tpIncarnation _tpWrite
 //	email_Sales   jonesj@contoso.com  FirstName LastName Age Email  _tpIncarnation _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpVersion=W/"..."
 //	email_Sales   U+FFFC MFRGG...     _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpClaim=jonesj@contoso.com
 //
-// The partition key of a copy is the index's name and the group, the row key the index key, both as compoundkey writes
-// them. The group is the entity's partition, what Options.Group returns, or Organisation: then the partition key is the name alone.
-// Options.Table puts the same rows into another table. A copy holds all of the entity's properties, or those that Options.Project names;
-// _tpPartition and _tpPrimary are the entity's own key, _tpVersion the ETag of the row that the copy was made of.
+// The partition key of a copy is the index's name and the group, and its row key is the index key, both encoded by
+// compoundkey. The group is the entity's partition unless Options.Group returns another one; for the group Global the
+// partition key is the name alone. Options.Table puts these rows into another table. A copy contains all of the entity's
+// properties, or those that Options.Project names. _tpPartition and _tpPrimary are the entity's own key, and _tpVersion is the
+// ETag of the entity's row from which the copy was made.
 //
-// The third row is the copy's claim: it says whose the copy is, and is named by a hash of the copy's row key and the
-// entity's key. Copy and claim are always written in one transaction, which the service refuses when the claim is
-// not there: so a write that comes late cannot touch a copy that has become another entity's. Claims sort behind all copies.
+// The third row is the copy's claim: it names the entity to which the copy belongs. Its row key is a hash of the copy's row
+// key and the entity's key. The library writes a copy and its claim in one transaction, which the service refuses if the claim
+// does not exist. So a late write cannot change a copy that belongs to another entity by then. Claims sort after all copies.
 //
 // # Guarantee
 //
-// After every change of an entity the index agrees with it sooner or later, whatever crashes, is repeated, or comes in
-// between; package eventual says how. A read through the index can be stale meanwhile:
-// it may find an entity as it was before, under a key that it had before, or not yet under its new key. With a plain queue
-// as the runner, that is the time from the transaction to the copy's write, some milliseconds; after a crash of the
-// writer it is the queue's visibility timeout, and until a worker comes to it. With the queue's Async it is until a
-// worker comes to it: milliseconds for a busy one or one in the same process, up to its MaxPoll for one that was idle. A
-// read through Verified is never stale, though it does not find what was not entered yet.
+// After each change of an entity the index converges to it, even if a process crashes, a message is delivered twice, or other
+// writers change the entity at the same time; package eventual describes the protocol. Until then a read through the index can
+// be stale: it may return an entity as it was before, under a key that it had before, or not find it under its new key. That
+// lasts
 //
-// An index key belongs to one entity of its group. Without Options.Unique, a second entity that takes the key is written, does not
-// appear in the index, and its intent ends on the poison queue, with the owner's key as the reason; requeue it when the
-// conflict is resolved. With Unique its write is refused with tables.ErrDuplicate.
+//   - some milliseconds, from the transaction to the write of the copy, with a Queue as Schema.Intents;
+//   - the queue's visibility timeout (default 1 minute) and the time until a worker gets the message, if the writer crashes;
+//   - until a worker gets the message, with the queue's Async: milliseconds if a worker is busy or runs in the same process,
+//     and up to WorkerOptions.MaxPoll if all workers are idle.
+//
+// A read through Verified never returns a stale entity, but it does not find an entity that is not in the index yet.
+//
+// An index key belongs to one entity of its group. Without Options.Unique, a second entity with the same key is written but
+// does not appear in the index, and its intent ends on the poison queue with the owner's key in the reason; requeue it when
+// the owner has released the key. With Unique the write is refused with tables.ErrDuplicate.
 //
 // # Crashes
 //
-// The intent message is put before anything is written, so a crash at any point leaves it on the queue. It appears when its
-// visibility timeout is over, and a worker makes the keys that it names agree with the entity as it is then: after a crash
-// before the transaction that removes reserved keys, after it that enters and removes copies. Copies that programs without
-// the index leave behind are found by a check only.
+// The intent message is put on the queue before anything is written, so after a crash at any point it is still there. When its
+// visibility timeout is over, a worker reads the entity and reconciles the keys that the message names: it releases the
+// reservations of a change that was not committed, and writes and removes the copies of one that was. Orphaned copies, which
+// a program without the index leaves behind, are found by Repository.Verify only.
 //
 // # Requests
 //
 //	Insert, Delete             1 transaction, 2 of the queue, 1 for each copy, 1 to read again
 //	Replace                    the same; a copy whose key changes counts as two
 //	Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional   1 more, to read first
-//	the same with Unique       1 more for each new key, 2 more for each that goes
-//	the same with Async        1 transaction, 2 of the queue, what is read first and reserved; the rest is the worker's
-//	a worker, for a message    1 to get up to 32, 2 to read, 1 for each copy that stays or goes, 2 for a new one, 1 to delete; with Unique 3 for one that goes
-//	Replace, Delete of what was read through an index   1 more (it is compared with the entity's own row first)
+//	the same with Unique       1 more for each new key, 2 more for each removed key
+//	the same with Async        1 transaction, 2 of the queue, the reads before the change, the reservations; a worker does the rest
+//	a worker, for a message    1 to get up to 32, 2 to read, 1 for each copy that stays or is removed (with Unique 3 for a removed one), 2 for a new one, 1 to delete the message
+//	Replace, Delete of an entity read through an index   1 more, to compare it with the entity's own row
 //	Get                        1
 //	Range, Query               1 for each page of at most 1,000
 //	GetFull, Verified.Get      2
@@ -56,13 +61,13 @@
 //
 // # Limits
 //
-// A copy is one row, with the limits of an entity and 6 properties of the library's among its 252; an entity that is spread
-// over rows needs Options.Project. Each write of an entity is a write of two rows in each of its indexes' partitions, whose target is
-// 2,000 rows a second: one partition for the organisation takes at most 1,000 changes a second. Patterns with effects outside
-// of the partition cannot be staged in a transaction of the caller's.
+// A copy is one row, with the limits of an entity; 6 of its 252 properties are the library's. An entity that widentities stores
+// in several rows needs Options.Project. Each write of an entity writes two rows in each of its indexes' partitions. The
+// service's target is 2,000 rows a second for a partition, so a global index takes at most 1,000 changes a second. You cannot
+// stage an entity with such an index in a transaction of your own.
 //
 // # When not to use it
 //
-// When the entities to find are in one partition: intrapartition, which is never stale and costs no further request. When
-// many entities share an index key and only their keys are wanted: indexentities.
+// If readers know the entities' partition, use intrapartition, which is never stale and costs no further request. If many
+// entities share an index key and you need only their keys, use indexentities.
 package interpartition

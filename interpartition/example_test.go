@@ -32,7 +32,7 @@ type staff struct {
 func openStaff(account *tables.Account, queue *eventual.Queue) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	}, &interpartition.Options[Employee]{Group: func(*Employee) string { return interpartition.Organisation }})}
+	}, &interpartition.Options[Employee]{Group: func(*Employee) string { return interpartition.Global }})}
 	var err error
 	s.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
@@ -50,7 +50,7 @@ func (s *staff) hire(ctx context.Context) error {
 	if err := s.employees.Insert(ctx, june); err != nil { // 5 requests: a message, the row, its copy, a second look, no message
 		return err
 	}
-	found, err := s.byEmail.Get(ctx, interpartition.Organisation, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
+	found, err := s.byEmail.Get(ctx, interpartition.Global, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func Example() {
 	if _, err := worker.Drain(ctx); err != nil { // a service calls Run: it carries on where writers died
 		log.Fatal(err)
 	}
-	for e, err := range s.byEmail.Range(ctx, interpartition.Organisation, compoundkey.Prefix("j")) {
+	for e, err := range s.byEmail.Range(ctx, interpartition.Global, compoundkey.Prefix("j")) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func ExampleOptions() {
 	}
 	email := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	byEmail := interpartition.NewIndex("email", email, &interpartition.Options[Employee]{
-		Group:  func(*Employee) string { return interpartition.Organisation },
+		Group:  func(*Employee) string { return interpartition.Global },
 		Unique: true,
 	})
 	employees, err := patterns.NewRepository(account.Table("ExampleUnique"), patterns.Schema[Employee]{

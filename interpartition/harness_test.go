@@ -67,7 +67,7 @@ type process struct {
 	repo  *patterns.Repository[employee]
 	queue *eventual.Queue
 	email *interpartition.Index[employee] // in the same table, by department
-	badge *interpartition.Index[employee] // in the table badges, over the organisation, and only what is needed
+	badge *interpartition.Index[employee] // in the table badges: a global index with a projection
 
 	badges *tables.Table
 }
@@ -86,7 +86,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	p := &process{queue: queue, badges: account.Table(w.badges),
 		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{Unique: w.unique}),
 		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
-			Group:   func(*employee) string { return interpartition.Organisation },
+			Group:   func(*employee) string { return interpartition.Global },
 			Table:   account.Table(w.badges),
 			Project: []string{"Name"},
 			Unique:  w.unique,

@@ -14,41 +14,42 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is one secondary index of entities of type T, in partitions of its own. It belongs to the one Repository that it
-// was given to; before that its reads are tables.ErrInvalid.
+// Index is a secondary index of entities of type T, in partitions of its own. It belongs to the one Repository to which it
+// was given. Before NewRepository has returned, its reads return tables.ErrInvalid.
 type Index[T any] struct {
 	index  keyindex.Index[T]
 	table  *tables.Table
 	unique bool
 }
 
-// Organisation is the group of an index that has one partition for all entities.
-const Organisation = ""
+// Global is the group of a global index: Options.Group returns it for one partition with the copies of all entities.
+const Global = ""
 
 // Options are the options of NewIndex; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group makes a partition for each value that it returns: a region, the first letter of the key. For one partition for
-	// the whole organisation it returns Organisation. It is pure. nil is a partition for each of the entities' partitions.
+	// Group returns an entity's group, for example its region. The index has a partition for each group. For a global index,
+	// which has one partition, it returns Global. It must be pure. By default the group is the entity's partition.
 	Group func(*T) string
 
-	// Table holds the copies, and may be in another account; nil is the entities' own table.
+	// Table holds the copies (default: the entities' own table). It may be in another account.
 	Table *tables.Table
 
-	// Project names the properties that the copies hold; nil is all. Without all of them, what is read through the index has
-	// zero values for the others, can be merged and deleted but not replaced, and GetFull reads the whole entity. Queries
-	// through the index can have conditions on these properties only.
+	// Project names the properties that the copies hold (default: all). With a projection, an entity read through the index
+	// has zero values for the other properties and cannot be replaced, only merged or deleted; GetFull reads the whole
+	// entity. Queries through the index can have conditions on these properties only.
 	Project []string
 
-	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing: each new
-	// key is reserved before the entity is written, for 1 request each. A key that was just released, or reserved by a
-	// change that died, stays taken until its intent is completed.
+	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing. The writer
+	// reserves each new key before it writes the entity, which takes 1 request for each. A key that was just released, or
+	// that was reserved by a writer that died, stays taken until the intent of that change is carried out.
 	Unique bool
 }
 
-// NewIndex makes an index. name begins its partition keys: letters, digits, '-' and '.'. key is pure. It returns one key,
-// or several such as one for each tag; repeated keys count once. It returns the zero Part for an entity that is not in the
-// index, and a compoundkey.Tuple for an order by several properties. A key belongs to one entity of its group: one whose
-// values repeat, such as a last name, ends with the entity's id.
+// NewIndex makes an index. name is the beginning of its partition keys: ASCII letters, digits, '-' and '.'. key must be
+// pure. It returns one key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for
+// an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key belongs to
+// one entity of its group, so if values repeat, such as last names, end the key with the entity's id. NewRepository reports
+// an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
@@ -69,11 +70,11 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, err
 }
 
-// reservationTerm is how long a key may be reserved before its entity is written. A long term costs little: intents
-// free the keys of writers that died, so only a lost intent makes others wait for its end.
+// reservationTerm is how long a key may be reserved before its entity is written. A long term costs little, because the
+// intent of a writer that died releases its keys: other writers wait for the end of the term only if the intent is lost.
 const reservationTerm = time.Hour
 
-// owns reports whether a key is one of the index's: other indexes may keep their copies in the same table.
+// owns reports whether a row belongs to this index, since a table may hold the copies of several indexes.
 func (x *Index[T]) owns(key tables.Key) bool {
 	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
 }
@@ -92,16 +93,16 @@ func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy
 	return copies, nil
 }
 
-// partition is the partition key of a group's copies: the index's name, and the group where there is one.
+// partition returns the partition key of a group's copies: the index's name and, unless the index is global, the group.
 func (x *Index[T]) partition(group string) string {
-	if group == Organisation {
+	if group == Global {
 		return compoundkey.Join(x.index.Name)
 	}
 	return compoundkey.Join(x.index.Name, compoundkey.String(group))
 }
 
-// Get reads the entity of a group with an index key; it is tables.ErrNotFound when there is none. key is what the key
-// function returns, such as compoundkey.String of a text. Requests: 1.
+// Get reads the copy under an index key of a group. It returns tables.ErrNotFound if there is none. key is a Part as the key
+// function returns it, such as compoundkey.String(email). Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("Get")
 	if err != nil {
@@ -110,8 +111,8 @@ func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) 
 	return host.GetOutsideCopy(ctx, x.table, x.key(group, key), x.index.Project)
 }
 
-// GetFull is Get for an index whose copies do not hold all properties: it reads the entity's own row. Between its two
-// reads the entity may change or be deleted, so the result is of the second read. Requests: 2.
+// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns what the second read
+// found; it returns tables.ErrNotFound if there is no copy or the entity was deleted meanwhile. Requests: 2.
 func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("GetFull")
 	if err != nil {
@@ -128,8 +129,8 @@ func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
 	return tables.Key{Partition: x.partition(group), Row: compoundkey.Join("", part)}
 }
 
-// Range yields the entities of a group whose index keys lie in the span, in the order of the index: compoundkey.All,
-// Prefix, Between and so on. An error comes once, last. Requests: 1 for each page.
+// Range yields the entities of a group whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
+// order of the index. An error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		query, err := x.Query(span)
@@ -141,8 +142,9 @@ func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Spa
 	}
 }
 
-// Query begins a query in the order of the index, for conditions, pages and several groups, whose partition keys
-// PartitionKey returns. The index must have been given to a repository.
+// Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
+// groups: restrict it to a group with Partition(x.PartitionKey(group)). It returns tables.ErrInvalid if the index was not
+// given to a repository. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
 	host, err := x.index.Host("Query")
 	if err != nil {

@@ -63,7 +63,7 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intent
 	var indexes []patterns.Pattern[employee]
 	if !older {
 		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
-			Group:   func(*employee) string { return interpartition.Organisation },
+			Group:   func(*employee) string { return interpartition.Global },
 			Table:   account.Table(w.badges),
 			Project: []string{"Name"},
 		})
@@ -195,7 +195,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 					if worker := must[*eventual.Worker](t)(eventual.NewWorker(newer.queue, nil, nil)); must[int](t)(worker.Drain(context.Background())) != 1 {
 						t.Errorf("the newer build's worker: %+v", worker.Stats())
 					}
-					if _, err := newer.badge.Get(context.Background(), interpartition.Organisation, compoundkey.String(jones().Badge)); err != nil {
+					if _, err := newer.badge.Get(context.Background(), interpartition.Global, compoundkey.String(jones().Badge)); err != nil {
 						t.Errorf("the intent was not carried out: %v", err)
 					}
 				})

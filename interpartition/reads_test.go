@@ -110,8 +110,8 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	w := newWorld(t, s, kind{})
 	p := must[*process](t)(w.start(s))
 	shared := p.badges
-	organisation := func(*employee) string { return interpartition.Organisation }
-	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: organisation, Table: shared})
+	global := func(*employee) string { return interpartition.Global }
+	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
 	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(),
 		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid", Intents: p.queue}, mail, byDepartment))

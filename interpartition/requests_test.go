@@ -167,16 +167,16 @@ func TestRequestCountsOfReads(t *testing.T) {
 		do   func() error
 	}{
 		{"Get", 1, func() error { _, err := c.email.Get(ctx, "Sales", email); return err }},
-		{"GetFull", 2, func() error { _, err := c.badge.GetFull(ctx, interpartition.Organisation, badge); return err }},
+		{"GetFull", 2, func() error { _, err := c.badge.GetFull(ctx, interpartition.Global, badge); return err }},
 		{"Verified.Get", 2, func() error {
-			_, err := c.badge.Verified().Get(ctx, interpartition.Organisation, badge)
+			_, err := c.badge.Verified().Get(ctx, interpartition.Global, badge)
 			return err
 		}},
 		{"Range", 1, func() error { return each(c.email.Range(ctx, "Sales", compoundkey.All()), nil) }},
 		{"Verified.Range", 1 + 3, func() error { return each(c.email.Verified().Range(ctx, "Sales", compoundkey.All()), nil) }},
 		{"Query", 1, func() error {
 			query, err := c.badge.Query(compoundkey.Prefix("B"))
-			return each(query.Partition(c.badge.PartitionKey(interpartition.Organisation)).All(ctx), err)
+			return each(query.Partition(c.badge.PartitionKey(interpartition.Global)).All(ctx), err)
 		}},
 	} {
 		c.requests.Reset()

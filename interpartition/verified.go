@@ -11,15 +11,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verified is an index whose reads follow each copy to the entity itself. They yield the current entity, if it still
-// has the key. They do not find entities that are not yet in the index.
+// Verified is a view of an index whose reads follow each copy to the entity's own row and return the current entity if it
+// still has the index key. They do not find entities that are not in the index yet.
 type Verified[T any] struct{ index *Index[T] }
 
-// Verified returns the index for reads that are never stale.
+// Verified returns a view of the index whose reads never return a stale entity.
 func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
 
-// Get is Index.Get of the entity itself. It is tables.ErrNotFound when the entity is deleted or has another key by now.
-// Requests: 2.
+// Get reads the copy under an index key, and then the entity's own row, which it returns. It returns tables.ErrNotFound if
+// there is no copy, or if the entity was deleted or has another index key by now. Requests: 2.
 func (v Verified[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	x := v.index
 	found, err := x.GetFull(ctx, group, key)
@@ -43,11 +43,12 @@ func (x *Index[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) 
 	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
-// verifiedAtOnce is how many copies are followed together.
+// verifiedAtOnce is the number of copies whose entities Range reads together.
 const verifiedAtOnce = 64
 
-// Range is Index.Range of the entities themselves, in the order of the index. Requests: 1 for each page, and 1 for each
-// entity, several at once.
+// Range reads the copies in a span, and yields the entities' own rows in the order of the index. It skips entities that were
+// deleted or have another index key by now. Requests: 1 for each page of at most 1,000 copies, and 1 for each entity, of
+// which it reads several in parallel.
 func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := v.index.index.Host("Range")
@@ -73,7 +74,8 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 	}
 }
 
-// follow yields the entities of copies that still have their keys. It returns false when that is the end.
+// follow yields the entities of the copies, without those that no longer have the index key. It returns false after an
+// error, or if the caller stopped the iteration.
 func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
 	keys := make([]tables.Key, len(copies))

@@ -1,5 +1,5 @@
-// Package intrapartition keeps copies of an entity under other row keys of its partition, so that it can be found and
-// sorted by other properties: the guide's "Intra-partition secondary index pattern".
+// Package intrapartition stores copies of an entity under other row keys of its partition, so that the entity can be found
+// and sorted by other properties: the guide's "Intra-partition secondary index pattern".
 //
 // # Stored rows
 //
@@ -9,42 +9,43 @@
 //	Sales         empid_000223                FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite
 //	Sales         email_jonesj@contoso.com    FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite _tpPrimary=empid_000223
 //
-// The row key of a copy is the index's name, "_" and the index key as compoundkey writes it. A copy holds all of the
-// entity's properties, or those that Options.Project names. _tpPrimary is the row key of the entity's own row, _tpCopies
-// the names of the indexes that were written with it.
+// The row key of a copy is the index's name, "_" and the index key, encoded by compoundkey. A copy contains all of the
+// entity's properties, or those that Options.Project names. _tpPrimary is the row key of the entity's own row; _tpCopies
+// lists the indexes whose copies were written with the entity.
 //
 // # Guarantee
 //
-// A copy and its entity are never seen to differ: every write of the repository writes all rows of the entity in one
-// entity group transaction. An index key belongs to one entity at most; a taken one is tables.ErrDuplicate naming
-// the index, and nothing is written. An entity without an index key (the zero compoundkey.Part) has no copy.
+// A reader never sees a copy that differs from its entity: each write of the repository writes all rows of the entity in
+// one entity group transaction. An index key belongs to at most one entity. A write that needs another entity's key returns
+// tables.ErrDuplicate, which names the index, and writes nothing. An entity whose key function returns the zero
+// compoundkey.Part has no copy.
 //
 // # Crashes
 //
-// A transaction is applied whole or not at all, so a crash leaves nothing to repair. Rows that other programs wrote or
-// deleted behind the repository's back are mended when the entity is written next: a missing copy is written again,
-// and one that was to be deleted may be gone. A program that writes the entities without the index leaves copies behind;
-// one that is in the way of a write is taken over, after a look at its owner. An index that is attached to a table with
-// data holds each entity from its next write on.
+// The service applies all of a transaction or none, so a crash leaves nothing to repair. If another program has written or
+// deleted rows without this index, the entity's next write corrects them: it writes a missing copy, and ignores that a copy
+// to be removed is already gone. A program without the index also leaves orphaned copies. If an orphaned copy occupies a key
+// that a write needs, the library reads the copy's owner and claims the copy. If you add an index to a table with data,
+// each entity gets its copy with its next write, or by Repository.Rebuild.
 //
 // # Requests
 //
 //	Insert, Replace, Delete with any number of indexes   1
-//	Replace, Delete of what was read through an index    2 (it is compared with the entity's own row first)
-//	Merge                                                2 (what the copies hold follows from the whole entity)
+//	Replace, Delete of an entity read through an index   2 (1 to compare it with the entity's own row)
+//	Merge                                                2 (1 to read the entity, from which the copies are made)
 //	Get, by index key                                    1
 //	Range, Query                                         1 for each page of at most 1,000
 //	GetFull, through an index with Options.Project       2
 //
 // # Limits
 //
-// All rows of an entity go into one transaction of at most 100 operations and 4 MiB: at most 99 copies. A copy whose
-// index key changes costs one delete and one insert, so that only 49 can all change at once. Each copy has the
-// limits of an entity and 4 properties of the library's among its 252. An entity and its copies share the partition's
-// target of 2,000 entities a second, so a write with three indexes counts as four.
+// One transaction of at most 100 operations and 4 MiB writes all rows of an entity: at most 99 copies. A copy whose index
+// key changes takes one delete and one insert, so at most 49 copies can change their keys in one write. Each copy has the
+// limits of an entity; 4 of its 252 properties are the library's. The service's target for a partition is 2,000 rows a
+// second, and a write with three indexes counts as four rows.
 //
 // # When not to use it
 //
-// When an index must find entities in any partition: interpartition. When many entities share an index key and only
-// their keys are wanted: indexentities.
+// If an index must find entities in any partition, use interpartition. If many entities share an index key and you need only
+// their keys, use indexentities.
 package intrapartition

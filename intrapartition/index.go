@@ -12,24 +12,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is one secondary index of entities of type T, within their partitions. It belongs to the one Repository that
-// it was given to; before that its reads are tables.ErrInvalid.
+// Index is a secondary index of entities of type T, within their partitions. It belongs to the one Repository to which it
+// was given. Before NewRepository has returned, its reads return tables.ErrInvalid.
 type Index[T any] struct {
 	index keyindex.Index[T]
 }
 
 // Options are the options of NewIndex; nil is the same as the zero value.
 type Options struct {
-	// Project names the properties that the copies hold; nil is all. Without all of them, what is read through the index has
-	// zero values for the others, can be merged and deleted but not replaced, and GetFull reads the whole entity. Queries
-	// through the index can have conditions on these properties only.
+	// Project names the properties that the copies hold (default: all). With a projection, an entity read through the index
+	// has zero values for the other properties and cannot be replaced, only merged or deleted; GetFull reads the whole
+	// entity. Queries through the index can have conditions on these properties only.
 	Project []string
 }
 
-// NewIndex makes an index. name is the prefix of its row keys: letters, digits, '-' and '.'. key is pure. It returns one
-// key, or several such as one for each tag; repeated keys count once. It returns the zero Part for an entity that is not
-// in the index, and a compoundkey.Tuple for an order by several properties. An order whose values repeat, such as a last
-// name, ends with the entity's id.
+// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must be pure. It
+// returns one key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
+// entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key belongs to one
+// entity of its partition, so if values repeat, such as last names, end the key with the entity's id. NewRepository reports
+// an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
 	x := &Index[T]{keyindex.New(name, key, nil)}
 	if options != nil {
@@ -61,11 +62,11 @@ func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
 	return copies, nil
 }
 
-// rows places a span of index keys among the partition's row keys.
+// rows returns the span of row keys for a span of index keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.index.Name) }
 
-// Get reads the entity with an index key; it is tables.ErrNotFound when there is none. key is what the key function
-// returns, such as compoundkey.String of a text. Requests: 1.
+// Get reads the copy under an index key of a partition. It returns tables.ErrNotFound if there is none. key is a Part as the
+// key function returns it, such as compoundkey.String(email). Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("Get")
 	if err != nil {
@@ -74,8 +75,8 @@ func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Pa
 	return host.GetCopy(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)}, x.index.Project)
 }
 
-// GetFull is Get for an index whose copies do not hold all properties: it reads the entity's own row. Between its two
-// reads the entity may change or be deleted, so the result is of the second read. Requests: 2.
+// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns what the second read
+// found; it returns tables.ErrNotFound if there is no copy or the entity was deleted meanwhile. Requests: 2.
 func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("GetFull")
 	if err != nil {
@@ -84,8 +85,8 @@ func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundke
 	return host.GetPrimary(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)})
 }
 
-// Range yields the entities whose index keys lie in the span, in the order of the index: compoundkey.All, Prefix,
-// Between and so on. An error comes once, last. Requests: 1 for each page.
+// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
+// the order of the index. An error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := x.index.Host("Range")
@@ -97,8 +98,8 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 	}
 }
 
-// Query begins a query in the order of the index, for conditions, pages and several partitions. The index must have
-// been given to a repository.
+// Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
+// partitions. It returns tables.ErrInvalid if the index was not given to a repository. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
 	host, err := x.index.Host("Query")
 	if err != nil {

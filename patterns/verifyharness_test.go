@@ -109,7 +109,7 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 		}, &intrapartition.Options{Project: []string{"Name"}})},
 		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
 		{"badge", interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
-			Group:   func(*staff) string { return interpartition.Organisation },
+			Group:   func(*staff) string { return interpartition.Global },
 			Table:   d.badge,
 			Project: []string{"Name"},
 			Unique:  true,

@@ -75,7 +75,7 @@ func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern[
 		intrapartition.NewIndex("email", byEmail, nil),
 		besideEmployees(),
 		interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
-			Group: func(*Employee) string { return interpartition.Organisation },
+			Group: func(*Employee) string { return interpartition.Global },
 			Table: d.emails,
 		}),
 	}, more...)...)

@@ -76,7 +76,7 @@ func (c *company) openRoster(ctx context.Context) (*roster, error) {
 	if r.queue, err = c.queue(ctx, "names", nil); err != nil {
 		return nil, err
 	}
-	organisation := func(*Employee) string { return indexentities.Organisation }
+	organisation := func(*Employee) string { return indexentities.Global }
 	r.outside = indexentities.NewInTable("lastname-row", lastName, lists, &indexentities.Options[Employee]{Group: organisation})
 	r.blobs = indexentities.NewInBlobs("lastname-blob", lastName, blobs, &indexentities.Options[Employee]{Group: organisation})
 	schema := newSchema()
@@ -196,10 +196,10 @@ func (r *roster) askAnywhere(ctx context.Context, s *section) error {
 	n := len(r.named("", "Jones"))
 	for _, q := range []question{
 		{text: "Jones anywhere, by row (option 3)", with: finding(n, func(ctx context.Context) iter.Seq2[*Employee, error] {
-			return r.outside.Find(ctx, indexentities.Organisation, compoundkey.String("Jones"), nil)
+			return r.outside.Find(ctx, indexentities.Global, compoundkey.String("Jones"), nil)
 		})},
 		{text: "Jones anywhere, by blob (option 1)", with: finding(n, func(ctx context.Context) iter.Seq2[*Employee, error] {
-			return r.blobs.Find(ctx, indexentities.Organisation, compoundkey.String("Jones"), nil)
+			return r.blobs.Find(ctx, indexentities.Global, compoundkey.String("Jones"), nil)
 		})},
 	} {
 		q.without = without
@@ -214,7 +214,7 @@ func (r *roster) askAnywhere(ctx context.Context, s *section) error {
 func (r *roster) count(ctx context.Context, s *section) error {
 	return r.c.act(s, "last names, and how many have each", func() (string, error) {
 		names := 0
-		for v, err := range r.outside.Values(ctx, indexentities.Organisation, compoundkey.All()) {
+		for v, err := range r.outside.Values(ctx, indexentities.Global, compoundkey.All()) {
 			if err != nil {
 				return "", err
 			}

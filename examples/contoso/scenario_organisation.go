@@ -67,7 +67,7 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 	}
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	d.everybody = interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
-		Group:  func(*Employee) string { return interpartition.Organisation },
+		Group:  func(*Employee) string { return interpartition.Global },
 		Table:  emails,
 		Unique: true,
 	})
@@ -133,7 +133,7 @@ func (d *directory) askByEmail(ctx context.Context, s *section) error {
 	}
 	return d.c.ask(ctx, s, question{text: "one email, anywhere", without: without,
 		with: reading(func(ctx context.Context) (*Employee, error) {
-			return d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(june))
+			return d.everybody.Get(ctx, interpartition.Global, compoundkey.String(june))
 		})})
 }
 
@@ -142,7 +142,7 @@ func (d *directory) askByEmailPrefix(ctx context.Context, s *section) error {
 	if err != nil {
 		return err
 	}
-	with, err := copiesOf(d.everybody, interpartition.Organisation, compoundkey.Prefix("a"))
+	with, err := copiesOf(d.everybody, interpartition.Global, compoundkey.Prefix("a"))
 	if err != nil {
 		return err
 	}
@@ -179,10 +179,10 @@ func (d *directory) changeEmail(ctx context.Context, s *section) error {
 		return err
 	}
 	if err := d.c.act(s, "found by the old email and by the new", func() (string, error) {
-		if _, err := d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(old)); !errors.Is(err, tables.ErrNotFound) {
+		if _, err := d.everybody.Get(ctx, interpartition.Global, compoundkey.String(old)); !errors.Is(err, tables.ErrNotFound) {
 			return "", fmt.Errorf("the old email still finds somebody: %w", err)
 		}
-		got, err := d.everybody.Get(ctx, interpartition.Organisation, compoundkey.String(e.Email))
+		got, err := d.everybody.Get(ctx, interpartition.Global, compoundkey.String(e.Email))
 		return "not found, found", same(got, e, err)
 	}); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (d *directory) refuseTakenEmail(ctx context.Context, s *section) error {
 // check reads both indexes whole: everybody is there once, and no intent is left.
 func (d *directory) check(ctx context.Context, s *section) error {
 	return d.c.act(s, "both indexes, read whole", func() (string, error) {
-		everybody, err := collect(d.everybody.Range(ctx, interpartition.Organisation, compoundkey.All()))
+		everybody, err := collect(d.everybody.Range(ctx, interpartition.Global, compoundkey.All()))
 		if err != nil {
 			return "", err
 		}

@@ -98,7 +98,7 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,
 		interpartition.NewIndex("badge", func(p *person) compoundkey.Part { return text(p.Badge) }, &interpartition.Options[person]{
-			Group:   func(*person) string { return interpartition.Organisation },
+			Group:   func(*person) string { return interpartition.Global },
 			Table:   badges,
 			Project: []string{"Name"},
 			Unique:  true,
