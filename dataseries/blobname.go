@@ -2,27 +2,16 @@ package dataseries
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const (
-	segmentEnd  = "/"
-	longestName = 1024 // characters of a blob's name
-)
+const segmentEnd = "/"
 
-// segment returns a key as a segment of a blob name, escaped as compoundkey writes text: '/' and characters that are
-// unsafe in an address. An empty segment or one that ends with a dot would be unsafe (".." means the parent), so it
-// gets a '!' at its end, with which no escaped text ends.
 func segment(key string) string {
-	text := compoundkey.Join("", compoundkey.String(key))
-	if text == "" || strings.HasSuffix(text, ".") {
-		return text + string(numberMark)
-	}
-	return text
+	return blobio.Segment(compoundkey.Join("", compoundkey.String(key)))
 }
 
 // blobPrefix returns the common prefix of the names of the blobs of all series of a kind. Table names ignore case.
@@ -36,8 +25,8 @@ func (b *blobShelf) prefixOf(partition *string) string {
 
 func (b *blobShelf) nameOf(key tables.Key) (string, error) {
 	name := b.prefixOf(&key.Partition) + segment(key.Row)
-	if n := utf8.RuneCountInString(name); n > longestName {
-		return "", tables.Invalid("", &edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"})
+	if err := blobio.CheckName(name); err != nil {
+		return "", tables.Invalid("", err)
 	}
 	return name, nil
 }
@@ -53,5 +42,5 @@ func (b *blobShelf) keyOf(name string) (key tables.Key, ok bool) {
 }
 
 func keyOfSegment(text string, key *string) bool {
-	return compoundkey.Parse(strings.TrimSuffix(text, string(numberMark)), "", compoundkey.ToString(key)) == nil
+	return compoundkey.Parse(blobio.ParseSegment(text), "", compoundkey.ToString(key)) == nil
 }

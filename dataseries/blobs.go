@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -14,14 +13,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const (
-	contentType       = "application/json"
-	containerNotFound = "ContainerNotFound"
-)
+const contentType = "application/json"
 
 // blobs are documents in blobs of a container.
 type blobs struct{ container *container.Client }
@@ -35,49 +32,31 @@ type stored struct {
 
 // read reads a document. Requests: 1.
 func (b blobs) read(ctx context.Context, name string) (*stored, error) {
-	var ex wire.Exchange
-	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
-	if err == nil {
-		_ = answer.Body.Close() // empty: the exchange has read the body
-	}
-	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
-	switch {
-	case (err == nil || missing) && ex.Header == nil:
-		// Other clients do not record attempts, so the outcome of their requests is not known well enough to add to a
-		// value.
-		return nil, tables.Invalidf("", "the container's client was not made by Account.Container; make it there")
-	case err != nil && !missing:
+	content, err := blobio.Read(ctx, b.container, name)
+	if err != nil {
 		return nil, tables.ServiceError("", name, err)
 	}
-	s := &stored{}
-	if s.now, err = dateOf(ex.Header); err != nil || missing {
+	s := &stored{etag: content.ETag}
+	if s.now, err = dateOf(content.Header); err != nil || s.etag == "" {
 		return s, err
 	}
-	d, err := decodeDocument(ex.Answer)
+	d, err := decodeDocument(content.Text)
 	if err != nil {
 		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
-	s.document, s.etag = *d, azcore.ETag(ex.Header.Get("ETag"))
-	if s.etag == "" {
-		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: errors.New("the response has no ETag")}
-	}
+	s.document = *d
 	return s, nil
 }
 
 // write writes the changed document under the ETag with which it was read. If the response is lost, the write ID in
 // the blob may show the outcome. Requests: 1.
 func (b blobs) write(ctx context.Context, name string, s *stored) error {
-	condition := &blob.ModifiedAccessConditions{IfMatch: &s.etag}
-	if s.etag == "" {
-		absent := azcore.ETagAny
-		condition = &blob.ModifiedAccessConditions{IfNoneMatch: &absent}
-	}
 	s.document.write = rand.Text()
 	kind := contentType
 	var ex wire.Exchange
 	_, err := b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(s.encode())),
 		&blockblob.UploadOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind},
-			AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
+			AccessConditions: blobio.Unchanged(s.etag)})
 	if err == nil {
 		return nil
 	}
@@ -101,9 +80,8 @@ func (b blobs) remove(ctx context.Context, name string) error {
 		return nil
 	}
 	failed := tables.ServiceError("", name, err)
-	gone := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 	switch {
-	case gone && ex.EarlierUnknown():
+	case blobio.IsGone(err) && ex.EarlierUnknown():
 		return nil // a missing blob is what Delete asked for
 	case ex.Lost():
 		failed.Kind = tables.ErrUnknownOutcome

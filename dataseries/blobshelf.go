@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -76,16 +77,16 @@ func (b *blobShelf) load(ctx context.Context, name string) ([]tables.Value, erro
 
 func (b *blobShelf) readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
-		for name, err := range b.names(ctx, &partition) {
+		for item, err := range b.list(ctx, &partition) {
 			if err != nil {
-				yield(record{}, err)
+				yield(record{}, tables.ServiceError("", b.prefixOf(&partition), err))
 				return
 			}
-			key, ok := b.keyOf(name)
+			key, ok := b.keyOf(*item.Name)
 			if !ok || !of.Contains(key.Row) {
 				continue
 			}
-			values, err := b.load(ctx, name)
+			values, err := b.load(ctx, *item.Name)
 			if !yield(record{key, values}, err) || err != nil { // an error comes last
 				return
 			}
@@ -93,27 +94,9 @@ func (b *blobShelf) readMany(ctx context.Context, partition string, of compoundk
 	}
 }
 
-// names lists the blobs of a partition, or of all.
-func (b *blobShelf) names(ctx context.Context, partition *string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		prefix := b.prefixOf(partition)
-		pager := b.blobs.container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix})
-		for pager.More() {
-			page, err := pager.NextPage(ctx)
-			if err != nil {
-				yield("", tables.ServiceError("", prefix, err))
-				return
-			}
-			if page.Segment == nil {
-				continue
-			}
-			for _, item := range page.Segment.BlobItems {
-				if item.Name != nil && !yield(*item.Name, nil) {
-					return
-				}
-			}
-		}
-	}
+// list lists the blobs of a partition, or of all.
+func (b *blobShelf) list(ctx context.Context, partition *string) iter.Seq2[*container.BlobItem, error] {
+	return blobio.List(ctx, b.blobs.container, b.prefixOf(partition), container.ListBlobsInclude{})
 }
 
 func (b *blobShelf) remove(ctx context.Context, key tables.Key) error {
@@ -173,10 +156,12 @@ func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
 		partitions = append(partitions, nil)
 	}
 	for ; s.at.Part < len(partitions); s.at.Part, s.at.Row = s.at.Part+1, "" {
-		for name, err := range b.names(ctx, partitions[s.at.Part]) {
+		partition := partitions[s.at.Part]
+		for item, err := range b.list(ctx, partition) {
 			if err != nil {
-				return err
+				return tables.ServiceError("", b.prefixOf(partition), err)
 			}
+			name := *item.Name
 			if name <= s.at.Row {
 				continue
 			}

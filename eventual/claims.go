@@ -13,11 +13,11 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -137,10 +137,9 @@ func (q *Queue) claimBlob(c *claim) *blockblob.Client {
 // from an earlier attempt of this put.
 func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
 	var ex wire.Exchange
-	absent := azcore.ETagAny
 	_, err := q.claimBlob(e.Claim).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
 		Metadata:         claimMetadata(e, queue),
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}},
+		AccessConditions: blobio.Unchanged(""),
 	})
 	if wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed) {
 		if _, same := q.getClaim(ctx, e); same == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -129,8 +130,7 @@ func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
 
 // sweepClaim deletes a body unless it has changed since it was listed.
 func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) error {
-	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &c.etag}}})
+	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{AccessConditions: blobio.Unchanged(c.etag)})
 	switch {
 	case wire.HasCode(err, "ConditionNotMet"):
 		report.Young++

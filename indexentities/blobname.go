@@ -2,35 +2,21 @@ package indexentities
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const (
-	segmentEnd  = "/"
-	longestName = 1024 // characters of a blob's name
-)
-
-// segment is a text that compoundkey has written as a part of a blob's name. A part that is empty or ends with a dot is
-// not safe there, on its way through addresses: "..", for one, is a way up. A '!' follows it then, with which no such text
-// ends.
-func segment(text string) string {
-	if text == "" || strings.HasSuffix(text, ".") {
-		return text + string(numberMark)
-	}
-	return text
-}
+const segmentEnd = "/"
 
 // groupPrefix begins the names of a group's blobs.
 func groupPrefix(name, group string) string {
-	prefix := segment(name) + segmentEnd
+	prefix := blobio.Segment(name) + segmentEnd
 	if group == Global {
 		return prefix
 	}
-	return prefix + segment(compoundkey.Join("", compoundkey.String(group))) + segmentEnd
+	return prefix + blobio.Segment(compoundkey.Join("", compoundkey.String(group))) + segmentEnd
 }
 
 // blobName names the blob of a value.
@@ -42,10 +28,9 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	if err := compoundkey.Err(compoundkey.Join("", compoundkey.String(group))); err != nil {
 		return "", err
 	}
-	full := prefix + segment(key)
-	if n := utf8.RuneCountInString(full); n > longestName {
-		return "", &tables.Error{Kind: tables.ErrTooLarge,
-			Err: &edm.SizeError{What: "a blob's name", Size: n, Limit: longestName, Unit: "characters"}}
+	full := prefix + blobio.Segment(key)
+	if err := blobio.CheckName(full); err != nil {
+		return "", tables.Invalid("", err)
 	}
 	return full, nil
 }
@@ -57,5 +42,5 @@ func valueOf(prefix, name string) (key string, ok bool) {
 	if !ok || rest == "" || strings.Contains(rest, segmentEnd) {
 		return "", false
 	}
-	return strings.TrimSuffix(rest, string(numberMark)), true
+	return blobio.ParseSegment(rest), true
 }

@@ -3,9 +3,7 @@ package indexentities
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -15,15 +13,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
-	metaCount         = "tpcount" // the service knows no case in names of metadata
-	contentType       = "text/plain; charset=utf-8"
-	containerNotFound = "ContainerNotFound"
+	metaCount   = "tpcount" // the service knows no case in names of metadata
+	contentType = "text/plain; charset=utf-8"
 )
 
 // blobLists are lists in blobs of a container.
@@ -43,27 +41,16 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	if err := b.owner.CheckName(name); err != nil {
 		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
 	}
-	var ex wire.Exchange
-	answer, err := b.container.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
-	if err == nil {
-		_ = answer.Body.Close() // empty: the exchange has the body
-	}
-	missing := wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
-	switch {
-	case (err == nil || missing) && ex.Header == nil:
-		// Requests of other clients do not check the lease of an intent.
-		return nil, &tables.Error{Table: name, Kind: tables.ErrInvalid, Err: errors.New("the container's client was not made by Account.Container; make it there")}
-	case missing:
-		return &blobList{}, nil
-	case err != nil:
+	content, err := blobio.Read(ctx, b.container, name)
+	if err != nil {
 		return nil, tables.ServiceError("", name, err)
 	}
-	l, meta := &blobList{etag: azcore.ETag(ex.Header.Get("ETag"))}, blobowner.FromHeader(ex.Header)
-	if err = b.owner.CheckLabels(name, meta); err == nil {
-		l.ids, err = decodeLines(string(ex.Answer), blobowner.Label(meta, metaCount))
+	l, meta := &blobList{etag: content.ETag}, blobowner.FromHeader(content.Header)
+	if l.etag == "" {
+		return l, nil
 	}
-	if err == nil && l.etag == "" {
-		err = errors.New("the service returned the list blob without an ETag")
+	if err = b.owner.CheckLabels(name, meta); err == nil {
+		l.ids, err = decodeLines(string(content.Text), blobowner.Label(meta, metaCount))
 	}
 	if err != nil {
 		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
@@ -73,11 +60,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 
 // write puts other ids in the place of a list that was read, under its ETag. A list without any is deleted. Requests: 1.
 func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []string) error {
-	condition := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &old.etag}}
-	if old.etag == "" {
-		absent := azcore.ETagAny
-		condition.ModifiedAccessConditions = &blob.ModifiedAccessConditions{IfNoneMatch: &absent}
-	}
+	condition := blobio.Unchanged(old.etag)
 	var ex wire.Exchange
 	var err error
 	if len(ids) == 0 {

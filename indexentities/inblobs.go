@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -112,34 +113,9 @@ func (x *InBlobs[T]) idOf(entity tables.Key) string { return joinKey(entity) }
 
 func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
 
-// listed is a blob of a listing.
-type listed struct {
-	name  string
-	count string
-	owner error // why it is not the index's, nil if it is
-}
-
 // under lists the blobs whose names begin with prefix.
-func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[listed, error] {
-	return func(yield func(listed, error) bool) {
-		pager := b.container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
-		for pager.More() {
-			page, err := pager.NextPage(ctx)
-			if err != nil {
-				yield(listed{}, tables.ServiceError("", prefix, err))
-				return
-			}
-			for _, item := range page.Segment.BlobItems {
-				if item.Name == nil {
-					continue
-				}
-				one := listed{name: *item.Name, count: blobowner.Label(item.Metadata, metaCount), owner: b.owner.CheckLabels(*item.Name, item.Metadata)}
-				if !yield(one, nil) {
-					return
-				}
-			}
-		}
-	}
+func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[*container.BlobItem, error] {
+	return blobio.List(ctx, b.container, prefix, container.ListBlobsInclude{Metadata: true})
 }
 
 func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
@@ -151,19 +127,19 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 		prefix := groupPrefix(x.definition.Name, group)
 		for b, err := range x.blobs.under(ctx, prefix) {
 			if err != nil {
-				yield(Value{}, err)
+				yield(Value{}, tables.ServiceError("", prefix, err))
 				return
 			}
-			key, ok := valueOf(prefix, b.name)
+			key, ok := valueOf(prefix, *b.Name)
 			if !ok || !of.Contains(key) {
 				continue
 			}
-			count, err := strconv.Atoi(b.count)
+			count, err := strconv.Atoi(blobowner.Label(b.Metadata, metaCount))
 			if err != nil {
 				err = fmt.Errorf("the list blob has no metadata %s; delete the blob and run Repair", metaCount)
 			}
-			if err := cmp.Or(b.owner, err); err != nil {
-				yield(Value{}, &tables.Error{Table: b.name, Kind: tables.ErrGarbled, Err: err})
+			if err := cmp.Or(x.blobs.owner.CheckLabels(*b.Name, b.Metadata), err); err != nil {
+				yield(Value{}, &tables.Error{Table: *b.Name, Kind: tables.ErrGarbled, Err: err})
 				return
 			}
 			if !yield(Value{Key: key, Count: count}, nil) {
@@ -186,13 +162,13 @@ func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 			prefix := groupPrefix(x.definition.Name, group)
 			for b, err := range x.blobs.under(ctx, prefix) {
 				if err != nil {
-					yield(driver.Fact{}, x.failed("List", err))
+					yield(driver.Fact{}, x.failed("List", tables.ServiceError("", prefix, err)))
 					return
 				}
-				if _, ok := valueOf(prefix, b.name); !ok && !all {
+				if _, ok := valueOf(prefix, *b.Name); !ok && !all {
 					continue
 				}
-				if !x.heldIn(ctx, b.name, scope, yield) {
+				if !x.heldIn(ctx, *b.Name, scope, yield) {
 					return
 				}
 			}

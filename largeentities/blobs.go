@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -61,9 +62,9 @@ func (b *blobs) remove(ctx context.Context, op, name string, etag azcore.ETag) e
 	snapshots := blob.DeleteSnapshotsOptionTypeInclude
 	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{DeleteSnapshots: &snapshots, AccessConditions: ifMatch(etag)})
 	switch {
-	case (err == nil || isGone(err)) && ex.Header == nil:
+	case (err == nil || blobio.IsGone(err)) && ex.Header == nil:
 		return fault(op, name, tables.ErrInvalid, errForeignClient)
-	case err == nil, isGone(err):
+	case err == nil, blobio.IsGone(err):
 		return nil
 	}
 	return failure(op, name, err)
@@ -74,11 +75,6 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 		return nil
 	}
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
-}
-
-func ifAbsent() *blob.AccessConditions {
-	absent := azcore.ETagAny
-	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}}
 }
 
 // ownerOf returns what the blobs of an entity have in common: the beginning of their names, and their metadata.
@@ -99,7 +95,7 @@ func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name string) error {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {
-	case isGone(err):
+	case blobio.IsGone(err):
 		return nil
 	case err != nil:
 		return failure(op, name, err)

@@ -9,8 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const containerNotFound = "ContainerNotFound"
-
 // fault makes an error of this package. blob is the blob's name, "" if there is none.
 func fault(op, blob string, kind error, format string, args ...any) *tables.Error {
 	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
@@ -28,7 +26,7 @@ func failure(op, blob string, err error) error {
 	}
 	e := tables.ServiceError(op, blob, err)
 	switch {
-	case wire.HasCode(err, containerNotFound):
+	case wire.HasCode(err, "ContainerNotFound"):
 		e.Kind = tables.ErrInvalid // ErrNotFound is for entities only
 	case wire.IsStatus(err, http.StatusNotFound):
 		e.Kind = tables.ErrConflict
@@ -36,11 +34,6 @@ func failure(op, blob string, err error) error {
 		e.Kind = tables.ErrGarbled
 	}
 	return e
-}
-
-// isGone reports whether the service says that a blob does not exist.
-func isGone(err error) bool {
-	return wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, containerNotFound)
 }
 
 // isRefused reports whether a condition of the request was not met.

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -72,7 +73,7 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 	}
 	answer, err := b.container.NewBlobClient(p.name).DownloadStream(ctx, options)
 	switch {
-	case isGone(err), isRefused(err):
+	case blobio.IsGone(err), isRefused(err):
 		return nil, "", gone(op, p.name)
 	case err != nil:
 		return nil, "", failure(op, p.name, err)
@@ -155,7 +156,7 @@ func (r *reader) Close() error {
 // readFailure is the error of a body that cannot be read further, for example because the blob was deleted or changed
 // meanwhile.
 func readFailure(op, name string, err error) error {
-	if isGone(err) || isRefused(err) {
+	if blobio.IsGone(err) || isRefused(err) {
 		return gone(op, name)
 	}
 	return failure(op, name, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -49,7 +50,7 @@ func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
 	if ended {
 		return u.finish(ctx, func(ctx context.Context, headers *blob.HTTPHeaders, meta map[string]*string) error {
 			_, err := u.client().Upload(ctx, streaming.NopCloser(bytes.NewReader(first[:n])),
-				&blockblob.UploadOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: ifAbsent()})
+				&blockblob.UploadOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: blobio.Unchanged("")})
 			if err == nil {
 				u.progress(int64(n))
 			}
@@ -61,7 +62,7 @@ func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
 		return nil, err
 	}
 	return u.finish(ctx, func(ctx context.Context, headers *blob.HTTPHeaders, meta map[string]*string) error {
-		_, err := u.client().CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: ifAbsent()})
+		_, err := u.client().CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{HTTPHeaders: headers, Metadata: meta, AccessConditions: blobio.Unchanged("")})
 		return err
 	})
 }

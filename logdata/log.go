@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -138,33 +139,22 @@ func (l *Log) list(ctx context.Context, from, to time.Time) iter.Seq2[Blob, erro
 // under yields the log's blobs whose names begin with prefix.
 func (l *Log) under(ctx context.Context, prefix string) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
-		pager := l.container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{
-			Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
-		for pager.More() {
-			page, err := pager.NextPage(ctx)
+		for item, err := range blobio.List(ctx, l.container, prefix, container.ListBlobsInclude{Metadata: true}) {
 			if err != nil {
 				yield(Blob{}, err)
 				return
 			}
-			if page.Segment == nil {
+			start, _, ok := l.parseName(*item.Name)
+			if !ok {
 				continue
 			}
-			for _, item := range page.Segment.BlobItems {
-				if item == nil || item.Name == nil {
-					continue
-				}
-				start, _, ok := l.parseName(*item.Name)
-				if !ok {
-					continue
-				}
-				b := Blob{Name: *item.Name, Start: start}
-				if item.Properties != nil && item.Properties.ContentLength != nil {
-					b.Size = *item.Properties.ContentLength
-				}
-				b.describe(item.Metadata)
-				if !yield(b, nil) {
-					return
-				}
+			b := Blob{Name: *item.Name, Start: start}
+			if item.Properties != nil && item.Properties.ContentLength != nil {
+				b.Size = *item.Properties.ContentLength
+			}
+			b.describe(item.Metadata)
+			if !yield(b, nil) {
+				return
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -95,10 +96,10 @@ func (w *Writer) remember(period time.Time, number int) {
 // create creates the blob. BlobAlreadyExists means that it belongs to another writer. An attempt with unknown outcome
 // leaves at worst an empty blob, which readers skip, so create never returns ErrUnknownOutcome.
 func (w *Writer) create(ctx context.Context, s *segment) error {
-	absent, kind := azcore.ETagAny, contentType
+	kind := contentType
 	options := &appendblob.CreateOptions{
 		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: w.log.openMetadata(s.token, s.bound),
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &absent}},
+		AccessConditions: blobio.Unchanged(""),
 	}
 	unknown := false
 	for attempt := 0; ; attempt++ {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -15,8 +16,13 @@ import (
 func ServiceError(op, resource string, err error) *Error {
 	e := &Error{Op: op, Table: resource, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
+	switch {
+	case errors.As(err, &answer):
 		e.Code, e.Kind = answer.ErrorCode, refusals.OfService(answer.StatusCode, answer.ErrorCode)
+	case errors.Is(err, wire.ErrGarbled):
+		e.Kind = ErrGarbled
+	case errors.Is(err, blobio.ErrForeignClient):
+		e.Kind = ErrInvalid
 	}
 	return e
 }

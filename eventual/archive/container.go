@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -16,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -102,16 +102,16 @@ type archiveBlob struct {
 	pending, unchanged bool // unchanged: it has the content and the metadata that a mover wrote
 }
 
-// put writes a blob with a random write ID in its metadata, which identifies the write if the response is lost. It
+// put writes a blob whose ETag is base, or one that does not exist if base is "", with a random write ID in its metadata, which identifies the write if the response is lost. It
 // returns the ETag, or "" if that is not known.
-func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, condition blob.ModifiedAccessConditions) (azcore.ETag, error) {
+func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
 	const op = "Move"
 	contentType, sum := "application/json", md5.Sum(body)
 	var ex wire.Exchange
 	answer, err := d.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
 		HTTPHeaders:      &blob.HTTPHeaders{BlobContentType: &contentType, BlobContentMD5: sum[:]},
 		Metadata:         metadata,
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &condition},
+		AccessConditions: blobio.Unchanged(base),
 	})
 	if err == nil {
 		return putETag(answer, &ex), nil
@@ -153,7 +153,7 @@ func certain(err error, ex *wire.Exchange) bool {
 
 // isRefusal reports whether a condition of the request was not met.
 func isRefusal(err error) bool {
-	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound")
+	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || blobio.IsGone(err)
 }
 
 // blobFailure is failure for a conditional request about a blob.
@@ -176,7 +176,7 @@ func unknownBlob(op, name string, err error) error {
 // stat reads the properties that identify a blob; nil if it does not exist.
 func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, error) {
 	answer, err := d.container.NewBlobClient(name).GetProperties(ctx, nil)
-	if wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound") {
+	if blobio.IsGone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -212,9 +212,7 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 // remove deletes a blob if it has not changed since b was read; otherwise done is false.
 func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
 	var ex wire.Exchange
-	_, err = d.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{
-		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &b.etag}},
-	})
+	_, err = d.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: blobio.Unchanged(b.etag)})
 	switch {
 	case err == nil:
 		return true, nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -42,9 +41,8 @@ func (m *containerMove[T]) round(ctx context.Context) (done bool, err error) {
 		return m.gone(ctx)
 	}
 	m.looks = true
-	absent := azcore.ETagAny
 	pending := m.metadata(rand.Text(), metaPending, "1")
-	base, err := m.put(ctx, m.to[0], nil, pending, blob.ModifiedAccessConditions{IfNoneMatch: &absent})
+	base, err := m.put(ctx, m.to[0], nil, pending, "")
 	if done, err = unlessRefused(err); err != nil {
 		return false, err
 	}
@@ -96,8 +94,8 @@ func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow
 	if err != nil {
 		return false, err
 	}
-	sum, base := md5.Sum(body), azcore.ETag(record.Base)
-	_, err = m.put(ctx, m.to[0], body, m.metadata(record.Write, metaMD5, hex.EncodeToString(sum[:])), blob.ModifiedAccessConditions{IfMatch: &base})
+	sum := md5.Sum(body)
+	_, err = m.put(ctx, m.to[0], body, m.metadata(record.Write, metaMD5, hex.EncodeToString(sum[:])), azcore.ETag(record.Base))
 	if done, err = unlessRefused(err); !done || err != nil {
 		return false, err
 	}

@@ -1,0 +1,116 @@
+// Package blobio names, lists and reads blobs that are stored as a whole under their ETags.
+package blobio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+const (
+	segmentMark = "!"
+	maxName     = 1024 // characters
+)
+
+// ErrForeignClient means that Account.Container did not make the client. Requests of such a client are not recorded,
+// and do not check the lease of an intent.
+var ErrForeignClient = errors.New("the container's client was not made by Account.Container; make it there")
+
+// Segment returns a text that compoundkey has encoded as a segment of a blob name. An empty segment or one that ends
+// with a dot would be unsafe in an address (".." means the parent), so it gets a '!' at its end, with which no encoded
+// text ends.
+func Segment(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text + segmentMark
+	}
+	return text
+}
+
+// ParseSegment returns the text of a segment.
+func ParseSegment(segment string) string { return strings.TrimSuffix(segment, segmentMark) }
+
+// CheckName returns an edm.SizeError if the name is longer than the service allows.
+func CheckName(name string) error {
+	if n := utf8.RuneCountInString(name); n > maxName {
+		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxName, Unit: "characters"}
+	}
+	return nil
+}
+
+// Unchanged is the condition that a blob still has the ETag or, if etag is "", that the blob does not exist.
+func Unchanged(etag azcore.ETag) *blob.AccessConditions {
+	condition := &blob.ModifiedAccessConditions{IfMatch: &etag}
+	if etag == "" {
+		absent := azcore.ETagAny
+		condition = &blob.ModifiedAccessConditions{IfNoneMatch: &absent}
+	}
+	return &blob.AccessConditions{ModifiedAccessConditions: condition}
+}
+
+// IsGone reports whether the service says that a blob does not exist. It is false if the container does not exist.
+func IsGone(err error) bool {
+	return wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound")
+}
+
+// Content is a blob as it was read.
+type Content struct {
+	Text   []byte
+	ETag   azcore.ETag // "" if the blob does not exist
+	Header http.Header
+}
+
+// Read reads a whole blob. A missing blob is not an error. Requests: 1.
+func Read(ctx context.Context, c *container.Client, name string) (*Content, error) {
+	var ex wire.Exchange
+	answer, err := c.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
+	if err == nil {
+		_ = answer.Body.Close() // empty: the exchange has read the body
+	}
+	missing := IsGone(err)
+	switch {
+	case (err == nil || missing) && ex.Header == nil:
+		return nil, ErrForeignClient
+	case missing:
+		return &Content{Header: ex.Header}, nil
+	case err != nil:
+		return nil, err
+	}
+	read := &Content{Text: ex.Answer, ETag: azcore.ETag(ex.Header.Get("ETag")), Header: ex.Header}
+	if read.ETag == "" {
+		return nil, fmt.Errorf("%w: it has no ETag", wire.ErrGarbled)
+	}
+	return read, nil
+}
+
+// List yields the blobs whose names begin with prefix, in the order of their names. Requests: 1 for each 5,000 blobs.
+func List(ctx context.Context, c *container.Client, prefix string, include container.ListBlobsInclude) iter.Seq2[*container.BlobItem, error] {
+	return func(yield func(*container.BlobItem, error) bool) {
+		pager := c.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: include})
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if page.Segment == nil {
+				continue
+			}
+			for _, item := range page.Segment.BlobItems {
+				if item != nil && item.Name != nil && !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
