@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -17,7 +18,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 		var waiting []record
 		// pass yields the series whose last row the query has passed; at its end, all of them.
 		pass := func(row string, end bool) bool {
-			for len(waiting) > 0 && (end || compoundkey.Compare(span(waiting[0].key.Row).To(), row) <= 0) {
+			for len(waiting) > 0 && (end || compoundkey.Compare(rows.AllNumbered(waiting[0].key.Row).To(), row) <= 0) {
 				if !yield(waiting[0], nil) {
 					return false
 				}
@@ -32,7 +33,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 			}
 			first := row.Key.Row
 			if r.several() {
-				first, _ = firstRow(row.Key.Row)
+				first, _ = rows.ParseNumbered(row.Key.Row)
 			}
 			if !of.Contains(first) || strings.HasPrefix(first, markerPrefix) {
 				continue

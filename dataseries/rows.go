@@ -6,7 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -74,12 +74,6 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 	})
 }
 
-// span returns where the further rows of a series are: their keys are the first row's key, '!' and a number. In
-// longer keys of compoundkey another character follows there. Keys not made by compoundkey may lie between.
-func span(first string) compoundkey.Span {
-	return compoundkey.Range(first, first+string(numberMark)+behindDigits)
-}
-
 // of returns the rows of a series.
 func (r *rowShelf) of(ctx context.Context, key tables.Key) ([]*tables.Entity, error) {
 	if !r.several() {
@@ -89,16 +83,16 @@ func (r *rowShelf) of(ctx context.Context, key tables.Key) ([]*tables.Entity, er
 		}
 		return []*tables.Entity{row}, err
 	}
-	var rows []*tables.Entity
-	for row, err := range r.rows.Query().Partition(key.Partition).Rows(span(key.Row)).All(ctx) {
+	var found []*tables.Entity
+	for row, err := range r.rows.Query().Partition(key.Partition).Rows(rows.AllNumbered(key.Row)).All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if first, _ := firstRow(row.Key.Row); first == key.Row {
-			rows = append(rows, row)
+		if first, _ := rows.ParseNumbered(row.Key.Row); first == key.Row {
+			found = append(found, row)
 		}
 	}
-	return rows, nil
+	return found, nil
 }
 
 func (r *rowShelf) read(ctx context.Context, key tables.Key) ([]tables.Value, error) {
@@ -118,8 +112,7 @@ func (r *rowShelf) read(ctx context.Context, key tables.Key) ([]tables.Value, er
 func (r *rowShelf) takeRow(values []tables.Value, row *tables.Entity) (found bool, err error) {
 	number := 0
 	if r.several() {
-		_, number = firstRow(row.Key.Row)
-		number = max(number, 0)
+		_, number = rows.ParseNumbered(row.Key.Row)
 	}
 	if found, err = r.take(values, row.Properties, number); err != nil {
 		return false, garbled(row.Key, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -15,13 +16,6 @@ const (
 	// MaxSlots is the maximum number of slots of a series: in rows, as many as one transaction can set; the same in a
 	// blob, which is rewritten whole.
 	MaxSlots = MaxSlotsPerRow * tables.MaxTransactionOperations
-
-	numberMark   = '!' // compoundkey writes it nowhere before a digit
-	numberDigits = 4
-	behindDigits = ":" // the character after '9'
-
-	// longestRow is the longest row key of a series of several rows: further rows append a number.
-	longestRow = 512 - 1 - numberDigits
 )
 
 // layout says where each slot of a series is stored. It must not change once values are stored.
@@ -86,7 +80,7 @@ func (l *layout) several() bool { return l.perRow < l.slots }
 
 // rowOf returns the key of the row that holds a slot.
 func (l *layout) rowOf(key tables.Key, slot int) tables.Key {
-	key.Row = numberedRow(key.Row, slot/l.perRow)
+	key.Row = rows.Numbered(key.Row, slot/l.perRow)
 	return key
 }
 
@@ -98,34 +92,13 @@ func (l *layout) check(key tables.Key) error {
 	if !l.several() {
 		return nil
 	}
-	if n := edm.Units(key.Row); n > longestRow {
-		return &edm.SizeError{What: "the row key of a series of several rows", Size: n, Limit: longestRow, Unit: "UTF-16 units"}
+	if n := edm.Units(key.Row); n > rows.MaxFirst {
+		return &edm.SizeError{What: "the row key of a series of several rows", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"}
 	}
-	if _, number := firstRow(key.Row); number >= 0 {
+	if first, _ := rows.ParseNumbered(key.Row); first != key.Row {
 		return fmt.Errorf("the row key ends with '!' and digits, like the further row of a series; choose another row key")
 	}
 	return nil
-}
-
-// numberedRow returns the key of a series' row: the first row's key and a number.
-func numberedRow(first string, number int) string {
-	if number == 0 {
-		return first
-	}
-	return fmt.Sprintf("%s%c%0*d", first, numberMark, numberDigits, number)
-}
-
-// firstRow splits the key of a further row. For any other row, number is -1.
-func firstRow(row string) (first string, number int) {
-	at := len(row) - 1 - numberDigits
-	if at < 0 || row[at] != numberMark || strings.Trim(row[at+1:], "0123456789") != "" {
-		return row, -1
-	}
-	number, err := strconv.Atoi(row[at+1:])
-	if err != nil {
-		return row, -1
-	}
-	return row[:at], number
 }
 
 // take copies the slots of a row, or a blob, into values. number is the row's, 0 for a blob.

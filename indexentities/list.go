@@ -6,6 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -108,7 +109,7 @@ func (l *list) without(row *listRow, id string) driver.RowOperation {
 }
 
 func (l *list) write(verb driver.RowVerb, number int, etag azcore.ETag, p tables.Properties) driver.RowOperation {
-	key := tables.Key{Partition: l.first.Partition, Row: numberedRow(l.first.Row, number)}
+	key := tables.Key{Partition: l.first.Partition, Row: rows.Numbered(l.first.Row, number)}
 	return driver.RowOperation{Verb: verb, Row: &tables.Entity{Key: key, ETag: etag, Properties: p}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -19,7 +20,7 @@ import (
 // apply carries operations out on a list, as the service would.
 func (l *list) apply(t *rapid.T, operations []driver.RowOperation) {
 	for _, o := range operations {
-		first, number := firstRow(o.Row.Key.Row)
+		first, number := rows.ParseNumbered(o.Row.Key.Row)
 		at := slices.IndexFunc(l.rows, func(r listRow) bool { return r.number == number })
 		if first != l.first.Row || (o.Verb == driver.InsertRow) != (at < 0) {
 			t.Fatalf("operation %d on row %q, which is at %d", o.Verb, o.Row.Key.Row, at)
@@ -156,53 +157,4 @@ func TestChangesThatFitNoTransaction(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-}
-
-func TestRowNumbers(t *testing.T) {
-	for row, want := range map[string]struct {
-		first  string
-		number int
-	}{
-		"": {"", 0}, "Jones": {"Jones", 0}, "Jones!0001": {"Jones", 1}, "Jones!9999": {"Jones", 9999}, "!0002": {"", 2}, "Jones!_0001": {"Jones!_0001", 0},
-		"Jones!s001": {"Jones!s001", 0}, "!01": {"!01", 0}, "Jones!x!0012": {"Jones!x", 12},
-	} {
-		first, number := firstRow(row)
-		if first != want.first || number != want.number {
-			t.Errorf("%q is row %d of %q", row, number, first)
-		}
-		if number > 0 && numberedRow(first, number) != row {
-			t.Errorf("row %d of %q is %q", number, first, numberedRow(first, number))
-		}
-	}
-}
-
-// TestNoOthersRowsInASpan: the rows of a list lie together, and no row of another value is among them.
-func TestNoOthersRowsInASpan(t *testing.T) {
-	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab!_ .0019/\x00\"#~\uFFFC\uFFFF\U0001F600")), 0, 8, -1)
-	part := rapid.Custom(func(t *rapid.T) compoundkey.Part {
-		switch rapid.IntRange(0, 3).Draw(t, "kind") {
-		case 0:
-			return compoundkey.Int(rapid.IntRange(-20, 20).Draw(t, "number"), 4)
-		case 1:
-			return compoundkey.Tuple(compoundkey.String(text.Draw(t, "text")), compoundkey.Int(rapid.IntRange(0, 9).Draw(t, "number"), 4))
-		case 2:
-			return compoundkey.Bytes([]byte(text.Draw(t, "text")))
-		}
-		return compoundkey.String(text.Draw(t, "text"))
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := compoundkey.Join("", part.Draw(t, "a")), compoundkey.Join("", part.Draw(t, "b"))
-		if compoundkey.Err(a) != nil || compoundkey.Err(b) != nil {
-			t.Fatal(a, b)
-		}
-		for _, number := range []int{0, 1, 9999} {
-			row := numberedRow(b, number)
-			if first, n := firstRow(row); first != b || n != number {
-				t.Fatalf("row %d of %q is taken for row %d of %q", number, b, n, first)
-			}
-			if in := span(a).Contains(row); in != (a == b) {
-				t.Fatalf("row %q is in the span of %q: %v", row, a, in)
-			}
-		}
-	})
 }

@@ -13,15 +13,10 @@ const (
 	countProperty = "Count"
 	keysProperty  = "Keys" // and Keys1, Keys2 ...
 
-	idSeparator  = "\n"   // no key has a control character
-	textUnits    = 30_000 // UTF-16 units a property, of the service's 32,768
-	mostTexts    = 15     // properties a row: 900,000 bytes of its 1,048,576
-	mostRows     = 10_000 // rows a list: as many as four digits number
-	numberMark   = '!'    // compoundkey writes it nowhere before a digit
-	numberDigits = 4
-
-	// longestRow is the longest row key of a list's first row: the further ones need room for their number.
-	longestRow = 512 - 1 - numberDigits
+	idSeparator = "\n"   // no key has a control character
+	textUnits   = 30_000 // UTF-16 units a property, of the service's 32,768
+	mostTexts   = 15     // properties a row: 900,000 bytes of its 1,048,576
+	mostRows    = 10_000 // rows a list: as many as four digits number
 )
 
 // textName is the name of a row's property of ids.
@@ -82,29 +77,6 @@ func decodeIDs(p tables.Properties) ([]string, error) {
 		return nil, fmt.Errorf("a row of a list has %s %d, and %d keys", countProperty, count, len(ids))
 	}
 	return sortedIDs(ids), nil
-}
-
-// numberedRow is the row key of a list's row: the first one's, and a number behind it.
-func numberedRow(first string, number int) string {
-	if number == 0 {
-		return first
-	}
-	return fmt.Sprintf("%s%c%0*d", first, numberMark, numberDigits, number)
-}
-
-// firstRow splits the row key of a list's row.
-func firstRow(row string) (first string, number int) {
-	at := len(row) - 1 - numberDigits
-	if at < 0 || row[at] != numberMark {
-		return row, 0
-	}
-	for _, digit := range []byte(row[at+1:]) {
-		if digit < '0' || digit > '9' {
-			return row, 0
-		}
-		number = 10*number + int(digit-'0')
-	}
-	return row[:at], number
 }
 
 // tooLarge is the error of a change that the lists of a partition or table cannot take.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,9 +46,8 @@ func rowPlace(partition, row string) (string, error) {
 			return "", err
 		}
 	}
-	if n := edm.Units(row); n > longestRow {
-		return "", &tables.Error{Kind: tables.ErrTooLarge,
-			Err: &edm.SizeError{What: "the row key of a list", Size: n, Limit: longestRow, Unit: "UTF-16 units"}}
+	if n := edm.Units(row); n > rows.MaxFirst {
+		return "", tables.Invalid("", &edm.SizeError{What: "the row key of a list", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"})
 	}
 	return joinKey(tables.Key{Partition: partition, Row: row}), nil
 }

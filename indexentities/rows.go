@@ -9,20 +9,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // rowLists are lists in rows of a table.
 type rowLists struct{ table *tables.Table }
-
-// span is where the row keys of a list lie. Behind the first row's key and a '!' come the numbers of the further rows, and
-// nothing else: in a key that goes on, compoundkey writes another character there.
-func span(first string) compoundkey.Span {
-	const behindDigits = ":"
-	return compoundkey.Range(first, first+string(numberMark)+behindDigits)
-}
 
 // read reads a list with all its rows. Requests: 1 while the service answers it in one page.
 func (r rowLists) read(ctx context.Context, place string) (*list, error) {
@@ -31,7 +24,7 @@ func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 		return nil, err
 	}
 	l := &list{first: first}
-	for row, err := range r.table.Entities().Query().Partition(first.Partition).Rows(span(first.Row)).All(ctx) {
+	for row, err := range r.table.Entities().Query().Partition(first.Partition).Rows(rows.AllNumbered(first.Row)).All(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +32,7 @@ func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, number := firstRow(row.Key.Row)
+		_, number := rows.ParseNumbered(row.Key.Row)
 		l.rows = append(l.rows, listRow{number: number, ids: ids, etag: row.ETag})
 	}
 	slices.SortFunc(l.rows, func(a, b listRow) int { return cmp.Compare(a.number, b.number) }) // Cosmos DB answers in no order
@@ -98,7 +91,7 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 					Err: errors.New("a row of a list has no " + countProperty)})
 				return
 			}
-			first, _ := firstRow(row.Key.Row)
+			first, _ := rows.ParseNumbered(row.Key.Row)
 			if begun && current.first != first {
 				if !yield(current, nil) {
 					return
@@ -153,7 +146,7 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.E
 				yield(driver.Fact{}, x.failed("List", err))
 				return
 			}
-			first, _ := firstRow(row.Key.Row)
+			first, _ := rows.ParseNumbered(row.Key.Row)
 			place := joinKey(tables.Key{Partition: row.Key.Partition, Row: first})
 			ids, err := r.decode(row)
 			if err != nil && !yield(x.unreadable(place, err), nil) {

@@ -1,5 +1,5 @@
-// Package rows holds what packages tables and patterns agree on about stored rows: the names of the library's own properties, and
-// the pass that opens the raw surface of package tables to this module alone.
+// Package rows holds what packages tables and patterns agree on about stored rows: the names of the library's own properties, the
+// keys of values that need several rows, and the pass that opens the raw surface of package tables to this module alone.
 package rows
 
 // Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
