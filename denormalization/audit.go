@@ -26,7 +26,7 @@ func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	}
 	facts := make([]driver.Fact, len(keys))
 	for i, key := range keys {
-		facts[i] = driver.Fact{Place: placeOf(key), Entity: s.sources.KeyOf(source), Digest: digest}
+		facts[i] = driver.Fact{Place: driver.JoinKey(key), Entity: s.sources.KeyOf(source), Digest: digest}
 	}
 	return facts, nil
 }
@@ -81,7 +81,7 @@ func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*
 // fact is what a holder has of a source.
 func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	digest, err := s.digest(holder)
-	return driver.Fact{Place: placeOf(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
+	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
 // isWrong reports whether a holder is not in step with the source that it refers to. seen are sources that were read before,
@@ -102,7 +102,7 @@ func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, hold
 // look is Audit.Read of a source. A holder that is not there cannot hold anything, and is taken for one that is in step.
 // Requests: 1; with Find, and for a holder that is not there, 1 more.
 func (end sourceEnd[S, H]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
-	key, err := parsePlace(place)
+	key, err := driver.SplitKey(place)
 	s, readyErr := end.ready()
 	if err = errors.Join(err, readyErr); err != nil {
 		return driver.Fact{}, false, err
@@ -136,5 +136,5 @@ func (s *linked[S, H]) lookWithout(ctx context.Context, holder, entity tables.Ke
 		return driver.Fact{}, false, err
 	}
 	digest, err := s.copyOf(source)
-	return driver.Fact{Place: placeOf(holder), Entity: entity, Digest: digest}, err == nil, err
+	return driver.Fact{Place: driver.JoinKey(holder), Entity: entity, Digest: digest}, err == nil, err
 }

@@ -57,7 +57,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
-		place = placeOf(source)
+		place = driver.JoinKey(source)
 	}
 	digest, err := h.digest(entity)
 	if err != nil {
@@ -100,7 +100,7 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 			return &tables.Error{Pattern: h.holderName(), Kind: tables.ErrMissingReference,
 				Err: fmt.Errorf("the source (%q, %q) does not exist; insert it first, or let the holder refer to another one", key.Partition, key.Row)}
 		}
-		done.places = append(done.places, placeOf(key))
+		done.places = append(done.places, driver.JoinKey(key))
 		if source != nil {
 			done.sources = append(done.sources, source)
 		}
@@ -120,7 +120,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 		keys = append(keys, source)
 	}
 	if h.link.Find == nil && len(before) > 0 && before[0] != "" {
-		source, err := parsePlace(before[0])
+		source, err := driver.SplitKey(before[0])
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 		return nil
 	}
 	for _, place := range r.Keys {
-		key, err := parsePlace(place)
+		key, err := driver.SplitKey(place)
 		if err != nil {
 			return err
 		}

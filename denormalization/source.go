@@ -53,7 +53,7 @@ func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error)
 	}
 	var places []string
 	for _, key := range keys {
-		places = append(places, placeOf(key))
+		places = append(places, driver.JoinKey(key))
 	}
 	return places, nil
 }
@@ -70,7 +70,7 @@ func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, e
 		}
 	}
 	for _, place := range c.Prior {
-		key, err := parsePlace(place)
+		key, err := driver.SplitKey(place)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -86,7 +86,7 @@ const allHolders = "*"
 
 // newlyNamed is the suffix of a holder that the change begins to name. Such a holder is rewritten even if already
 // correct: the new ETag makes a concurrent writer that read it earlier, on behalf of a previous source, fail.
-const newlyNamed = placeSeparator + "new"
+const newlyNamed = "\tnew"
 
 // outsideKeys is for holders that are anywhere.
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
@@ -118,14 +118,14 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	}
 	var places []string
 	for _, key := range now {
-		place := placeOf(key)
+		place := driver.JoinKey(key)
 		if !had[place] {
 			place += newlyNamed
 		}
 		places = append(places, place)
 	}
 	for _, key := range before {
-		places = append(places, placeOf(key))
+		places = append(places, driver.JoinKey(key))
 	}
 	return places
 }
@@ -147,7 +147,7 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 			continue
 		}
 		known, isNew := strings.CutSuffix(place, newlyNamed)
-		key, err := parsePlace(known)
+		key, err := driver.SplitKey(known)
 		if err != nil {
 			f.failed(err)
 			continue
@@ -211,7 +211,7 @@ func (s sourceEnd[S, H]) mend(ctx context.Context, place string, entity tables.K
 	if err != nil {
 		return err
 	}
-	key, err := parsePlace(place)
+	key, err := driver.SplitKey(place)
 	if err != nil {
 		return err
 	}

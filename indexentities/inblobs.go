@@ -109,9 +109,9 @@ func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
 	return l.ids, nil
 }
 
-func (x *InBlobs[T]) idOf(entity tables.Key) string { return joinKey(entity) }
+func (x *InBlobs[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
-func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
+func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 // under lists the blobs whose names begin with prefix.
 func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[*container.BlobItem, error] {

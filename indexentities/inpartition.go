@@ -108,7 +108,7 @@ func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, erro
 func (x *InPartition[T]) idOf(entity tables.Key) string { return entity.Row }
 
 func (x *InPartition[T]) keyOf(place, id string) (tables.Key, error) {
-	list, err := splitKey(place)
+	list, err := driver.SplitKey(place)
 	return tables.Key{Partition: list.Partition, Row: id}, err
 }
 

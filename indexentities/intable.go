@@ -111,9 +111,9 @@ func (x *InTable[T]) load(ctx context.Context, place string) ([]string, error) {
 	return loadRows(ctx, x.rows, place)
 }
 
-func (x *InTable[T]) idOf(entity tables.Key) string { return joinKey(entity) }
+func (x *InTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
-func (x *InTable[T]) keyOf(_, id string) (tables.Key, error) { return splitKey(id) }
+func (x *InTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -33,7 +34,7 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 	}
 	from := 0
 	if behind != nil {
-		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b tables.Key) int { return compoundkey.Compare(joinKey(a), joinKey(b)) })
+		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b tables.Key) int { return compoundkey.Compare(driver.JoinKey(a), driver.JoinKey(b)) })
 		if from = at; found {
 			from++
 		}

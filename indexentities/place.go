@@ -2,34 +2,20 @@ package indexentities
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. It is what
 // intents and audits call the list.
 
-// keySeparator stands between the parts of a key; no key has it in it.
-const keySeparator = "\t"
-
-// joinKey is the text of a key: as a place, and as an id in a list whose entities may be in several partitions.
-func joinKey(key tables.Key) string { return key.Partition + keySeparator + key.Row }
-
-func splitKey(text string) (tables.Key, error) {
-	partition, row, ok := strings.Cut(text, keySeparator)
-	if !ok {
-		return tables.Key{}, fmt.Errorf("%d characters are no partition and row key", len(text))
-	}
-	return tables.Key{Partition: partition, Row: row}, nil
-}
-
 // checkRowPlace refuses a place outside of the partitions of an index's lists.
 func checkRowPlace(name, place string) error {
-	key, err := splitKey(place)
+	key, err := driver.SplitKey(place)
 	if err != nil {
 		return err
 	}
@@ -49,5 +35,5 @@ func rowPlace(partition, row string) (string, error) {
 	if n := edm.Units(row); n > rows.MaxFirst {
 		return "", tables.Invalid("", &edm.SizeError{What: "the row key of a list", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"})
 	}
-	return joinKey(tables.Key{Partition: partition, Row: row}), nil
+	return driver.JoinKey(tables.Key{Partition: partition, Row: row}), nil
 }

@@ -19,7 +19,7 @@ type rowLists struct{ table *tables.Table }
 
 // read reads a list with all its rows. Requests: 1 while the service answers it in one page.
 func (r rowLists) read(ctx context.Context, place string) (*list, error) {
-	first, err := splitKey(place)
+	first, err := driver.SplitKey(place)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.E
 				return
 			}
 			first, _ := rows.ParseNumbered(row.Key.Row)
-			place := joinKey(tables.Key{Partition: row.Key.Partition, Row: first})
+			place := driver.JoinKey(tables.Key{Partition: row.Key.Partition, Row: first})
 			ids, err := r.decode(row)
 			if err != nil && !yield(x.unreadable(place, err), nil) {
 				return

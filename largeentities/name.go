@@ -5,8 +5,8 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"fmt"
-	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -16,8 +16,6 @@ const (
 	metaKey  = "tpkey"    // the entity: partition key, tab, row key, in base64
 	metaHash = "tpsha256" // of the content, in hexadecimal
 )
-
-const keySeparator = "\t" // a key never contains it
 
 // entityPrefix begins the names of an entity's blobs. The id of the change that wrote the blob follows. No other change
 // has that id, so a name is never used again.
@@ -29,7 +27,7 @@ func entityPrefix(prefix string, key tables.Key) string {
 
 // encodeKey encodes a key for metadata, which must be ASCII.
 func encodeKey(key tables.Key) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(key.Partition + keySeparator + key.Row))
+	return base64.RawURLEncoding.EncodeToString([]byte(driver.JoinKey(key)))
 }
 
 func decodeKey(text string) (tables.Key, bool) {
@@ -37,6 +35,6 @@ func decodeKey(text string) (tables.Key, bool) {
 	if err != nil {
 		return tables.Key{}, false
 	}
-	partition, row, ok := strings.Cut(string(raw), keySeparator)
-	return tables.Key{Partition: partition, Row: row}, ok
+	key, err := driver.SplitKey(string(raw))
+	return key, err == nil
 }

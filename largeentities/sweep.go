@@ -118,11 +118,14 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	return report, nil
 }
 
-const tokenMark = "tps1"
+const (
+	tokenMark      = "tps1"
+	tokenSeparator = "\t"
+)
 
 // token makes the token of a marker. It is valid only for sweeps of this property.
 func (x *spill[T]) token(marker string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, keySeparator)))
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, tokenSeparator)))
 }
 
 func (x *spill[T]) openToken(token string) (marker string, err error) {
@@ -130,7 +133,7 @@ func (x *spill[T]) openToken(token string) (marker string, err error) {
 		return "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	parts := strings.SplitN(string(raw), keySeparator, 3)
+	parts := strings.SplitN(string(raw), tokenSeparator, 3)
 	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
 		return "", tables.Invalidf("Sweep", "SweepOptions.Resume is not a token of an earlier Sweep of this property")
 	}

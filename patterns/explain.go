@@ -95,7 +95,7 @@ func reservedBy(r *engine.Engine, w *engine.Work) int {
 			continue // the pattern saw it when it named its outside keys
 		}
 		for i := range copies {
-			if w.Fresh[engine.FreshName(p, copies[i].Key)] {
+			if w.Fresh[engine.HeldName(p, driver.JoinKey(copies[i].Key))] {
 				n++
 			}
 		}

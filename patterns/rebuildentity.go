@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -128,7 +129,7 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, p *engine.Pattern,
 		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(copies[i].Keep), e.mark()) {
 			continue
 		}
-		l.outside[p.Name] = append(l.outside[p.Name], engine.OutsideName(copies[i].Key))
+		l.outside[p.Name] = append(l.outside[p.Name], driver.JoinKey(copies[i].Key))
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, err
 
 // readOutside reads a copy and its claims.
 func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *seenPlace) error {
-	key, err := engine.ParseOutsideName(s.place)
+	key, err := driver.SplitKey(s.place)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool
 
 // compareOutside compares a copy and its claims with what the entity requires.
 func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
-	key, _ := engine.ParseOutsideName(d.Place) // it was read
+	key, _ := driver.SplitKey(d.Place) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
 	if wanted == nil {

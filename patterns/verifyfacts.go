@@ -59,7 +59,7 @@ func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) 
 	if _, known := v.areas[at].ownerName(copied); !known {
 		return f, false
 	}
-	f.site = site{at, engine.OutsideName(copied), owner}
+	f.site = site{at, driver.JoinKey(copied), owner}
 	if !row.Outside.IsClaim {
 		f.digest = v.hash.row(row.Properties, outsideMark(row))
 		return f, true
@@ -235,7 +235,7 @@ func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
 	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
-		f := fact{site: site{at, engine.OutsideName(copies[i].Key), e.key}}
+		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
 		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
 		v.count(&f, true)
 		f.digest = v.hash.claim(engine.ClaimKey(copies[i].Key, e.key, "").Row)

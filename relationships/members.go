@@ -103,7 +103,7 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 
 // checkMember refuses a child whose row at a parent would have a key that the service does not accept.
 func (x *Members[C]) checkMember(place string, child tables.Key) error {
-	parent, err := parsePlace(place)
+	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 	if r.Entity != nil {
 		key, ok, err := parentIn(x.parentOf, r.Entity)
 		if ok && err == nil {
-			own = placeOf(key)
+			own = driver.JoinKey(key)
 		}
 	}
 	for _, place := range r.Keys {
@@ -134,7 +134,7 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 // agree adds the child to one parent, or removes it, together with the number. It writes both rows under the ETags
 // that it read, so each child counts once even with concurrent or repeated calls.
 func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
-	parent, err := parsePlace(place)
+	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	fact := driver.Fact{Place: placeOf(key), Entity: x.host.KeyOf(v)}
+	fact := driver.Fact{Place: driver.JoinKey(key), Entity: x.host.KeyOf(v)}
 	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[
 			if !ok || !scope.Contains(child) {
 				continue
 			}
-			if !yield(driver.Fact{Place: placeOf(parent), Entity: child}, nil) {
+			if !yield(driver.Fact{Place: driver.JoinKey(parent), Entity: child}, nil) {
 				return
 			}
 		}
@@ -45,7 +45,7 @@ func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[
 
 // look reads one row. Requests: 1.
 func (x *memberRows[C]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
-	parent, err := parsePlace(place)
+	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return driver.Fact{}, false, err
 	}

@@ -74,7 +74,7 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 // add stages a parent with the changed number. A missing parent is ignored if a child leaves it, and an error if a
 // child is added.
 func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
-	key, err := parsePlace(place)
+	key, err := driver.SplitKey(place)
 	if err != nil {
 		return err
 	}

@@ -2,25 +2,11 @@ package relationships
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-// placeSeparator stands between the parts of an entity's key in intents, audits and memories; no key has it in it.
-const placeSeparator = "\t"
-
-func placeOf(key tables.Key) string { return key.Partition + placeSeparator + key.Row }
-
-func parsePlace(place string) (tables.Key, error) {
-	partition, row, ok := strings.Cut(place, placeSeparator)
-	if !ok {
-		return tables.Key{}, errors.New("it names a parent without a key")
-	}
-	return tables.Key{Partition: partition, Row: row}, nil
-}
 
 // parentIn returns the key of an entity's parent, and refuses one that no entity can have.
 func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key, ok bool, err error) {
@@ -36,7 +22,7 @@ func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string 
 	if err != nil || !ok {
 		return nil
 	}
-	return []string{placeOf(key)}
+	return []string{driver.JoinKey(key)}
 }
 
 // moves returns the place that a change takes an entity out of, and the one that it puts it into; "" for none.
@@ -49,7 +35,7 @@ func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (fr
 	}
 	key, ok, err := parentIn(parentOf, c.Entity)
 	if ok && err == nil {
-		to = placeOf(key)
+		to = driver.JoinKey(key)
 	}
 	return from, to, err
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -62,21 +60,6 @@ func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
 }
 
-// keySeparator separates the parts of an outside key in an intent; no key contains it.
-const keySeparator = "\t"
-
-// OutsideName returns the name of a copy in another partition for intents; ParseOutsideName is the inverse.
-func OutsideName(k tables.Key) string { return k.Partition + keySeparator + k.Row }
-
-// ParseOutsideName returns the key that OutsideName has named.
-func ParseOutsideName(name string) (tables.Key, error) {
-	partition, row, ok := strings.Cut(name, keySeparator)
-	if !ok {
-		return tables.Key{}, errors.New("an intent names an outside copy without a key")
-	}
-	return tables.Key{Partition: partition, Row: row}, nil
-}
-
 // rememberOutside lists the keys of an entity's outside copies. If a key function rejects the entity, it made none.
 func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	var list []outsideCopy
@@ -104,12 +87,12 @@ func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
 			for i := range copies {
-				names = append(names, OutsideName(copies[i].Key))
-				w.Fresh[FreshName(p, copies[i].Key)] = !slices.Contains(old, copies[i].Key)
+				names = append(names, driver.JoinKey(copies[i].Key))
+				w.Fresh[HeldName(p, driver.JoinKey(copies[i].Key))] = !slices.Contains(old, copies[i].Key)
 			}
 		}
 		for _, key := range old {
-			if name := OutsideName(key); !slices.Contains(names, name) {
+			if name := driver.JoinKey(key); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -118,11 +101,6 @@ func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
 		}
 	}
 	return nil
-}
-
-// FreshName is the name of a pattern's outside copy among those that a change adds.
-func FreshName(p *Pattern, key tables.Key) string {
-	return p.Name + keySeparator + OutsideName(key)
 }
 
 // preflightOutside checks that the outside copies of a change can be stored.

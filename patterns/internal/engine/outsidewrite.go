@@ -27,7 +27,7 @@ type OutsideWriter struct {
 
 // commit writes a copy and its claim. All writes of rows outside of the entity's partition go through it.
 func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
-	if !slices.Contains(o.own, OutsideName(key)) && lease.Holds(ctx, lease.OwnKeys) {
+	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the message does not name the key, so nothing may be written under it")
 	}
 	_, err := Commit(ctx, o.Table, "Reconcile", operations...)
@@ -61,11 +61,11 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.
 	}
 	var taken error
 	for i := range copies {
-		if !slices.Contains(o.own, OutsideName(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
+		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // not named by this message
 		}
 		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
-		switch err := o.place(ctx, row, Reserves(p), fresh[FreshName(p, copies[i].Key)]); {
+		switch err := o.place(ctx, row, Reserves(p), fresh[HeldName(p, driver.JoinKey(copies[i].Key))]); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
@@ -73,7 +73,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.
 		}
 	}
 	for _, name := range o.own {
-		key, err := ParseOutsideName(name)
+		key, err := driver.SplitKey(name)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, do
 // addsKeyOf reports whether the change adds an outside key of a pattern.
 func (w *Work) addsKeyOf(p *Pattern) bool {
 	for name, fresh := range w.Fresh {
-		if fresh && strings.HasPrefix(name, p.Name+keySeparator) {
+		if fresh && strings.HasPrefix(name, HeldName(p, "")) {
 			return true
 		}
 	}
@@ -74,7 +74,7 @@ func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) err
 			return PatternError(p, err, tables.ErrInvalid)
 		}
 		for i := range copies {
-			if !w.Fresh[FreshName(p, copies[i].Key)] {
+			if !w.Fresh[HeldName(p, driver.JoinKey(copies[i].Key))] {
 				continue
 			}
 			err := o.reserve(ctx, p, copies[i].Key)

@@ -80,5 +80,6 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	return names
 }
 
-// HeldName is the lock name of a place. It contains a tab, so it never equals a partition key.
-func HeldName(p *Pattern, place string) string { return p.Name + keySeparator + place }
+// HeldName is the name of a pattern's place among those of all patterns, and the name of its lock. It contains a tab,
+// so it never equals a partition key.
+func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }

@@ -1,0 +1,23 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// keySeparator stands between the parts of a joined key; no key contains it.
+const keySeparator = "\t"
+
+// JoinKey returns a key as one text, for Fact.Place and the keys of an intent; SplitKey is the inverse.
+func JoinKey(key tables.Key) string { return key.Partition + keySeparator + key.Row }
+
+// SplitKey returns the key that JoinKey has joined. Intents come from a queue, so the text may be another one.
+func SplitKey(text string) (tables.Key, error) {
+	partition, row, ok := strings.Cut(text, keySeparator)
+	if !ok {
+		return tables.Key{}, fmt.Errorf("the %d characters are not a partition key, a tab and a row key", len(text))
+	}
+	return tables.Key{Partition: partition, Row: row}, nil
+}
