@@ -43,7 +43,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range h.link.Properties {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Link.Properties names property %s, which %s does not have", name, reflect.TypeFor[H]())
+				return implementation, fmt.Errorf("Link.Properties names property %s, but %s has no such property", name, reflect.TypeFor[H]())
 			}
 		}
 	}

@@ -12,34 +12,35 @@ import (
 )
 
 // Link says which properties of entities of type S, the sources, are copied into which entities of type H, the holders.
-// Either Holders or Find is set. All functions look at stored properties and keys only.
+// Set either Holders or Find. All functions must use only stored properties and keys.
 type Link[S, H any] struct {
-	// Properties are those of the holders that make up the copy. Copy writes no others.
+	// Properties names the properties of the holders that make up the copy. Copy must write no others.
 	Properties []string
-	// Copy writes the copy into a holder; with a nil source it clears it. What it writes depends on the source alone.
+	// Copy writes the copy into a holder; if source is nil, it clears the copy. What it writes must depend only on the
+	// source.
 	Copy func(source *S, holder *H)
-	// SourceOf returns the source whose copy a holder has, false for none. With Find it is the holder's own reference, which
-	// Copy leaves alone. With Holders it is part of the copy: Copy sets what SourceOf returns, and clears it with a nil
-	// source; the writer of a new holder may set it to say whose copy the holder is to get.
+	// SourceOf returns the key of the source whose copy a holder has, or false if it has none. With Find it returns the
+	// holder's own reference to its source, which Copy must not change. With Holders the reference is part of the copy: Copy
+	// sets it, and clears it if source is nil. The writer of a new holder may set it to request that source's copy.
 	SourceOf func(holder *H) (source tables.Key, ok bool)
-	// Required refuses a holder whose SourceOf returns a source that does not exist, with tables.ErrMissingReference. A
-	// source that is deleted later is not refused: its holders are cleared. NewInPartition always requires the source.
+	// Required makes a write of a holder whose source does not exist return tables.ErrMissingReference (default false; with
+	// NewInPartition always true). A source can be deleted nevertheless; then its holders' copies are cleared.
 	Required bool
-	// Holders returns the keys of the holders of a source, where the source names them: the department that an employee
-	// manages. It is pure. A holder that does not exist is passed over.
+	// Holders returns the keys of a source's holders, if the source determines them, for example the department that an
+	// employee manages. It must be pure. Holders that do not exist are skipped.
 	Holders func(source *S) []tables.Key
-	// Find narrows a query of all holders to those of a source, where the holders name their source: the employees of a
-	// department. It may return a query of an index of the holders instead. It gets the source's key, so that it finds the
-	// holders of a source that was deleted, too. Holders for which SourceOf returns another source are passed over. Its
-	// Select may leave out all but Properties and what Copy and SourceOf look at.
+	// Find restricts a query of all holders to those of a source, if each holder refers to its source, for example the
+	// employees of a department. It may return a query of an index of the holders instead. It gets only the source's key, so
+	// that it also works after the source was deleted. Holders for which SourceOf returns another source are skipped. If it
+	// uses Select, it must select Properties and all properties that Copy and SourceOf use.
 	Find func(holders tables.Query[H], source tables.Key) tables.Query[H]
 }
 
-// Options are the options of New and NewInPartition.
+// Options are the options of New and NewInPartition; nil is the same as the zero value.
 type Options struct {
-	// Limit bounds the holders of one source (default 10,000).
+	// Limit is the maximum number of holders of one source (default 10,000). More are tables.ErrTooLarge.
 	Limit int
-	// Concurrency is the number of holders that are written at the same time (default 8).
+	// Concurrency is the number of holders that New's link writes in parallel (default 8).
 	Concurrency int
 }
 
@@ -48,20 +49,21 @@ const (
 	defaultConcurrency = 8
 )
 
-// Copies are the two patterns of a link: Source is given to NewRepository of the sources, Holder to NewRepository of the
+// Copies has the two patterns of a link. Give Source to NewRepository of the sources and Holder to NewRepository of the
 // holders, in either order. Each belongs to one repository.
 type Copies[S, H any] struct{ relation[S, H] }
 
-// New makes a link whose holders are anywhere. Intents keep the copies, so both repositories need Schema.Intents. name tells
-// the link from other patterns; intents on a queue contain it, so it stays the same from one version of a program to the next.
+// New makes a link whose holders may be in any partition, table or account. The copies are written by intents, so both
+// repositories need Schema.Intents. name distinguishes the link from other patterns. Intents on a queue contain it, so keep it
+// in later versions of your program. NewRepository reports an invalid link.
 func New[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, false)
 }
 
-// NewInPartition makes a link whose holders are in their sources' partitions, on the same table. A change of a source writes
-// its holders in the same transaction, and a change of a holder that needs a copy writes the source, unchanged, in the same
-// transaction, so no reader sees them differ, and no queue is needed. Neither repository may have patterns with effects outside
-// of the partition, since a transaction cannot hold these.
+// NewInPartition makes a link whose holders are in the partition and table of their sources. A change of a source writes its
+// holders in the same transaction. A change of a holder that needs a copy writes the source, unchanged, in the same
+// transaction. So no reader sees them differ, and no queue is needed. The link needs Link.Holders, and neither repository may
+// have patterns that write outside of the partition. NewRepository reports an invalid link.
 func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, true)
 }
@@ -75,15 +77,15 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 	return c
 }
 
-// Source returns the pattern of the sources' repository: it writes the copies when a source changes, and compares them for
-// Repository.Verify of the sources.
+// Source returns the pattern for the sources' repository. It writes the copies when a source changes, and lets
+// Repository.Verify of the sources compare them.
 func (c *Copies[S, H]) Source() patterns.Pattern[S] { return source[S, H]{&c.relation} }
 
-// Holder returns the pattern of the holders' repository: it fills in the copy of a holder that is inserted, or that changes
-// its source or its copy.
+// Holder returns the pattern for the holders' repository. It fills in the copy when a holder is inserted, or when a change
+// of a holder concerns its source or its copy.
 func (c *Copies[S, H]) Holder() patterns.Pattern[H] { return holder[S, H]{&c.relation} }
 
-// relation is what the two ends of a link share.
+// relation is the part of a link that its two patterns share.
 type relation[S, H any] struct {
 	name        string
 	link        Link[S, H]
@@ -96,21 +98,21 @@ type relation[S, H any] struct {
 	ofHolder driver.Binding[H]
 }
 
-// linked is a relation whose two ends were given to their repositories.
+// linked is a relation whose two patterns were given to their repositories.
 type linked[S, H any] struct {
 	*relation[S, H]
 	sources driver.Host[S]
 	holders driver.Host[H]
 }
 
-// check tells what is wrong with a link.
+// check returns an error if a link is invalid.
 func (r *relation[S, H]) check() error {
 	l := &r.link
 	switch {
 	case (l.Holders == nil) == (l.Find == nil):
-		return errors.New("the link has both of Link.Holders and Link.Find, or none; set one of them")
+		return errors.New("the link has both Link.Holders and Link.Find, or neither; set one of them")
 	case l.Copy == nil || l.SourceOf == nil:
-		return errors.New("the link lacks Link.Copy or Link.SourceOf; set both")
+		return errors.New("Link.Copy or Link.SourceOf is nil; set both")
 	case r.codecErr != nil:
 		return r.codecErr
 	case len(l.Properties) == 0:
@@ -123,7 +125,7 @@ func (r *relation[S, H]) check() error {
 	return nil
 }
 
-// staysInside refuses the patterns of a repository for an end of a link in the partition, if one has effects outside of it.
+// staysInside returns an error if a pattern of a repository writes outside of the partition, for a link of NewInPartition.
 func staysInside[T any](all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if p.Outside != nil || p.OutsideKeys != nil {
@@ -133,7 +135,7 @@ func staysInside[T any](all []driver.Implementation[T]) error {
 	return nil
 }
 
-// checkTables refuses a link in the partition whose ends are on two tables.
+// checkTables returns an error if a link of NewInPartition has its sources and holders on two tables.
 func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	if r.inPartition && !sources.Same(holders) {
 		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table, New does not", sources.Name(), holders.Name())
@@ -141,8 +143,8 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	return nil
 }
 
-// ready returns the link with both its repositories. Each end gives its own, which it has before NewRepository returns, and nil for
-// the other. It is an error until both ends were given to a repository.
+// ready returns the link with both its repositories, or an error if one of them was not made yet. The caller passes its own
+// repository, which it has before NewRepository returns, and nil for the other.
 func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
 	var err error
 	if sources == nil {
@@ -158,7 +160,7 @@ func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (
 	return &linked[S, H]{r, sources, holders}, nil
 }
 
-// limit is Options.Limit.
+// limit returns Options.Limit or its default.
 func (r *relation[S, H]) limit() int {
 	if r.options.Limit == 0 {
 		return defaultLimit
@@ -166,10 +168,10 @@ func (r *relation[S, H]) limit() int {
 	return r.options.Limit
 }
 
-// tooMany is the error for a source with more holders than the limit.
+// tooMany returns the error for a source with more holders than the limit.
 func (r *relation[S, H]) tooMany(source tables.Key) error {
 	return &tables.Error{Key: source, Pattern: r.name, Kind: tables.ErrTooLarge,
-		Err: fmt.Errorf("the source has more than %d holders, the Options.Limit of its link", r.limit())}
+		Err: fmt.Errorf("the source has more than %d holders, the link's Options.Limit; raise the limit", r.limit())}
 }
 
 // holdersOf returns the keys of the holders that a source names, each once.
@@ -184,7 +186,7 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 			continue
 		}
 		if err := checkKey(key); err != nil {
-			return nil, fmt.Errorf("the key of a holder: %w", err)
+			return nil, fmt.Errorf("Link.Holders returned an invalid key: %w", err)
 		}
 		if err := r.checkSelf(r.sources.KeyOf(source), key); err != nil {
 			return nil, err
@@ -198,16 +200,16 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	return keys, nil
 }
 
-// checkSelf refuses an entity that is its own source.
+// checkSelf returns an error if an entity is its own source.
 func (r *linked[S, H]) checkSelf(source, holder tables.Key) error {
 	if source == holder && r.sources.Table().Same(r.holders.Table()) {
-		return errors.New("an entity cannot hold a copy of itself")
+		return errors.New("the link makes an entity the holder of its own copy; a holder must be another entity than its source")
 	}
 	return nil
 }
 
-// names reports whether a source names a holder. With Find every holder that refers to a source counts as named by it. What the
-// link refuses names nobody.
+// names reports whether a source names a holder. With Find, each source names the holders that refer to it. A source with more
+// holders than the limit names none.
 func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 	switch {
 	case source == nil:

@@ -144,10 +144,10 @@ func TestRefusedChanges(t *testing.T) {
 		}, "is not in the partition of its source"},
 		{"itself", false, func(l *link) {
 			l.Holders = func(e *employee) []tables.Key { return []tables.Key{employeeKey(e.Site, e.ID)} }
-		}, "a copy of itself"},
+		}, "the holder of its own copy"},
 		{"no key", false, func(l *link) {
 			l.Holders = func(*employee) []tables.Key { return []tables.Key{{Partition: "a/b"}} }
-		}, "the key of a holder"},
+		}, "Link.Holders returned an invalid key"},
 		{"another property", false, func(l *link) {
 			l.Copy = func(_ *employee, d *department) { d.Budget = 7 }
 		}, "property Budget"},

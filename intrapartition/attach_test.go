@@ -54,8 +54,8 @@ func emailKey(e *employee) compoundkey.Part { return compoundkey.String(e.Email)
 // TestIndexesThatCannotWork: what would fail or find nothing later is refused when it is declared.
 func TestIndexesThatCannotWork(t *testing.T) {
 	for want, x := range map[string]*intrapartition.Index[employee]{
-		"no key function":        intrapartition.NewIndex[employee, compoundkey.Part]("email", nil, nil),
-		"has no key function":    intrapartition.NewIndex[employee, []compoundkey.Part]("tag", nil, nil),
+		"\"email\": the index's key function is nil": intrapartition.NewIndex[employee, compoundkey.Part]("email", nil, nil),
+		"\"tag\": the index's key function is nil":   intrapartition.NewIndex[employee, []compoundkey.Part]("tag", nil, nil),
 		"Emial":                  intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
 		"own row keys":           intrapartition.NewIndex("empid", emailKey, nil),
 		"property PartitionKey,": intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),

@@ -1,8 +1,8 @@
-// Package largeentities keeps large properties of entities in blobs, and in the entity a pointer to each: the guide's "Large
-// entities pattern".
+// Package largeentities stores large properties of entities in blobs, and in the entity a pointer to each blob: the guide's
+// "Large entities pattern".
 //
-// NewProperty is for fields of type []byte and string, whose values are held in memory. NewStream is for fields of type
-// Stream: values of any size, written from a reader and read as far as they are asked for, in constant memory.
+// NewProperty is for fields of type []byte and string, whose values are read into memory with the entity. NewStream is for
+// fields of type Stream: values of any size, uploaded from a reader and read when they are opened, in constant memory.
 //
 // # Stored layout
 //
@@ -14,65 +14,65 @@
 //	blob                                  content    metadata
 //	Employees/Photo/ZPQP...UVIA/5LT4...   the photo  tpkey=U2Fs...  tpterm=600  tpsha256=9f86...0a08  tphome=...
 //
-// The pointer is "tp1", length, SHA-256 in hexadecimal, the blob's name and its content type, with a space between. It takes
-// the place of the value and has the other type: a []byte or a Stream is Edm.Binary within the entity and its pointer
-// Edm.String, a string Edm.String and its pointer Edm.Binary. A value of up to Options.Threshold bytes stays in the entity, as if
-// there were no pattern.
+// The pointer consists of "tp1", the length in bytes, the SHA-256 hash in hexadecimal, the blob's name and its content type,
+// separated by spaces. It is stored in the property in place of the value, with another type: the pointer of a []byte or Stream
+// (Edm.Binary) is Edm.String, that of a string (Edm.String) is Edm.Binary. A value of at most Options.Threshold bytes is stored
+// in the entity, as without this package.
 //
-// A blob's name is Options.Prefix, or the table's and the property's name, a hash of the entity's key, and the id of the change
-// that wrote it, so it is never used again and its content never changes. tpkey is the entity's key and tphome account and table, in
-// base64; Sweep finds the entity by them. Copies of an entity, in its partition and in others, hold the same pointer.
+// The name of a blob consists of Options.Prefix (default: the names of table and property), a hash of the entity's key, and the
+// id of the change that wrote the blob. So a name is never reused, and a blob's content never changes. The metadata contain
+// the entity's key (tpkey) and the account and table (tphome), in base64, so that Sweep can find the entity. All copies of an
+// entity contain the same pointer.
 //
 // # Guarantee
 //
-// An entity never points at a blob that is not there whole: it is stored before the transaction that points at it, and deleted
-// after the one that does so no longer. The order is: intent, which names the old blob and the new; new blob; transaction; copies in
-// other partitions; old blob; message. What was written is read back equal, or with a typed error: length and SHA-256 are checked on
-// every reading of the whole, and the last bytes are handed over when they are right only. A range is checked to come from the blob
-// that the pointer means; its own hash is stored nowhere.
+// An entity never points to a missing or incomplete blob: the blob is stored before the transaction that writes the pointer, and
+// deleted after the transaction that removes it. The order of a change is: intent, which names the old and the new blob; new
+// blob; transaction; copies in other partitions; deletion of the old blob; deletion of the message. A read returns the bytes that
+// were written, or an error: each read of a whole value checks length and SHA-256, and returns the last bytes only if they are
+// right. A read of a range checks only that the blob is the one to which the pointer refers, because no hash of a range is stored.
 //
-// A value that did not change, of the same length and SHA-256, keeps its blob: nothing is sent. A Stream that was read and is
-// written back keeps it, too; written into another entity, it is copied to a blob of that one's own.
+// A value with the same length and SHA-256 as before keeps its blob, and nothing is uploaded. A Stream that was read and is
+// written back unchanged keeps its blob, too; written into another entity, it is copied into a new blob.
 //
-// A reader who meets a blob that was replaced since the entity was read reads the entity again, by itself where the value is a
-// []byte or string. A Stream says tables.ErrConflict then: read the entity again. Where the row is still the same, the blob is lost,
-// and it is tables.ErrGarbled. An entity with a []byte or string that is lost cannot be read nor written until Discard has
-// taken the value away.
+// If a blob was replaced after a reader had read the entity, the library reads the entity again for a []byte or string. For a
+// Stream it returns tables.ErrConflict; then read the entity again. If the blob is missing although the entity has not changed,
+// the read returns tables.ErrGarbled. An entity whose []byte or string is lost can be neither read nor written until Discard has
+// removed the value.
 //
 // # Crashes
 //
-// A crash at any point leaves at most a blob that nothing points at, and a message that names it; a worker of the queue deletes
-// those of the named blobs at which the entity does not point by then. Where the message is lost or poison, Sweep finds the
-// blob. Blocks of an upload that was cut off are seen by nobody, and the service drops them after a week.
+// A crash leaves at most a blob to which nothing points, and a message that names it. A worker of the queue deletes each blob
+// that the message names and to which the entity does not point. If the message is lost or on the poison queue, Sweep finds the
+// blob. The service discards the uncommitted blocks of an interrupted upload after a week; no reader sees them.
 //
-// The transaction is sent within Options.Deadline after its blob was stored, or never: then it is eventual.ErrLeaseLost. While
-// another value of the same entity is still being sent, the blob is made younger by a request in each half of the Deadline. An upload can
-// take any time: the message is kept hidden meanwhile.
+// The library sends the transaction within Options.Deadline after the blob was stored, or not at all; then the change returns
+// eventual.ErrLeaseLost. While another value of the same entity is still being uploaded, the library renews the blob's date with
+// one request in each half of the Deadline. An upload may take any time; meanwhile the message stays hidden.
 //
 // # Requests
 //
 //	Insert, or a change of the value   1 blob, 1 transaction, 2 of the queue, 1 to read again
 //	  of more than a block             1 for each Options.BlockSize, and 1 for the blob
-//	  that had a blob before           1 more, to delete it
-//	  in a Merge, Update, Upsert       what these read first, and 1 for each []byte and string in a blob
-//	the same with Async                1 less to read again, and the delete is the worker's
+//	  that was in a blob before        1 more, to delete that blob
+//	  in a Merge, Update, Upsert       the reads of these, and 1 for each []byte and string in a blob
+//	the same with Async                1 less to read again; a worker deletes the old blob
 //	Delete                             1 transaction, 2 of the queue, 1 for each blob, 1 to read again
 //	a change of other properties       as without the pattern
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
-//	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace where one was
+//	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace if one was lost
 //	  and a worker deletes the old one 1 more, for the blob's metadata
 //	SignedURL                          1; with a token credential 2
-//	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old one, 1 for each deleted
+//	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob, 1 for each blob deleted
 //
 // # When not to use it
 //
-// For values that fit: up to 64 KiB a property, 1 MiB an entity; Threshold leaves them there. For many values of middle size,
-// wide entities are read in one request. For values that are appended to, or changed in part: each change writes all of it. For
-// a property that encryption encrypts in its row: the blob would hold it in clear, and the repository is refused. Options.Sealer
-// encrypts the blob instead: then all values go out, and the pointer is "tp2", with the length of the value and the SHA-256 of
-// the sealed form, which tells nobody whether two values are equal.
-// For Streams in entities that archive.ToContainer is to archive: an archived entity has a []byte or string in full, and
-// of a Stream it would have the pointer, whose blob goes with the entity, so archive.New refuses the repository.
-// archive.ToRepository moves such entities, and copies the blobs.
+// For values that fit into the entity (64 KiB a property, 1 MiB an entity). For many values of medium size: widentities reads
+// them in one request. For values that are appended to or changed in part, since each change writes the whole blob. For
+// properties with the tag `encrypt`, because the blob would be in the clear: NewRepository refuses them. Options.Sealer encrypts
+// blobs instead; then all values are stored in blobs, and the pointer begins with "tp2" and contains the value's length and the
+// SHA-256 hash of the sealed bytes, which does not show whether two values are equal. For Streams in entities that
+// archive.ToContainer archives: the archive would contain the pointer, but the blob is deleted with the entity, so archive.New
+// refuses the repository. archive.ToRepository moves entities together with their blobs.
 package largeentities

@@ -1,10 +1,9 @@
-// Package keyindex is what the index packages share: a name, the keys that an entity has in the index, and what its copies hold.
-// An index is
+// Package keyindex is the common part of the index packages: the name of an index, the index keys of an entity, and the
+// projection of its copies. The key function computes index keys from an entity's stored properties. It returns
 //
-//   - sparse where the key function returns the zero Part: the entity is not in the index;
-//   - multi-valued where it returns several; repeated ones count once;
-//   - by a computed value, since the function may compute what it likes from the entity's stored properties;
-//   - case-insensitive with compoundkey.Fold, in the key function and in what is looked up.
+//   - the zero Part if the entity is not in the index (a sparse index);
+//   - several keys if the entity is in the index more than once; repeated keys count once;
+//   - keys made by compoundkey.Fold for an index that ignores case; look them up with compoundkey.Fold, too.
 package keyindex
 
 import (
@@ -18,21 +17,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is one index of entities of type T.
+// Index is an index of entities of type T.
 type Index[T any] struct {
 	Name    string
-	Keys    func(*T) []compoundkey.Part // pure
-	Project []string                    // the properties that copies hold; nil for all
-	Group   func(*T) string             // pure; nil for the entity's partition
+	Keys    func(*T) []compoundkey.Part // the index keys of an entity; pure
+	Project []string                    // the properties that copies contain; nil for all
+	Group   func(*T) string             // the group of an entity; pure; nil for the entity's partition
 	Binding driver.Binding[T]
 }
 
-// New makes an index. key is pure, and returns one key or several. group is nil for the entity's partition.
+// New makes an index. key returns one index key or several. If group is nil, the group is the entity's partition. Both
+// functions must be pure.
 func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, group func(*T) string) Index[T] {
 	return Index[T]{Name: name, Keys: manyKeys(key), Group: group}
 }
 
-// manyKeys turns a key function into one that returns several keys. A nil function stays nil: Attach refuses it.
+// manyKeys converts a key function into one that returns a slice. A nil function stays nil; Attach reports it.
 func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoundkey.Part {
 	switch key := any(key).(type) {
 	case func(*T) compoundkey.Part:
@@ -45,11 +45,11 @@ func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoun
 	return nil
 }
 
-// Attach checks that the index fits the repository, and begins its Implementation.
+// Attach checks that the repository can have the index, and returns the common part of its Implementation.
 func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation := driver.Implementation[T]{Name: x.Name, Binding: &x.Binding, Projects: x.Project}
 	if x.Keys == nil {
-		return implementation, errors.New("the index has no key function; give it one")
+		return implementation, errors.New("the index's key function is nil; pass one to its constructor")
 	}
 	if _, err := compoundkey.Encode(x.Name); err != nil {
 		return implementation, err
@@ -57,17 +57,17 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range x.Project {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Options.Project names property %s, which %s does not have", name, reflect.TypeFor[T]())
+				return implementation, fmt.Errorf("Options.Project names property %s, but %s has no such property", name, reflect.TypeFor[T]())
 			}
 		}
 	}
 	return implementation, nil
 }
 
-// Host returns the repository that the index was given to; before that, its reads are ErrInvalid.
+// Host returns the repository to which the index was given, or an ErrInvalid if there is none.
 func (x *Index[T]) Host(op string) (driver.Host[T], error) { return x.Binding.Host(op, x.Name) }
 
-// KeysOf returns the keys that an entity has in the index, each once and none that is the zero Part.
+// KeysOf returns the index keys of an entity, without the zero Part and without duplicates.
 func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	var parts []compoundkey.Part
 	var seen []string
@@ -84,7 +84,7 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	return parts
 }
 
-// GroupOf returns the group that an entity belongs to. keyOf is Host.KeyOf.
+// GroupOf returns the group of an entity. keyOf is Host.KeyOf.
 func (x *Index[T]) GroupOf(v *T, keyOf func(*T) tables.Key) string {
 	if x.Group != nil {
 		return x.Group(v)
