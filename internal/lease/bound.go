@@ -7,58 +7,58 @@ import (
 	"time"
 )
 
-// Bound ends a lease at a time that renewals of the message do not move. It is the holder's half of a rule between whoever holds
-// something under a lease and whoever cleans up after dead holders: a reserved key, or a blob that nothing points at yet, has a
-// term. It begins with the write of what is held, and is stored there.
+// Bound ends a lease at a time that renewals of the message do not move. It is for things that have a term: a reserved key,
+// or a blob to which nothing points yet. The term begins with the write of the thing and is stored beside it. Two parties
+// rely on it:
 //
-//   - The holder sends the request that comes to depend on it within the term less a margin, by its own clock, which it started
-//     before that write. Bound sees to that.
-//   - The cleaner leaves it alone until Expired: until the term and a grace have passed since that write, by the service's clock.
-//     What has no term is never removed for its age.
+//   - The holder sends the request that makes use of the thing (the transaction with the key, or with the pointer to the blob)
+//     within the term less Margin, by its own clock, which it read before that write. Bound enforces that.
+//   - The cleaner, which removes what dead holders left, leaves the thing alone until Expired: until the term and a grace period
+//     have passed since the write, by the service's clock. It never removes something without a term because of its age.
 //
-// The margin is for what Policy's is: a clock that runs slow, and a request that is under way for long. The grace is for service
-// nodes whose clocks differ.
+// Margin allows for a holder's clock that runs slow and for a request that is under way for long. The grace period allows for
+// service nodes whose clocks differ.
 type Bound struct {
 	lease *Lease
 	since time.Time
-	term  time.Duration // less the margin
+	term  time.Duration // less Margin
 	cause error
-	timer *time.Timer // ends the lease when the bound passes, and with it requests that are under way for too long
+	timer *time.Timer // ends the lease at the bound, which cancels requests under way
 }
 
-// overdue is the cause of a lease that a bound has ended. errors.Is says that it is ErrLost.
+// overdue is the cause of a lease that a bound has ended. errors.Is reports it as ErrLost.
 type overdue struct{ text string }
 
 func (e overdue) Error() string      { return e.text }
 func (overdue) Is(target error) bool { return target == ErrLost }
 
-// Bound lets nothing be sent under the lease once term, less its margin, has passed since, unless the bound is moved or lifted
-// before. cause says what was not done in time, and what to do.
+// Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or lifted before:
+// no request is sent after that. cause says what was not done in time, and what the caller should do.
 func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held := term - Margin(term)
-	b := &Bound{lease: l, since: since, term: held, cause: overdue{fmt.Sprintf("%v are over: %s", held, cause)}}
+	b := &Bound{lease: l, since: since, term: held, cause: overdue{fmt.Sprintf("%v have passed: %s", held, cause)}}
 	l.bounds = append(l.bounds, b)
 	b.timer = time.AfterFunc(b.left(), b.pass)
 	return b
 }
 
-// Within returns a context under which nothing is sent once term, less its margin, has passed since: a bound for requests that are
-// sent under no lease of their own. done ends it.
+// Within returns a context that ends when term, less Margin, has passed since the time since; no request is sent under it
+// after that. It is for requests without a lease. done ends the context at once.
 func Within(ctx context.Context, since time.Time, term time.Duration, cause string) (_ context.Context, done func()) {
-	l := New(ctx, since, 2*term) // the bound ends it before
+	l := New(ctx, since, 2*term) // the bound ends it earlier
 	l.Bound(since, term, cause)
 	return l.Context(ctx), func() { l.End(context.Canceled) }
 }
 
-// FormatTerm writes a term in whole seconds, as it is stored beside what has it. It rounds up: a cleaner waits no less than the
-// holder.
+// FormatTerm formats a term in whole seconds, as it is stored. It rounds up, so a cleaner never waits for less time than the
+// holder has.
 func FormatTerm(term time.Duration) string {
 	return strconv.FormatInt(int64((term+time.Second-1)/time.Second), 10)
 }
 
-// ParseTerm reads a term that FormatTerm wrote. For any other text it returns 0, and Expired then never reports true.
+// ParseTerm parses a term that FormatTerm wrote. For any other text it returns 0, and Expired then returns false.
 func ParseTerm(text string) time.Duration {
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 0 {
@@ -67,9 +67,9 @@ func ParseTerm(text string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Expired reports whether a cleaner may remove what was written with a term: no holder sends anything any more that comes to
-// depend on it, and what was sent has arrived. Both times are the service's: of the write, and of the answer that showed what
-// was written. It is false where one of them is not known, or the term makes no sense.
+// Expired reports whether a cleaner may remove something that was written with a term: by then no holder sends requests that
+// make use of it, and all that were sent have arrived. Both times are the service's: written is the time of the write, and
+// now the time of the response that showed it. Expired returns false if either is unknown or the term is not positive.
 func Expired(written, now time.Time, term time.Duration) bool {
 	if written.IsZero() || now.IsZero() || term <= 0 {
 		return false
@@ -78,7 +78,7 @@ func Expired(written, now time.Time, term time.Duration) bool {
 	return age > term && age-term >= Margin(term)
 }
 
-// Move lets the bound's term count from since. It has no effect on a lease that has ended.
+// Move lets the bound's term begin at since. It has no effect on a lease that has ended.
 func (b *Bound) Move(since time.Time) {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()
@@ -88,10 +88,10 @@ func (b *Bound) Move(since time.Time) {
 	}
 }
 
-// left is how long requests may still be sent.
+// left returns how long requests may still be sent.
 func (b *Bound) left() time.Duration { return b.term - Elapsed(b.since) }
 
-// pass runs when the bound may have passed.
+// pass is the timer's function. It ends the lease if the bound has passed; if the bound was moved, it sets the timer again.
 func (b *Bound) pass() {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()
@@ -104,7 +104,7 @@ func (b *Bound) pass() {
 	}
 }
 
-// Lift takes the bound away, and may be called more than once.
+// Lift removes the bound. It may be called more than once.
 func (b *Bound) Lift() {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()
@@ -117,7 +117,7 @@ func (b *Bound) Lift() {
 	}
 }
 
-// overdue returns the cause of the first of the lease's bounds that has passed, nil for none.
+// overdue returns the cause of a bound of the lease that has passed, or nil.
 func (l *Lease) overdue() error {
 	for _, b := range l.bounds {
 		if b.left() <= 0 && l.waived&Terms == 0 {

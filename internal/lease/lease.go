@@ -1,14 +1,14 @@
-// Package lease is the right to act for one queue message while no other process can have it.
+// Package lease implements the right to act for a queue message while no other process can hold it.
 //
-// Whoever puts a message that is hidden at first, or gets one, holds it: until its visibility timeout runs out, nobody else
-// sees it. What the holder sends for the message must arrive before that, or it could undo what the next holder does.
-// So each request that is sent for a message carries the lease in its context, and Policy, which stands in the pipeline of
-// every client of an Account, lets it go out only while the lease surely lasts: measured from before the message was put or
-// got, by the holder's own clock, less a margin for requests under way.
+// A process holds a message after it has put it hidden, or has got it, until the visibility timeout ends; until then no other
+// process sees the message. A request of the holder that arrives later could undo what the next holder has done. So each
+// request that is sent for a message carries the lease in its context, and Policy, which is in the pipeline of every client
+// of an Account, sends it only while the lease is certain to be valid: for the visibility timeout less Margin, measured by
+// the holder's own clock from before it put or got the message.
 //
-// What is assumed of clocks: within one visibility timeout the holder's clock does not run slower than the service's by
-// more than the margin, a request that was sent arrives within the margin or never, and a process that stands still
-// between the check and the sending does so for less than the margin. A process that stands still anywhere else is no danger.
+// This assumes that, within one visibility timeout, the holder's clock loses less than Margin against the service's clock;
+// that a request arrives within Margin after it was sent, or never; and that a process does not pause for longer than Margin
+// between the check and the sending. A pause at any other point does no harm.
 package lease
 
 import (
@@ -28,20 +28,20 @@ import (
 // ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
 var ErrLost = errors.New("the message's visibility timeout has expired, and another process may hold the message")
 
-// marginShare: the margin is the visibility timeout divided by it.
+// marginShare is the visibility timeout divided by Margin.
 const marginShare = 6
 
-// Margin is what of a visibility timeout is kept for requests under way.
+// Margin returns the part of a visibility timeout that is reserved for requests under way: a sixth.
 func Margin(visibility time.Duration) time.Duration { return visibility / marginShare }
 
 // Lease is the right to act for one message. It is safe for concurrent use.
 type Lease struct {
-	parent *Lease // of the message for which this one was put, nil for none
+	parent *Lease // the lease of the message for which this one was put, or nil
 
 	mu      sync.Mutex
-	since   time.Time // before the request that hid the message was sent
+	since   time.Time // a time before the request that hid the message was sent
 	term    time.Duration
-	over    error // why it ended, nil while it lasts
+	over    error // why the lease ended; nil while it is valid
 	unsure  bool
 	timer   *time.Timer
 	cancels []context.CancelCauseFunc
@@ -49,14 +49,15 @@ type Lease struct {
 	bounds  []*Bound
 }
 
-// New begins a lease of a message that was hidden for visibility by a request sent after since.
+// New returns the lease of a message that was hidden for visibility by a request sent after since.
 func New(ctx context.Context, since time.Time, visibility time.Duration) *Lease {
 	l := &Lease{parent: From(ctx), waived: waived(ctx)}
 	l.Extend(since, visibility)
 	return l
 }
 
-// Extend renews the lease after a request, sent after since, that hides the message for visibility from then on.
+// Extend renews the lease after a request, sent after since, that hides the message for visibility. It has no effect on a
+// lease that has ended.
 func (l *Lease) Extend(since time.Time, visibility time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,17 +75,17 @@ func (l *Lease) Extend(since time.Time, visibility time.Duration) {
 	l.timer.Reset(l.left())
 }
 
-// left is how long requests may still be sent.
+// left returns how long requests may still be sent.
 func (l *Lease) left() time.Duration { return l.term - Elapsed(l.since) }
 
-// Elapsed is how much time has passed since. The monotonic clock may stand still while a machine sleeps, and the wall
-// clock may be set back; the longer of the two says how much has surely passed.
+// Elapsed returns how much time has passed since a time, by the monotonic or the wall clock, whichever shows more: the
+// monotonic clock may stop while a machine sleeps, and the wall clock may be set back.
 func Elapsed(since time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// expire runs when the term may have ended.
+// expire is the timer's function. It ends the lease if it has expired; if it was renewed, it sets the timer again.
 func (l *Lease) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +99,7 @@ func (l *Lease) expire() {
 	l.end(ErrLost)
 }
 
-// End ends the lease: nothing more is sent under it. The first cause counts.
+// End ends the lease: no request is sent under it after that. If End is called again, the first cause remains.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +123,8 @@ func (l *Lease) end(cause error) {
 	l.cancels = nil
 }
 
-// Check returns nil while a request may be sent: for this message, and for the one that it was put for.
+// Check returns nil if a request may be sent: if this lease is valid, and so is the lease of the message for which this
+// message was put.
 func (l *Lease) Check() error {
 	if l.parent != nil {
 		if err := l.parent.Check(); err != nil {
@@ -140,8 +142,9 @@ func (l *Lease) Check() error {
 	return l.over
 }
 
-// Unsure reports whether a request under the lease has no certain answer: it may still arrive. The message is not to be
-// deleted or shown then before its visibility timeout has run out, since the next holder would not see what arrives late.
+// Unsure reports whether a request under the lease has an unknown outcome, so that it may still arrive. Then the message must
+// not be deleted or made visible before its visibility timeout ends, because the next holder could not see the effect of a
+// request that arrives later.
 func (l *Lease) Unsure() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +162,7 @@ func (l *Lease) doubt() {
 
 type leaseKey struct{}
 
-// Context returns a context that ends with the lease, or with parent, and under which every request is checked.
+// Context returns a context that ends with the lease or with parent. Policy checks every request under it.
 func (l *Lease) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, leaseKey{}, l))
 	l.mu.Lock()
@@ -172,16 +175,16 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// From returns the lease of a context, nil when there is none.
+// From returns the lease of a context, or nil.
 func From(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }
 
-// Policy is for ClientOptions.PerRetryPolicies: it checks each attempt that is made under a lease.
+// Policy checks the lease before each attempt of a request. It belongs into ClientOptions.PerRetryPolicies.
 type Policy struct{}
 
-// Do sends the request while its lease lasts.
+// Do sends the request if its context has no lease or the lease is valid.
 func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
 	l := From(raw.Context())
@@ -194,7 +197,7 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	if raw.Body != nil && raw.Body != http.NoBody {
 		a := &attempt{lease: l, size: raw.ContentLength}
 		raw.Body = a.guard(raw.Body)
-		if get := raw.GetBody; get != nil { // a transport calls it to send the request on another connection
+		if get := raw.GetBody; get != nil { // the transport calls it to send the body again on another connection
 			defer func() { raw.GetBody = get }()
 			raw.GetBody = func() (io.ReadCloser, error) {
 				again, err := get()
@@ -212,29 +215,30 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// attempt is one attempt at a request that has a body.
+// attempt is one attempt of a request that has a body.
 type attempt struct {
 	lease *Lease
-	size  int64       // of the body, not known if it is less than 1
-	whole atomic.Bool // the transport got a whole body, so the service may have the request
+	size  int64       // of the body in bytes; unknown if less than 1
+	whole atomic.Bool // the transport has read a whole body, so the service may have the request
 }
 
-// guard returns a body that checks the attempt's lease as the transport reads it.
+// guard returns a body that checks the attempt's lease whenever the transport reads from it.
 func (a *attempt) guard(content io.ReadCloser) *body {
 	return &body{ReadCloser: content, attempt: a, left: a.size}
 }
 
-// body cuts a request off when its lease ends while the transport reads it: a process can be held up between the check and the
-// sending, and a request can wait for a connection.
+// body fails when its lease ends while the transport reads it. The process can pause between the check and the sending, and a
+// request can wait for a connection.
 type body struct {
 	io.ReadCloser
 	attempt *attempt
-	left    int64 // bytes that the transport has not got yet, if the size is known
-	done    bool  // the transport has got all
+	left    int64 // bytes that the transport has not read yet, if the size is known
+	done    bool  // the transport has read all
 }
 
-// Read checks the lease until the transport has got the whole body. After that the service may have the request, and an
-// error would be a false report that it was not sent: net/http reads on after the last byte, to see that nothing follows.
+// Read checks the lease until the transport has read the whole body. After that it returns no error of the lease, because the
+// service may have the request and NotSent would be wrong: net/http reads once more after the last byte, to detect further
+// bytes.
 func (b *body) Read(p []byte) (int, error) {
 	if b.done {
 		return b.ReadCloser.Read(p)
@@ -250,7 +254,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 		b.done = b.left <= 0
 	} else {
-		b.done = err == io.EOF // the transport sends the end of a body of unknown length when it has read EOF
+		b.done = err == io.EOF // without a length, the transport completes the request when it has read EOF
 	}
 	if b.done {
 		b.attempt.whole.Store(true)
@@ -258,20 +262,20 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Rules are what keeps messages that name the same keys from undoing each other's work.
+// Rules are the rules that keep messages which name the same keys from undoing each other's work.
 type Rules uint8
 
 // The rules.
 const (
-	Expiry  Rules = 1 << iota // nothing is sent once the lease may have run out
+	Expiry  Rules = 1 << iota // no request is sent after the lease may have expired
 	OwnKeys                   // a holder writes only what its message names
-	Reread                    // a message is deleted only after a round in which the entity stayed the same
-	Terms                     // a holder sends nothing once a bound of its lease has passed, and a cleaner waits for the term
+	Reread                    // a message is deleted only if the entity, read again, has not changed
+	Terms                     // no request is sent after a bound of the lease has passed, and a cleaner waits until Expired
 )
 
 type waivedKey struct{}
 
-// Waive returns a context in which rules do not hold. It is for tests that show what each rule is for.
+// Waive returns a context in which the rules do not apply. It is for tests that show what goes wrong without each rule.
 func Waive(ctx context.Context, rules Rules) context.Context {
 	return context.WithValue(ctx, waivedKey{}, rules)
 }
@@ -281,7 +285,7 @@ func waived(ctx context.Context) Rules {
 	return rules
 }
 
-// Holds reports whether a rule holds in ctx.
+// Holds reports whether a rule applies in ctx.
 func Holds(ctx context.Context, rule Rules) bool { return waived(ctx)&rule == 0 }
 
 // Lost reports whether err, or the end of ctx, comes from a lease that has ended.

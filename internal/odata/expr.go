@@ -1,16 +1,15 @@
-// Package odata holds the $filter language of Azure Tables: literals, a tree with its parser and printer, the
-// meaning of a tree for one entity, and the class of query that a tree makes the service run.
+// Package odata implements the $filter language of Azure Tables: literals, a tree with its parser and printer, the evaluation
+// of a tree for one entity, and the query class of a tree.
 //
-// The language: comparisons of one property with one literal (eq ne gt ge lt le, either side first), a boolean
-// property on its own, true and false, and, or, not, parentheses. Keywords are lower case and names are
-// case-sensitive. Comparing two properties, null, arithmetic and functions are refused, as the service does.
+// The language has comparisons of one property with one literal (eq ne gt ge lt le, the property on either side), a boolean
+// property on its own, true and false, and, or, not, and parentheses. Keywords are in lower case, and names are
+// case-sensitive. Like the service, the parser refuses comparisons of two properties, null, arithmetic and functions.
 //
-// A tree that was parsed is bounded in depth and size, so everything here may recurse over it. A tree printed by
-// Append parses to the same tree again, if it is within those bounds.
+// Parse limits the depth and size of a tree, so functions of this package may recurse over it. A tree within these limits,
+// printed by Append, parses to the same tree again.
 package odata
 
-// Expr is a filter: a Comparison, And, Or, Not or Constant. A nil Expr is the absent filter, which every entity
-// passes.
+// Expr is a filter: a Comparison, And, Or, Not or Constant. A nil Expr is the absence of a filter: every entity matches it.
 type Expr interface{ isExpr() }
 
 // Op is a comparison operator.
@@ -28,7 +27,7 @@ const (
 
 var opNames = [...]string{Eq: "eq", Ne: "ne", Gt: "gt", Ge: "ge", Lt: "lt", Le: "le"}
 
-// String returns the operator as it stands in a filter, such as "ge".
+// String returns the operator as it is written in a filter, such as "ge".
 func (o Op) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]
@@ -46,7 +45,7 @@ func ParseOp(word string) (Op, bool) {
 	return 0, false
 }
 
-// mirrored is the operator that says the same with its operands exchanged: 5 lt A is A gt 5.
+// mirrored returns the operator for exchanged operands: 5 lt A is A gt 5.
 func (o Op) mirrored() Op {
 	switch o {
 	case Gt:

@@ -2,18 +2,18 @@ package odata
 
 import "github.com/tablepatterns/tablepatterns/compoundkey"
 
-// keyFacts is what a filter surely demands of one key; the zero keyFacts is nothing.
+// keyFacts is what every match of a filter must meet for one of its keys; the zero keyFacts means anything.
 type keyFacts struct {
 	fixed    bool
 	key      string
 	from, to Bound
 }
 
-// facts is what a filter surely demands of an entity.
+// facts is what every entity that matches a filter must meet.
 type facts struct {
 	partition, row keyFacts
-	exact          bool // and it demands no more
-	empty          bool // and no entity can meet it
+	exact          bool // every entity that meets it matches the filter
+	empty          bool // no entity can match the filter
 }
 
 func factsOf(e Expr) facts {
@@ -34,7 +34,7 @@ func factsOf(e Expr) facts {
 		}
 		return either
 	}
-	return facts{} // Not: what X demands says nothing of what it leaves
+	return facts{} // Not: the facts of X tell nothing about the entities that do not match X
 }
 
 func comparisonFacts(c Comparison) facts {
@@ -69,7 +69,8 @@ func bothFacts(l, r facts) facts {
 	return facts{partition: partition, row: row, exact: l.exact && r.exact && !empty, empty: empty}
 }
 
-// and demands both. Two different keys clash; the first one stays, which is sound since nothing has both.
+// and returns the facts of a conjunction. Two different fixed keys clash; then the first one stays, which is correct because
+// no entity matches.
 func (k keyFacts) and(other keyFacts) (both keyFacts, clash bool) {
 	if !k.fixed {
 		k.fixed, k.key = other.fixed, other.key
@@ -81,7 +82,8 @@ func (k keyFacts) and(other keyFacts) (both keyFacts, clash bool) {
 	return k, clash || k.impossible()
 }
 
-// tighter returns the bound that lets less through: the higher one for sign 1, the lower one for sign -1.
+// tighter returns the bound that excludes more keys: the higher one for sign 1 (lower bounds), the lower one for sign -1
+// (upper bounds).
 func tighter(a, b Bound, sign int) Bound {
 	switch {
 	case !a.Set:
@@ -96,7 +98,7 @@ func tighter(a, b Bound, sign int) Bound {
 	return b
 }
 
-// impossible finds bounds that cross, and a fixed key outside of them.
+// impossible reports whether no key meets k: the bounds exclude each other, or exclude the fixed key.
 func (k keyFacts) impossible() bool {
 	if k.fixed {
 		return !k.from.below(k.key) || !k.to.above(k.key)
@@ -111,13 +113,13 @@ func (k keyFacts) impossible() bool {
 	return order > 0 || order == 0 && !(k.from.Inclusive && k.to.Inclusive)
 }
 
-// below tells whether key passes b as a lower bound.
+// below reports whether the lower bound b includes key.
 func (b Bound) below(key string) bool {
 	order := compoundkey.Compare(b.Key, key)
 	return !b.Set || order < 0 || order == 0 && b.Inclusive
 }
 
-// above tells whether key passes b as an upper bound.
+// above reports whether the upper bound b includes key.
 func (b Bound) above(key string) bool {
 	order := compoundkey.Compare(b.Key, key)
 	return !b.Set || order > 0 || order == 0 && b.Inclusive

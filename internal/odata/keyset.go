@@ -2,15 +2,15 @@ package odata
 
 import "slices"
 
-// keySet is a filter that says nothing but which keys pass. Nil rows are all rows.
+// keySet is a filter that only lists keys. If rows is nil, it includes all rows.
 type keySet struct {
 	hasPartition bool
 	partition    string
 	rows         []string
 }
 
-// keySetOf reads e as a keySet; ok is false where it says anything else. Both of
-// PartitionKey eq p and (RowKey eq a or RowKey eq b), and the same multiplied out, are keySets.
+// keySetOf converts e to a keySet; ok is false if e does more than list keys. PartitionKey eq p and (RowKey eq a or RowKey eq
+// b) is a keySet, and so is its form (PartitionKey eq p and RowKey eq a) or (PartitionKey eq p and RowKey eq b).
 func keySetOf(e Expr) (set keySet, ok bool) {
 	switch e := e.(type) {
 	case Comparison:

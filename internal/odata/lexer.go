@@ -11,7 +11,7 @@ const (
 	kindClose       // )
 	kindWord        // a name or keyword
 	kindNumber      // text starts with a digit or a minus sign
-	kindString      // '...'; prefix holds what stood directly before, such as guid
+	kindString      // '...'; prefix is the word directly before it, such as guid
 )
 
 func (k kind) String() string {
@@ -30,12 +30,12 @@ func (k kind) String() string {
 	return "the end"
 }
 
-// token is a piece of a filter. Its text may be a secret and goes into no error.
+// token is a piece of a filter. Its text may be a secret, so no error contains it.
 type token struct {
 	kind   kind
-	pos    int    // in bytes
-	text   string // of a string: between the quotes, doubled quotes still doubled
-	prefix string // of a string: lower-case datetime, guid, x or binary
+	pos    int    // offset in bytes
+	text   string // of a string: the text between the quotes, with quotes still doubled
+	prefix string // of a string: datetime, guid, x or binary, in lower case
 }
 
 type lexer struct {
@@ -87,7 +87,7 @@ func isLiteralPrefix(word string) bool {
 	return word == "datetime" || word == "guid" || word == "x" || word == "binary"
 }
 
-// quoted reads a string from its opening quote at l.pos; two quotes inside stand for one.
+// quoted reads a string from its opening quote at l.pos. Two quotes within it stand for one quote.
 func (l *lexer) quoted(start int, prefix string) (token, error) {
 	from := l.pos + 1
 	for at := from; ; {

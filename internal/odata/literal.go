@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// UnprintableError says why a tree or value has no text in the filter language. It never holds the value.
+// UnprintableError says why a tree or value cannot be written in the filter language. It never contains the value.
 type UnprintableError struct {
-	Property string // the property compared, "" for a value on its own
+	Property string // the property in the comparison; "" for a value without one
 	Reason   string
 }
 
@@ -23,9 +23,9 @@ func (e *UnprintableError) Error() string {
 	return "filter on " + strconv.Quote(e.Property) + ": " + e.Reason
 }
 
-// AppendLiteral appends v as a literal: a string in single quotes with its own doubled, 5, 5L, 5.0, true, X'0aff',
-// datetime'2014-08-22T00:50:32.1234567Z', guid'c9da6455-213d-42c9-9a79-3e9149a57833'. NaN, the infinities, null
-// and invalid UTF-8 have no literal; the error is an *UnprintableError and dst comes back as it was.
+// AppendLiteral appends v as a literal: a string in single quotes with its own quotes doubled, 5, 5L, 5.0, true, X'0aff',
+// datetime'2014-08-22T00:50:32.1234567Z', guid'c9da6455-213d-42c9-9a79-3e9149a57833'. NaN, the infinities, null and invalid
+// UTF-8 have no literal: it returns an *UnprintableError and dst unchanged.
 func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	switch v.Type() {
 	case edm.TypeString:
@@ -51,7 +51,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	case edm.TypeDouble:
 		f, _ := v.Float()
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return dst, &UnprintableError{Reason: "NaN and the infinities have no literal"}
+			return dst, &UnprintableError{Reason: "NaN and the infinities have no literal, so they cannot be compared with"}
 		}
 		return appendDouble(dst, f), nil
 	case edm.TypeDateTime:
@@ -59,7 +59,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	case edm.TypeGuid:
 		return appendPrefixed(dst, "guid", v), nil
 	}
-	return dst, &UnprintableError{Reason: "null has no literal: the service stores no nulls"}
+	return dst, &UnprintableError{Reason: "null has no literal; the service stores no nulls"}
 }
 
 func appendQuoted(dst []byte, s string) []byte {
@@ -73,8 +73,8 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '\'')
 }
 
-// appendDouble always writes a point, since without one the service reads an Int32, and never an exponent: Azurite takes
-// 1e300 for a property's name, and finds every row that has none of that name.
+// appendDouble always writes a decimal point, because without one the service reads an Int32. It never writes an exponent,
+// because Azurite takes 1e300 for the name of a property, and returns every row without such a property.
 func appendDouble(dst []byte, f float64) []byte {
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
@@ -84,7 +84,7 @@ func appendDouble(dst []byte, f float64) []byte {
 	return dst
 }
 
-// appendPrefixed writes prefix'text', the text being that of the value's JSON string.
+// appendPrefixed appends prefix'text', where text is that of the value's JSON string.
 func appendPrefixed(dst []byte, prefix string, v edm.Value) []byte {
 	dst = append(dst, prefix...)
 	start := len(dst)

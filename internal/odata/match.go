@@ -8,14 +8,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Match tells whether an entity passes the filter. get returns the entity's property of a name, the keys
-// included, and the zero Value for one it lacks.
+// Match reports whether an entity matches the filter. get returns the entity's property or key of a name, or the zero Value
+// if it has none.
 //
-// A comparison with a property that the entity lacks is false, ne included, and so is one of types that do not
-// compare: a string with a number, a guid with a string. not inverts, so an entity without A passes not (A eq 5).
-// Int32, Int64 and Double compare as numbers, a Double making the other side a Double; NaN is unequal to
-// everything. Strings compare by UTF-16 code units, guids by the order of their text, binaries byte by byte,
-// false before true.
+// A comparison with a missing property is false, also with ne. So is a comparison of types that cannot be compared: a string
+// with a number, a guid with a string. not inverts that, so an entity without A matches not (A eq 5). Int32, Int64 and Double
+// compare as numbers; if one of them is a Double, the other is converted to a Double, and NaN is unequal to everything.
+// Strings compare by UTF-16 code units, guids as their text, binaries byte by byte, and false before true.
 func Match(e Expr, get func(name string) edm.Value) bool {
 	switch e := e.(type) {
 	case Comparison:
@@ -54,10 +53,10 @@ func (c Comparison) holds(v edm.Value) bool {
 	return false
 }
 
-// unordered is the order of NaN and anything.
+// unordered is the result of comparing NaN with any number.
 const unordered = 2
 
-// compareValues returns -1, 0, 1 or unordered; ok is false for types that do not compare.
+// compareValues returns -1, 0, 1 or unordered; ok is false if the types cannot be compared.
 func compareValues(a, b edm.Value) (order int, ok bool) {
 	if a.Type() != b.Type() {
 		return compareNumbers(a, b)
@@ -102,7 +101,7 @@ func compareValues(a, b edm.Value) (order int, ok bool) {
 	return 0, false
 }
 
-// compareNumbers compares two numbers of which one is a double or the types differ.
+// compareNumbers compares two values that are doubles or have different types; ok is false unless both are numbers.
 func compareNumbers(a, b edm.Value) (order int, ok bool) {
 	i, aInt := a.Int()
 	j, bInt := b.Int()

@@ -7,15 +7,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// What Parse takes at most. The service takes 15 comparisons; more are parsed so that the caller can say so.
+// Limits of Parse. The service allows 15 comparisons; Parse allows more so that the caller can report that limit.
 const (
-	maxNesting     = 100  // parentheses and nots around each other
-	maxComparisons = 1000 // and constants
+	maxNesting     = 100  // depth of parentheses and nots
+	maxComparisons = 1000 // comparisons and constants
 )
 
-// SyntaxError says where a filter is wrong. It holds nothing of the filter's text, which may be a secret.
+// SyntaxError says where a filter is invalid. It contains nothing of the filter's text, which may be a secret.
 type SyntaxError struct {
-	Pos    int // in bytes from the start
+	Pos    int // offset in bytes
 	Reason string
 }
 
@@ -23,9 +23,9 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("filter, at byte %d: %s", e.Pos, e.Reason)
 }
 
-// Parse reads a filter. An empty one is nil, which every entity passes. Errors are *SyntaxError.
+// Parse parses a filter. An empty text is a nil Expr, which every entity matches. An error is a *SyntaxError.
 //
-// not takes the whole comparison that follows it: not A eq 5 is not (A eq 5).
+// not applies to the whole comparison after it: not A eq 5 is not (A eq 5).
 func Parse(text string) (Expr, error) {
 	if !utf8.ValidString(text) {
 		return nil, &SyntaxError{Reason: "the filter is not valid UTF-8"}
@@ -88,10 +88,10 @@ func (p *parser) and(depth int) (Expr, error) {
 	return left, err
 }
 
-// term reads a not, a group in parentheses or a comparison.
+// term parses a not, a group in parentheses, or a comparison.
 func (p *parser) term(depth int) (Expr, error) {
 	if depth > maxNesting {
-		return nil, &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("nested deeper than %d", maxNesting)}
+		return nil, &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("the filter is nested deeper than %d levels; use fewer parentheses", maxNesting)}
 	}
 	switch {
 	case p.atWord("not"):
@@ -100,13 +100,13 @@ func (p *parser) term(depth int) (Expr, error) {
 		return p.group(depth + 1)
 	}
 	if p.comparisons++; p.comparisons > maxComparisons {
-		return nil, &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("more than %d comparisons", maxComparisons)}
+		return nil, &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("the filter has more than %d comparisons; split the query", maxComparisons)}
 	}
 	return p.comparison()
 }
 
-// not counts with the parentheses directly after it as one level, so that the printed form, which always has
-// them, is never nested deeper than what was parsed.
+// not counts as one level together with the parentheses directly after it. So the printed form, which always has these
+// parentheses, is never nested deeper than the parsed text.
 func (p *parser) not(depth int) (x Expr, err error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (p *parser) group(depth int) (Expr, error) {
 	return e, p.advance()
 }
 
-// comparison reads a comparison, its property on either side, or a boolean operand on its own.
+// comparison parses a comparison, with the property on either side, or a boolean operand on its own.
 func (p *parser) comparison() (Expr, error) {
 	start := p.token
 	left, err := p.operand()
@@ -168,7 +168,7 @@ func (p *parser) operator() (Op, bool) {
 	return ParseOp(p.token.text)
 }
 
-// operand is one side of a comparison: a property, or else a value.
+// operand is one side of a comparison: a property or a value.
 type operand struct {
 	property string
 	value    edm.Value
@@ -200,7 +200,7 @@ func (p *parser) operand() (operand, error) {
 	return o, p.advance()
 }
 
-// alone makes the condition of an operand without an operator after it.
+// alone returns the condition for an operand without an operator after it.
 func (o operand) alone(at token) (Expr, error) {
 	if o.property == "" {
 		if b, ok := o.value.Bool(); ok {

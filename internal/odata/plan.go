@@ -2,12 +2,12 @@ package odata
 
 import "slices"
 
-// Class is what a query costs the service, as the Azure table design guide divides queries.
+// Class is the cost of a query for the service, as the Azure Table Design Guide classifies queries.
 type Class uint8
 
-// The classes, dearest first, so that a forgotten Class is not a cheap one.
+// The query classes, most expensive first, so that the zero Class is not a cheap one.
 const (
-	// TableScan reads every partition, or with bounds on PartitionKey those between.
+	// TableScan reads every partition, or the partitions between bounds on PartitionKey.
 	TableScan Class = iota
 	// PartitionScan reads all of one partition.
 	PartitionScan
@@ -30,39 +30,39 @@ func (c Class) String() string {
 	return "table scan"
 }
 
-// Bound is one end of a range of keys. The zero Bound is no bound; the empty string is a key like any other.
+// Bound is one end of a range of keys. The zero Bound means no bound; with Set, the empty string is a key like any other.
 type Bound struct {
 	Key       string
 	Inclusive bool
 	Set       bool
 }
 
-// Plan says how the service finds what a filter asks for. It is sound: an entity that passes the filter has the
-// keys and lies within the bounds that the Plan gives. Which fields hold something follows from Class.
+// Plan says how the service finds the entities that match a filter: every such entity has the keys of the Plan and is within
+// its bounds. Class determines which fields are set.
 type Plan struct {
 	Class Class
 
-	PartitionKey   string // all but TableScan
-	RowKey         string // PointQuery
-	RowFrom, RowTo Bound  // RangeQuery: one or both
+	PartitionKey   string // set unless the Class is TableScan
+	RowKey         string // for a PointQuery
+	RowFrom, RowTo Bound  // for a RangeQuery: one or both are set
 
-	// PartitionFrom and PartitionTo hold the bounds of a TableScan on PartitionKey, where it has any.
+	// PartitionFrom and PartitionTo are the bounds of a TableScan on PartitionKey, if it has any.
 	PartitionFrom, PartitionTo Bound
 
-	// Keys of a PartitionScan are not nil when the filter is nothing but RowKeys joined by or: these rows and no
-	// others pass, so that point queries for them answer it for less. Each key is there once, in filter order.
+	// Keys is set for a PartitionScan whose filter only lists RowKeys, joined by or: exactly these rows match, so point
+	// queries for them cost less. It has each key once, in the order of the filter.
 	Keys []string
 
-	// Exact means that the filter says nothing beyond PartitionKey, RowKey and bounds: all entities there pass it.
-	// It is false where Keys are the answer.
+	// Exact means that the filter has no condition besides PartitionKey, RowKey and bounds, so all entities within these
+	// match. It is false if Keys is set.
 	Exact bool
-	// Empty means that the filter contradicts itself, so no entity passes it, whatever the table holds.
+	// Empty means that the filter contradicts itself, so no entity matches.
 	Empty bool
-	// Reason says in a few words why the Class is what it is. It holds no key.
+	// Reason explains the Class in a few words. It contains no key.
 	Reason string
 }
 
-// Bounded tells a TableScan that has a bound on PartitionKey from one that reads the table from end to end.
+// Bounded reports whether a TableScan has a bound on PartitionKey and so does not read the whole table.
 func (p Plan) Bounded() bool { return p.PartitionFrom.Set || p.PartitionTo.Set }
 
 // Names of the key properties.
@@ -71,10 +71,10 @@ const (
 	rowKey       = "RowKey"
 )
 
-// Classify finds the class of the query with filter e; nil is the query without filter.
+// Classify returns the plan of the query with filter e; nil means no filter.
 //
-// Only conditions that and joins fix or bound a key: under or a PartitionKey is fixed where both sides fix the
-// same one, a RowKey never is (the guide calls that a partition scan), and nothing is under not.
+// Only conditions joined by and fix or bound a key. Under or, PartitionKey is fixed if both sides fix the same value, but
+// RowKey never is, which makes the query what the guide calls a partition scan. Under not, no key is fixed or bounded.
 func Classify(e Expr) Plan {
 	f := factsOf(e)
 	p := Plan{Exact: f.exact, Empty: f.empty}
@@ -118,7 +118,7 @@ func tableScanReason(e Expr, p Plan) string {
 
 func mentions(e Expr, property string) bool { return slices.Contains(Properties(e), property) }
 
-// Properties lists the properties that e compares, each as often as it stands there.
+// Properties returns the properties that e compares, each as often as e contains it.
 func Properties(e Expr) []string {
 	switch e := e.(type) {
 	case Comparison:

@@ -6,8 +6,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Append appends the text of e, which parses to e again; nothing for nil. A property name that is no name, or a
-// value without literal, is an *UnprintableError, so no name can smuggle a condition in.
+// Append appends the text of e, which parses to e again; for nil it appends nothing. An invalid property name, and a value
+// without literal, are an *UnprintableError, so a name cannot inject a condition.
 func Append(dst []byte, e Expr) ([]byte, error) {
 	if e == nil {
 		return dst, nil
@@ -29,7 +29,7 @@ func appendExpr(dst []byte, e Expr) ([]byte, error) {
 	case Or:
 		return appendJoined(dst, e.Left, " or ", e.Right, precedenceOr)
 	case Not:
-		// Always in parentheses: not binds closer than eq in the OData grammar.
+		// Always with parentheses: in the OData grammar, not binds more tightly than eq.
 		dst, err := appendExpr(append(dst, "not ("...), e.X)
 		return append(dst, ')'), err
 	case Constant:
@@ -38,10 +38,10 @@ func appendExpr(dst []byte, e Expr) ([]byte, error) {
 		}
 		return append(dst, "false"...), nil
 	}
-	return dst, &UnprintableError{Reason: "an operand of and, or or not is missing"}
+	return dst, &UnprintableError{Reason: "an operand of 'and', 'or' or 'not' is nil"}
 }
 
-// The precedences, loosest first.
+// The precedences of operators, lowest first.
 const (
 	precedenceOr = iota
 	precedenceAnd
@@ -58,8 +58,8 @@ func precedenceOf(e Expr) int {
 	return precedenceTerm
 }
 
-// appendJoined puts parentheses where the tree would come back another one: around what binds looser, and on the
-// right, since both operators group to the left, around what binds the same.
+// appendJoined adds the parentheses without which the text would parse to another tree: around an operand of lower
+// precedence, and, because both operators are left-associative, around a right operand of the same precedence.
 func appendJoined(dst []byte, left Expr, joint string, right Expr, precedence int) ([]byte, error) {
 	dst, err := appendOperand(dst, left, precedenceOf(left) < precedence)
 	if err != nil {
@@ -98,8 +98,8 @@ func appendComparison(dst []byte, c Comparison) ([]byte, error) {
 	return dst, err
 }
 
-// isReserved tells the words that cannot name a property where an operand is expected. The operators can:
-// their place gives them away.
+// isReserved reports whether a word cannot name a property because an operand of that spelling has another meaning. The names
+// of operators are not reserved: their position distinguishes them.
 func isReserved(word string) bool {
 	return word == "not" || word == "true" || word == "false" || word == "null"
 }

@@ -2,23 +2,23 @@ package odata
 
 import "github.com/tablepatterns/tablepatterns/internal/edm"
 
-// Comparison compares a property with a value. A boolean property on its own is one with Eq and true.
+// Comparison compares a property with a value. A boolean property on its own is a Comparison with Eq and true.
 type Comparison struct {
 	Property string
 	Op       Op
 	Value    edm.Value
 }
 
-// And holds when both sides do.
+// And matches if both sides match.
 type And struct{ Left, Right Expr }
 
-// Or holds when one side does.
+// Or matches if one side matches.
 type Or struct{ Left, Right Expr }
 
-// Not holds when X does not, so also for an entity that lacks the property X compares.
+// Not matches if X does not, so also an entity that lacks the property in X.
 type Not struct{ X Expr }
 
-// Constant is a filter that holds for every entity, or for none.
+// Constant is a filter that matches every entity (true) or none (false).
 type Constant bool
 
 func (Comparison) isExpr() {}
@@ -27,7 +27,7 @@ func (Or) isExpr()         {}
 func (Not) isExpr()        {}
 func (Constant) isExpr()   {}
 
-// AllOf joins terms by and, leaving out nil ones. Without terms it is nil, the filter that every entity passes.
+// AllOf joins terms by and, without nil terms. Without terms it returns nil, the filter that every entity matches.
 func AllOf(terms ...Expr) Expr {
 	var all Expr
 	for _, term := range terms {
@@ -42,7 +42,7 @@ func AllOf(terms ...Expr) Expr {
 	return all
 }
 
-// AnyOf joins terms by or. A nil term makes it nil, since every entity passes that term; without terms it is
+// AnyOf joins terms by or. With a nil term it returns nil, because every entity matches that term. Without terms it returns
 // Constant(false).
 func AnyOf(terms ...Expr) Expr {
 	var one Expr = Constant(false)
@@ -59,7 +59,7 @@ func AnyOf(terms ...Expr) Expr {
 	return one
 }
 
-// Comparisons counts the comparisons of e, of which the service takes edm.MaxComparisons.
+// Comparisons returns the number of comparisons in e. The service allows edm.MaxComparisons.
 func Comparisons(e Expr) int {
 	switch e := e.(type) {
 	case Comparison:

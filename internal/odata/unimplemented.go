@@ -1,11 +1,11 @@
 package odata
 
-// Unimplemented reports whether a filter that Parse refuses is one of OData that the table service does not implement: it calls
-// a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The service answers such filters with another
-// status than text that is no filter at all.
+// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not implement: it
+// calls a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The service answers such a filter
+// with another status than text that is not a filter.
 func Unimplemented(text string) bool {
 	l := lexer{text: text}
-	operand := false // the token before can be the left side of a calculation
+	operand := false // the previous token can be the left operand of a calculation
 	for {
 		t, err := l.next()
 		switch {
@@ -23,7 +23,7 @@ func Unimplemented(text string) bool {
 	}
 }
 
-// isJoint tells the words between operands and conditions.
+// isJoint reports whether a word is an operator between operands or conditions.
 func isJoint(word string) bool {
 	_, isOp := ParseOp(word)
 	return isOp || word == "and" || word == "or" || word == "not"

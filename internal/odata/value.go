@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// value reads the literal of a string or number token.
+// value returns the value of a string or number token.
 func (t token) value() (edm.Value, error) {
 	if t.kind == kindNumber {
 		return t.number()
@@ -19,13 +19,13 @@ func (t token) value() (edm.Value, error) {
 	case "x", "binary":
 		b, err := hex.DecodeString(text)
 		if err != nil {
-			return edm.Value{}, t.invalid("a binary literal holds pairs of hexadecimal digits")
+			return edm.Value{}, t.invalid("a binary literal must be pairs of hexadecimal digits, such as X'0aff'")
 		}
 		return edm.Binary(b), nil
 	case "guid":
 		v, err := edm.FromText(edm.TypeGuid, []byte(text))
 		if err != nil {
-			return edm.Value{}, t.invalid("a guid literal holds 36 characters, 8-4-4-4-12")
+			return edm.Value{}, t.invalid("a guid literal must have 36 characters, in groups of 8-4-4-4-12")
 		}
 		return v, nil
 	case "datetime":
@@ -36,7 +36,7 @@ func (t token) value() (edm.Value, error) {
 
 func (t token) invalid(reason string) error { return &SyntaxError{Pos: t.pos, Reason: reason} }
 
-// dateTime also takes what OData lets one leave out: the Z, the seconds, the time. All of it is UTC.
+// dateTime also accepts the forms in which OData allows the Z, the seconds or the time to be omitted. All times are UTC.
 func (t token) dateTime(text string) (edm.Value, error) {
 	if v, err := edm.FromText(edm.TypeDateTime, []byte(text)); err == nil {
 		return v, nil
@@ -50,15 +50,14 @@ func (t token) dateTime(text string) (edm.Value, error) {
 			return v, nil
 		}
 	}
-	return edm.Value{}, t.invalid("a datetime literal holds yyyy-mm-ddThh:mm:ss, up to seven decimals, and Z")
+	return edm.Value{}, t.invalid("a datetime literal must be yyyy-mm-ddThh:mm:ss with up to seven decimals and Z")
 }
 
-// number reads -5, 5L, 5.0, 5e3, 5d. The service refuses an integer beyond 32 bits that has no L, so that is an
-// error here also.
+// number parses -5, 5L, 5.0, 5e3 and 5d. As on the service, an integer of more than 32 bits without L is an error.
 func (t token) number() (edm.Value, error) {
 	shape, ok := shapeOf(t.text)
 	if !ok {
-		return edm.Value{}, t.invalid("the number is malformed")
+		return edm.Value{}, t.invalid("a number must be digits with an optional sign, point, exponent and suffix L or D")
 	}
 	switch shape {
 	case shapeInt64:
@@ -89,7 +88,7 @@ const (
 	shapeDouble
 )
 
-// shapeOf checks -?digits(.digits)?([eE][+-]?digits)?[dDlL]? by hand: strconv takes far more (hexadecimal, inf).
+// shapeOf matches -?digits(.digits)?([eE][+-]?digits)?[dDlL]?. strconv would accept more forms, such as hexadecimal and inf.
 func shapeOf(s string) (numberShape, bool) {
 	shape := shapeInt32
 	s, ok := cutDigits(strings.TrimPrefix(s, "-"))
@@ -118,7 +117,7 @@ func shapeOf(s string) (numberShape, bool) {
 	return 0, false
 }
 
-// cutDigits takes the digits off the front of s, of which there must be one.
+// cutDigits removes the digits at the beginning of s; ok is false if there are none.
 func cutDigits(s string) (rest string, ok bool) {
 	rest = strings.TrimLeft(s, "0123456789")
 	return rest, len(rest) < len(s)

@@ -14,8 +14,8 @@ type Address struct {
 	Table, PartitionKey, RowKey string
 }
 
-// replaceStub puts the address in place of the stub that the SDK addressed. An SDK that addresses otherwise is stopped:
-// the request would be for the stub.
+// replaceStub replaces the stub address in the SDK's URL by the real one. It returns an error if a new version of the SDK
+// writes addresses in another form, because the request would then address the stub.
 func (a *Address) replaceStub(u *url.URL) error {
 	stub := a.Table + "(PartitionKey='" + StubKey + "',RowKey='" + StubKey + "')"
 	prefix, ok := strings.CutSuffix(u.Path, stub)
@@ -28,7 +28,7 @@ func (a *Address) replaceStub(u *url.URL) error {
 	return nil
 }
 
-// AppendEscaped appends the entity's path segment, escaped for a URL: quotes doubled, then percent-encoded.
+// AppendEscaped appends the entity's path segment, escaped for a URL: quotes are doubled, then percent-encoded.
 func (a *Address) AppendEscaped(dst []byte) []byte {
 	dst = append(append(dst, a.Table...), "(PartitionKey='"...)
 	dst = appendEscapedKey(dst, a.PartitionKey)
@@ -58,8 +58,8 @@ func appendEscapedKey(dst []byte, key string) []byte {
 	return dst
 }
 
-// unreserved reports whether c is one of RFC 3986's unreserved characters. A path holds every other character of a key
-// or name percent-encoded: proxies, gateways and services differ in what they make of '+', '&', '=', ':', '@' and '$'.
+// unreserved reports whether c is one of RFC 3986's unreserved characters. Every other character of a key or name is
+// percent-encoded in a path, because proxies, gateways and services treat '+', '&', '=', ':', '@' and '$' differently.
 func unreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' || c == '~'
 }
@@ -69,15 +69,15 @@ func appendPercent(dst []byte, c byte) []byte {
 	return append(dst, '%', upperHex[c>>4], upperHex[c&15])
 }
 
-// Paths is the policy to stand last among ClientOptions.PerCallPolicies: it percent-encodes what the SDK leaves as it
-// is in the paths that it builds itself. Credentials sign what comes out, since they are asked at each attempt.
+// Paths is the last policy in ClientOptions.PerCallPolicies. It percent-encodes what the SDK leaves unencoded in the paths
+// that it builds itself. It runs before the credential of an attempt signs the request, so the signature covers its result.
 type Paths struct {
-	// Tables is set for the table service, in whose paths only text between single quotes is a key or a name, and
-	// '$', '=', ',' and parentheses outside of quotes are syntax. Elsewhere all text between slashes is a name.
+	// Tables is set for the table service. In its paths only text between single quotes is a key or name, and '$', '=', ','
+	// and parentheses outside of quotes are syntax. In paths of other services all text between slashes is a name.
 	Tables bool
 }
 
-// Do rewrites the path and sends the request.
+// Do encodes the path and sends the request.
 func (p Paths) Do(req *policy.Request) (*http.Response, error) {
 	u := req.Raw().URL
 	escaped := u.EscapedPath()
@@ -87,7 +87,7 @@ func (p Paths) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// encode percent-encodes the names in a path that is percent-encoded in part. What it adds decodes to the same path.
+// encode percent-encodes the names in a path that is already percent-encoded in part. The result decodes to the same path.
 func (p Paths) encode(escaped string) string {
 	var dst []byte
 	quoted, done := !p.Tables, 0
@@ -106,5 +106,5 @@ func (p Paths) encode(escaped string) string {
 	return string(append(dst, escaped[done:]...))
 }
 
-// encoded reports whether c may stand in a path whose names are percent-encoded.
+// encoded reports whether c may occur in a path whose names are percent-encoded.
 func encoded(c byte) bool { return unreserved(c) || c == '%' || c == '/' }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Verb is what one operation does. The service knows an update only by its If-Match: without one it upserts.
+// Verb is the kind of an operation. On the service, an update without If-Match is an upsert.
 type Verb uint8
 
 // The verbs of a single request and of an operation in an entity group transaction.
@@ -21,7 +21,7 @@ func (v Verb) Method() string {
 	return [...]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}[v]
 }
 
-// Operation is one operation of an entity group transaction, its body already encoded.
+// Operation is one operation of an entity group transaction, with its encoded body.
 type Operation struct {
 	Verb    Verb
 	Address Address
@@ -35,8 +35,8 @@ type Batch struct {
 	ContentType string
 }
 
-// AppendBatch encodes the operations. endpoint is the service's address without query; id makes the boundaries
-// unlike anything in the bodies. Cosmos DB knows no PATCH and wants the older form of a merge.
+// AppendBatch encodes the operations. endpoint is the service's address without query. id makes boundaries that do not occur
+// in the bodies. With cosmos, a merge has the older form that Cosmos DB requires, because it does not support PATCH.
 func AppendBatch(dst []byte, endpoint, id string, cosmos bool, operations []Operation) Batch {
 	boundary, changeset := "batch_"+id, "changeset_"+id
 	dst = append(append(dst, "--"...), boundary...)

@@ -7,14 +7,15 @@ import (
 	"strconv"
 )
 
-// BatchAnswer is what the service said to an entity group transaction: an ETag for each operation ("" for a
-// delete), or one failure for all.
+// BatchAnswer is the response to an entity group transaction: an ETag for each operation ("" for a delete), or one failure
+// for all of them.
 type BatchAnswer struct {
 	ETags   []string
 	Failure *BatchFailure
 }
 
-// BatchFailure is the operation that failed. Index is -1 where the service did not say.
+// BatchFailure is the failure of an entity group transaction. Index is that of the operation that failed, or -1 if the
+// response does not say.
 type BatchFailure struct {
 	Status  int
 	Index   int
@@ -22,15 +23,15 @@ type BatchFailure struct {
 	Message string
 }
 
-// ErrGarbled is the error of an answer that is cut off or makes no sense: what became of the write is unknown.
+// ErrGarbled means that a response is truncated or cannot be parsed, so the outcome of the write is unknown.
 var ErrGarbled = errors.New("the response is cut off or garbled")
 
 func garbled(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
 }
 
-// ParseBatchAnswer reads the multipart answer to a transaction of n operations. It accepts an answer only whole:
-// both closing boundaries, n successes or one failure.
+// ParseBatchAnswer parses the multipart response to a transaction of n operations. It accepts only a complete response, with
+// both closing boundaries and n successes or one failure.
 func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, error) {
 	parts, err := changeSetParts(contentType, body)
 	if err != nil {
@@ -49,33 +50,33 @@ func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, erro
 		answer.ETags = append(answer.ETags, string(header(p.head, "ETag")))
 	}
 	if len(answer.ETags) != n {
-		return BatchAnswer{}, garbled("%d answers to %d operations", len(answer.ETags), n)
+		return BatchAnswer{}, garbled("it has %d answers to %d operations", len(answer.ETags), n)
 	}
 	return answer, nil
 }
 
-// changeSetParts returns the parts of the one change set in a multipart answer.
+// changeSetParts returns the parts of the one change set in a multipart response.
 func changeSetParts(contentType string, body []byte) ([][]byte, error) {
 	boundary, ok := boundaryOf([]byte(contentType))
 	if !ok {
-		return nil, garbled("no boundary in its content type")
+		return nil, garbled("its content type has no boundary")
 	}
 	outer, err := splitParts(body, boundary)
 	if err != nil || len(outer) != 1 {
-		return nil, garbled("%d parts in the batch", len(outer))
+		return nil, garbled("the batch has %d parts, not 1", len(outer))
 	}
 	head, content, ok := cutHead(outer[0])
 	if !ok {
-		return nil, garbled("no end of the batch's header")
+		return nil, garbled("the header of the batch does not end")
 	}
 	inner, ok := boundaryOf(header(head, "Content-Type"))
 	if !ok {
-		return nil, garbled("no boundary of a change set")
+		return nil, garbled("the content type of the change set has no boundary")
 	}
 	return splitParts(content, inner)
 }
 
-// splitParts returns the contents between the boundary's lines; the closing one must be there.
+// splitParts returns the contents between the boundary's lines. It returns an error if the closing boundary is missing.
 func splitParts(body []byte, boundary string) ([][]byte, error) {
 	delimiter := []byte("--" + boundary)
 	var parts [][]byte
@@ -90,18 +91,18 @@ func splitParts(body []byte, boundary string) ([][]byte, error) {
 		}
 		_, content, ok := bytes.Cut(rest, []byte("\n"))
 		if !ok {
-			return nil, garbled("it ends in a boundary")
+			return nil, garbled("it ends at a boundary that is not the closing one")
 		}
 		end := bytes.Index(content, delimiter)
 		if end < 0 {
-			return nil, garbled("no closing boundary")
+			return nil, garbled("its closing boundary is missing")
 		}
 		parts = append(parts, content[:end])
 		rest = content[end+len(delimiter):]
 	}
 }
 
-// part is the answer to one operation, or to all of them.
+// part is the response to one operation, or to all of them.
 type part struct {
 	status        int
 	head, content []byte
@@ -110,22 +111,22 @@ type part struct {
 func readPart(raw []byte) (part, error) {
 	start := bytes.Index(raw, []byte("HTTP/1."))
 	if start < 0 || len(raw) < start+12 {
-		return part{}, garbled("a part without status line")
+		return part{}, garbled("a part has no status line")
 	}
 	response := raw[start:]
 	status, err := strconv.Atoi(string(response[9:12]))
 	if err != nil || status < 200 || status >= 300 && status < 400 || status > 599 {
-		return part{}, garbled("a part whose status says nothing of an operation")
+		return part{}, garbled("a part has no status of an operation, 200 to 299 or 400 to 599")
 	}
 	head, content, ok := cutHead(response)
 	if !ok {
-		return part{}, garbled("a part whose header does not end")
+		return part{}, garbled("the header of a part does not end")
 	}
 	return part{status, head, content}, nil
 }
 
-// failureIndex reads the index before the message's first colon; a lone operation has none there. Where the
-// service answers every operation, the failing one is also the n-th part.
+// failureIndex returns the index of the operation that failed. The message begins with it and a colon, unless the transaction
+// has one operation. If the service answers every operation, the index is also that of the part.
 func failureIndex(message string, operations, part int) int {
 	for i := 0; i < len(message) && i < 4; i++ {
 		if message[i] == ':' && i > 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Brief returns the text of an error, "" for nil. The SDK's text of a response has many lines; Brief returns its status only.
+// Brief returns the text of an error, or "" for nil. For a response of the service it returns only the status, because the
+// SDK's text has many lines.
 func Brief(err error) string {
 	var response *azcore.ResponseError
 	switch {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// ErrorCode reads code and message of the service's error body: {"odata.error":{"code":..,"message":{"value":..}}}.
-// Both are empty where the body is something else.
+// ErrorCode returns code and message of the service's error body: {"odata.error":{"code":..,"message":{"value":..}}}. Both
+// are empty if the body has another form.
 func ErrorCode(body []byte) (code, message string) {
 	var parsed struct {
 		Error struct {

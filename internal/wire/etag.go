@@ -2,8 +2,8 @@ package wire
 
 import "strings"
 
-// IsETag reports whether text has the shape of an entity tag: W/"x" or "x", ASCII without blanks. A tag that was lost
-// or cut on its way would be refused as a conflict only later, by an innocent write.
+// IsETag reports whether text has the form of an ETag: W/"x" or "x", in ASCII without spaces. Otherwise an ETag that was lost
+// or truncated in transit would only be noticed when a later write fails with a conflict.
 func IsETag(text string) bool {
 	text = strings.TrimPrefix(text, "W/")
 	if len(text) < 3 || text[0] != '"' || text[len(text)-1] != '"' {

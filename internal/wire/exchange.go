@@ -1,11 +1,12 @@
-// Package wire carries this library's own bytes through calls of the official SDK.
+// Package wire sends request bodies that this library has encoded through calls of the official SDK, and returns the
+// responses undecoded.
 //
-// The SDK chooses the account's address, authorizes, retries and traces; the bodies are not its business. A call
-// whose context holds an Exchange is caught by three policies: Caller, once for each call, puts the exchange's body
-// and entity address in place of the SDK's and keeps the raw answer; Observer and Sender, once for each attempt, note
-// what became of it. To the SDK goes a stub that it can parse at no cost.
+// The SDK chooses the account's address, authorizes, retries and traces. If the context of a call contains an Exchange, three
+// policies take part. Caller runs once for each call: it replaces the SDK's body and address by those of the Exchange, and
+// keeps the response. Observer and Sender run once for each attempt and record its outcome. The SDK gets a stub response that
+// it can parse at no cost.
 //
-// Nothing here is stored, and nothing here knows a pattern.
+// This package stores nothing and depends on no pattern.
 package wire
 
 import (
@@ -20,29 +21,30 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
 
-// StubKey is the key given to the SDK in calls whose real address the exchange sets. The SDK refuses empty
-// partition keys, which the service allows.
+// StubKey is the key that callers pass to the SDK if the Exchange has the real address: the SDK refuses empty partition keys,
+// which the service allows.
 const StubKey = "k"
 
-// Exchange is what one call of the SDK carries. The caller fills the first part; the policies the second.
+// Exchange is the request and response of one SDK call. The caller sets the first group of fields, the policies set the
+// second.
 type Exchange struct {
-	Body        []byte // replaces the SDK's body when not nil
+	Body        []byte // if not nil, replaces the SDK's body
 	ContentType string
-	Entity      *Address // replaces the stub address when not nil
-	NoContent   bool     // asks for no echo of an inserted entity
+	Entity      *Address // if not nil, replaces the stub address
+	NoContent   bool     // asks the service not to return an inserted entity
 
 	Status  int
 	Header  http.Header
-	Answer  []byte // the body of a success; valid until the next use of the exchange
-	Unknown int    // attempts that may or may not have been applied
+	Answer  []byte // the body of a successful response; valid until the Exchange is used again
+	Unknown int    // the number of attempts with an unknown outcome
 	Last    Outcome
 
-	sent bool // the attempt under way got past every policy
+	sent bool // the attempt under way has passed all policies
 }
 
 type exchangeKey struct{}
 
-// With returns a context whose next SDK call is made with ex.
+// With returns a context whose next SDK call uses ex.
 func With(ctx context.Context, ex *Exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, ex)
 }
@@ -52,10 +54,10 @@ func from(req *policy.Request) *Exchange {
 	return ex
 }
 
-// Caller is the policy for ClientOptions.PerCallPolicies.
+// Caller is the policy for ClientOptions.PerCallPolicies that applies an Exchange to a call.
 type Caller struct{}
 
-// Do swaps bodies for a call that carries an Exchange, and leaves every other call alone.
+// Do replaces body and address of a call whose context has an Exchange, and sends every other call unchanged.
 func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	ex := from(req)
 	if ex == nil {
@@ -91,12 +93,12 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	return stub(req.Raw(), resp), nil
 }
 
-// stub is the answer the SDK gets to parse in place of the real one.
+// stub returns the response that the SDK parses in place of the real one.
 func stub(req *http.Request, real *http.Response) *http.Response {
 	resp := &http.Response{Status: real.Status, StatusCode: real.StatusCode, Header: http.Header{}, Request: req, Body: http.NoBody}
 	switch {
 	case strings.HasSuffix(req.URL.Path, batchPath):
-		// Whatever the status: the SDK panics when it takes one for a success and finds no parts.
+		// For every status, because the SDK panics if it considers the status a success and finds no parts.
 		resp.Body = io.NopCloser(strings.NewReader(stubBatchAnswer))
 	case real.StatusCode == http.StatusOK:
 		resp.Body = io.NopCloser(strings.NewReader("{}"))

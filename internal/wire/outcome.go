@@ -11,11 +11,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// Outcome is what is known of one attempt at a request.
+// Outcome is what is known about one attempt of a request.
 type Outcome uint8
 
-// An attempt was answered with a success, was refused for certain, surely never arrived, or may have been applied
-// without anyone knowing.
+// The outcomes. OutcomeRefused means that the service did not apply the attempt, OutcomeNotSent that the attempt never
+// reached it, and OutcomeUnknown that the service may have applied it.
 const (
 	OutcomeNone Outcome = iota
 	OutcomeSucceeded
@@ -24,19 +24,19 @@ const (
 	OutcomeUnknown
 )
 
-// Observer is the policy to stand first among ClientOptions.PerRetryPolicies: it sees every attempt of a call as the
-// SDK's retry rule does, where Caller sees only the last answer. An insert that was applied, whose answer was lost,
-// and that the SDK repeated, ends in 409; only the memory of the lost answer tells it from a real conflict.
+// Observer is the first policy in ClientOptions.PerRetryPolicies. It records the outcome of every attempt of a call, while
+// Caller sees only the last response. Suppose that an insert was applied, its response was lost, and the SDK repeated it: the
+// call ends in 409, and only the record of the lost response distinguishes that from a real conflict.
 type Observer struct{}
 
-// Do notes the attempt's outcome and removes secrets from its error.
+// Do records the attempt's outcome and removes secrets from its error.
 func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	ex := from(req)
 	if ex == nil {
 		return withoutSecrets(req.Next())
 	}
 	if ex.Last == OutcomeSucceeded {
-		ex.Unknown++ // a success that is repeated was lost further up
+		ex.Unknown++ // the SDK repeats a success whose response it has lost
 	}
 	ex.sent = false
 	resp, err := req.Next()
@@ -50,8 +50,8 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	return withoutSecrets(resp, err)
 }
 
-// withoutSecrets takes signatures out of an error, and out of an answer that is one: the service repeats the signature
-// it does not accept, and the SDK puts the whole answer into its error and log.
+// withoutSecrets removes signatures from an error, or from a response that reports one: the service repeats the signature
+// that it refuses, and the SDK puts the whole response into its error and log.
 func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil || resp.StatusCode < 400 {
 		return resp, Redact(err)
@@ -64,12 +64,13 @@ func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 	return resp, nil
 }
 
-// Sender is the policy to stand last among ClientOptions.PerRetryPolicies: an attempt that does not get past it, since
-// a credential or a policy of the caller failed or the context is over, was surely not sent.
+// Sender is the last policy in ClientOptions.PerRetryPolicies. An attempt that does not reach it, because a credential or a
+// policy of the caller failed or the context has ended, was certainly not sent.
 type Sender struct{}
 
-// Do notes that the attempt goes out, exposes a transient failure inside the answer to a transaction, and removes secrets
-// from what comes back. What stands before it, the SDK's retry rule included, sees that failure as the attempt's answer.
+// Do records that the attempt is sent, exposes a transient failure inside the response to a transaction (see
+// exposeTransient), and removes secrets from the result. So the policies before it, including the SDK's retry policy, see
+// that failure.
 func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err
@@ -80,20 +81,20 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	return withoutSecrets(exposeTransient(req))
 }
 
-// NotSent is the error of an attempt of which the service got nothing, or only a part that it cannot apply. A policy returns
-// it, or the body of the request as the transport reads it. The SDK does not try again.
+// NotSent is the error of an attempt of which the service received nothing, or only a part that it cannot apply. A policy
+// returns it, or the request's body while the transport reads it. The SDK does not repeat such an attempt.
 type NotSent struct{ Err error }
 
-// NonRetriable marks it for the SDK's retry policy.
+// NonRetriable makes the SDK's retry policy give up.
 func (NotSent) NonRetriable() {}
 
-// Error is that of the cause.
+// Error returns the text of the cause.
 func (e NotSent) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e NotSent) Unwrap() error { return e.Err }
 
-// OutcomeOf tells what an answer, or the lack of one, says of an attempt that was sent.
+// OutcomeOf returns what the result of a sent attempt, a response or an error, shows about its outcome.
 func OutcomeOf(resp *http.Response, err error) Outcome {
 	if err != nil {
 		var cut NotSent
@@ -125,9 +126,9 @@ func (ex *Exchange) EarlierUnknown() bool {
 	return ex.Unknown > 0
 }
 
-// Lost reports, of a call that ended in an error, whether it may have been applied for all that its end says: the
-// last answer proves nothing, or was a success that never reached the caller (the SDK drops the answer of a call
-// whose context ended meanwhile), or there was no last answer and an earlier attempt went out.
+// Lost reports whether a call that returned an error may have been applied nevertheless: the outcome of its last attempt is
+// unknown; or its last attempt succeeded, but the SDK discarded the response because the context had ended; or there was no
+// response at all and an earlier attempt was sent.
 func (ex *Exchange) Lost() bool {
 	switch {
 	case ex.Last == OutcomeUnknown, ex.Last == OutcomeSucceeded:

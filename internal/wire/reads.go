@@ -10,14 +10,14 @@ import (
 
 type readsKey struct{}
 
-// CountReads returns a context whose reads of tables are counted, and the count. The pipeline counts, so that the code that reads need
-// not know.
+// CountReads returns a context in which the policies count read requests to tables, and the counter. So the code that reads
+// does not have to count.
 func CountReads(ctx context.Context) (context.Context, *atomic.Int64) {
 	reads := new(atomic.Int64)
 	return context.WithValue(ctx, readsKey{}, reads), reads
 }
 
-// countRead counts a call that reads, however often the SDK repeats it.
+// countRead counts a call that reads, once regardless of how often the SDK repeats it.
 func countRead(req *policy.Request) {
 	if req.Raw().Method != http.MethodGet {
 		return

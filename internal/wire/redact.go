@@ -11,8 +11,8 @@ import (
 
 const redacted = "REDACTED"
 
-// Redact returns err with every shared access signature in its text replaced. A transport error carries the whole
-// address of its request, and with a SAS credential that is the secret itself.
+// Redact returns err with every shared access signature in its text replaced. The text of a transport error contains the URL
+// of its request, and with a SAS credential the URL contains the secret.
 func Redact(err error) error {
 	if err == nil || !hasSecret(err.Error()) {
 		return err
@@ -26,8 +26,8 @@ func Redact(err error) error {
 
 func hasSecret(text string) bool { return RedactText(text) != text }
 
-// innocentCauses walks down to the wrapped errors that hold no secret, so that errors.Is still sees a cancelled
-// context or a closed connection.
+// innocentCauses returns the wrapped errors whose text contains no secret, so that errors.Is still finds a cancelled context
+// or a closed connection.
 func innocentCauses(err error, found []error) []error {
 	var wrapped []error
 	switch w := err.(type) {
@@ -56,8 +56,8 @@ type redactedError struct {
 func (e *redactedError) Error() string   { return e.text }
 func (e *redactedError) Unwrap() []error { return e.causes }
 
-// RedactText replaces the values of signatures and keys in a text, an address, a connection string, or the service's
-// complaint that "the MAC signature found in the HTTP request '...' is not the same".
+// RedactText replaces the values of signatures and keys in a text: in a URL, in a connection string, or in the service's
+// message that "the MAC signature found in the HTTP request '...' is not the same".
 func RedactText(text string) string {
 	for _, mark := range []string{"sig=", "AccountKey=", "SharedAccessSignature=", "SharedKeyLite ", "SharedKey ", "HTTP request '", "HTTP request &#39;"} {
 		text = redactAfter(text, mark, "&; \"'\n\r\t<>")
@@ -65,7 +65,7 @@ func RedactText(text string) string {
 	return text
 }
 
-// redactAfter replaces what follows each mark, up to one of the ends.
+// redactAfter replaces the text after each mark, up to one of the characters in ends.
 func redactAfter(text, mark, ends string) string {
 	var b strings.Builder
 	for {
@@ -85,8 +85,8 @@ func redactAfter(text, mark, ends string) string {
 	}
 }
 
-// Transport is a caller's own transport whose errors hold no secrets: the SDK logs them before any policy of this
-// library sees them, and takes out the request's address once only.
+// Transport wraps a caller's own transport and removes secrets from its errors. The SDK logs these errors before any policy
+// of this library sees them, and itself redacts only the first occurrence of the URL.
 type Transport struct {
 	Inner policy.Transporter
 }

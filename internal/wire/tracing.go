@@ -7,8 +7,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 )
 
-// HideKeys wraps a tracing provider so that the spans of the SDK name the table but not the entity: the SDK puts
-// the whole address of each request in them, and keys are often personal data (an email address).
+// HideKeys wraps a tracing provider so that the SDK's spans name the table but not the entity. The SDK puts the URL of each
+// request into its span, and keys are often personal data, such as an email address.
 func HideKeys(provider tracing.Provider) tracing.Provider {
 	return tracing.NewProvider(func(name, version string) tracing.Tracer {
 		inner := provider.NewTracer(name, version)
@@ -16,7 +16,7 @@ func HideKeys(provider tracing.Provider) tracing.Provider {
 			return inner
 		}
 		start := func(ctx context.Context, span string, options *tracing.SpanOptions) (context.Context, tracing.Span) {
-			hidden := *options // azcore gives the zero SpanOptions for nil
+			hidden := *options // azcore passes zero SpanOptions, never nil
 			hidden.Attributes = hideKeysInAttributes(options.Attributes)
 			ctx, started := inner.Start(ctx, span, &hidden)
 			return ctx, hideKeysInSpan(started)
@@ -52,8 +52,8 @@ func hideKeysInAttributes(attributes []tracing.Attribute) []tracing.Attribute {
 	return hidden
 }
 
-// HideKeysInText replaces the keys in every entity address of a text, be it escaped for a URL or not, and what an
-// address says of a query: its filter holds keys and values, its continuation keys.
+// HideKeysInText replaces the keys in every entity address in a text, whether or not it is escaped for a URL. It also
+// replaces the filter and the continuation keys of a query.
 func HideKeysInText(text string) string {
 	for _, mark := range []string{"%24filter=", "$filter=", "NextPartitionKey=", "NextRowKey="} {
 		text = redactAfter(text, mark, "&\"\n\r\t<>")
@@ -75,8 +75,8 @@ func hideAddresses(text string) string {
 	}
 }
 
-// afterKeys returns what follows the closing parenthesis of an address. A parenthesis inside a quoted key does not
-// close it; where none does, the text was cut off inside of the address and nothing is left of it.
+// afterKeys returns the text after the closing parenthesis of an address. A parenthesis inside a quoted key does not count.
+// It returns "" if there is no closing parenthesis, because then the text was truncated within the address.
 func afterKeys(text string) string {
 	quote := "'"
 	if strings.HasPrefix(text, "%27") {
@@ -86,7 +86,7 @@ func afterKeys(text string) string {
 	for i := range len(text) {
 		switch {
 		case strings.HasPrefix(text[i:], quote):
-			quoted = !quoted // a doubled quote does so twice
+			quoted = !quoted // a doubled quote toggles twice
 		case text[i] == ')' && !quoted:
 			return text[i+1:]
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// isTransient reports whether a later attempt at a request answered with this status may succeed.
+// isTransient reports whether a later attempt of a request with this response status may succeed.
 func isTransient(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
 		status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }
 
-// OutcomeOfStatus is what status and error code of an answer say of the attempt. The service sends code ServerBusy before it
-// does any work, and a gateway never sends that code: such a 503 is a refusal. Any other 503 can come from a gateway that
-// lost the service's answer, so the attempt may have been applied.
+// OutcomeOfStatus returns what the status and error code of a response show about the attempt. The service sends the code
+// ServerBusy before it does any work, and a gateway never sends that code, so such a 503 is a refusal. Any other 503 may come
+// from a gateway that has lost the service's response, so the attempt may have been applied.
 func OutcomeOfStatus(status int, code string) Outcome {
 	switch {
 	case status < http.StatusBadRequest:
@@ -30,8 +30,8 @@ func OutcomeOfStatus(status int, code string) Outcome {
 	return OutcomeUnknown
 }
 
-// codeOf returns the service's error code in an answer, "" where it has none. The table service puts the code into the body
-// alone, the other services also into a header.
+// codeOf returns the service's error code in a response, or "" if there is none. The table service sends the code only in the
+// body, the other services also in a header.
 func codeOf(resp *http.Response) string {
 	if code := resp.Header.Get(codeHeader); code != "" {
 		return code
@@ -43,17 +43,17 @@ func codeOf(resp *http.Response) string {
 	if code, _ := ErrorCode(body); code != "" {
 		return code
 	}
-	_, rest, _ := bytes.Cut(body, []byte("<Code>")) // about a table's access policies, the table service speaks XML
+	_, rest, _ := bytes.Cut(body, []byte("<Code>")) // the table service's errors about access policies are XML
 	code, _, _ := bytes.Cut(rest, []byte("</Code>"))
 	return string(code)
 }
 
 const codeHeader = "X-Ms-Error-Code"
 
-// exposeTransient sends the request, and answers with the failure of an entity group transaction in place of the 202 around
-// it where a repetition can help. Azure reports throttling and timeouts of a transaction as a part of an answer with status
-// 202, often without an error code. The SDK's retry rule looks at the status of the answer alone and so would never repeat
-// the transaction. Every other answer stays as it is, ParseBatchAnswer reads it.
+// exposeTransient sends the request. If the response to an entity group transaction has status 202 but contains a transient
+// failure, it returns that failure as the response. Azure reports throttling and timeouts of a transaction in this way, often
+// without an error code, and the SDK's retry policy would not repeat the transaction because it looks only at the status. It
+// returns every other response unchanged, for ParseBatchAnswer.
 func exposeTransient(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	if err != nil || resp.StatusCode != http.StatusAccepted || !strings.HasSuffix(req.Raw().URL.Path, batchPath) {
@@ -81,11 +81,11 @@ func exposeTransient(req *policy.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// batchPath ends the address of an entity group transaction.
+// batchPath is the end of the URL path of an entity group transaction.
 const batchPath = "/$batch"
 
-// answer makes the part the answer to the whole request. It keeps the headers of the answer around it but for those that
-// describe the body, and adds what the part says of the next attempt.
+// answer returns the part as the response to the whole request. It keeps the headers of the surrounding response, except
+// those that describe the body, and adds the part's headers about retries.
 func (p *part) answer(around *http.Response) *http.Response {
 	resp := *around
 	resp.StatusCode, resp.Status = p.status, strconv.Itoa(p.status)+" "+http.StatusText(p.status)
